@@ -1,0 +1,3 @@
+CREATE DATABASE IF NOT EXISTS tidemill;
+CREATE USER IF NOT EXISTS 'tidemill'@'127.0.0.1' IDENTIFIED BY 'tidemill';
+GRANT ALL PRIVILEGES ON `tidemill%`.* TO 'tidemill'@'127.0.0.1';
