@@ -1,0 +1,362 @@
+//! Wishes. Anyone with the right may append one; only the owner of the shard decides it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AttemptOutcome, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition,
+    JobId, JobName, JobSpec, JobType, Nonce, Priority, Program, RequestId, ShardId, Token, Usage, WorkerId,
+};
+
+/// Who wishes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+pub struct Actor {
+    /// The application key's name, or the role of the program (`worker`, `owner`).
+    pub app: Arc<str>,
+    /// The person, as the application names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
+}
+
+/// What an application key allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Reads, submits and acts on the groups it is bound to.
+    User,
+    /// Everything but keys and groups.
+    Administrator,
+    /// Everything.
+    SuperAdministrator,
+}
+
+/// One record of the commands topic.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandRecord {
+    /// Which shard decides it.
+    pub shard: ShardId,
+    /// Kept over the sender's retries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestId>,
+    /// Who waits for the outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<InstanceId>,
+    /// Who wishes it.
+    pub actor: Actor,
+    /// What.
+    pub command: Command,
+}
+
+/// A job for once, decided in its group's shard: no schedule, and no parents but other such jobs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Submission {
+    /// Its name; need not be unique.
+    pub name: JobName,
+    /// The group that runs it.
+    pub group: GroupName,
+    /// That group's number.
+    pub group_id: GroupId,
+    /// Application that submits it.
+    pub app_name: String,
+    /// Who answers for it.
+    pub owner: String,
+    /// What kind of program it is.
+    #[serde(rename = "type")]
+    pub job_type: JobType,
+    /// What to run.
+    pub program: Program,
+    /// Parameters.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+    /// Who goes first.
+    pub priority: Priority,
+    /// Jobs of this shard whose newest batch must succeed first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<JobId>,
+    /// Further attempts after a failed one.
+    #[serde(default)]
+    pub retries: u32,
+    /// From the end of one attempt to the next, milliseconds.
+    #[serde(default)]
+    pub retry_interval_ms: u64,
+}
+
+/// A worker presents itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Registration {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+    /// The group it works for.
+    pub group: GroupName,
+    /// Its host's name, which jobs can be pinned to.
+    pub host: String,
+    /// Where its logs are served, `ip:port`.
+    pub address: String,
+    /// Attempts at once, by job type.
+    pub slots: BTreeMap<JobType, u32>,
+    /// Attempts that still live on it.
+    #[serde(default)]
+    pub live: Vec<Token>,
+    /// Ed25519 signature, in hex, over [`Registration::signed_text`] by the group's key.
+    pub signature: String,
+}
+
+impl Registration {
+    /// The text that the group's key signs.
+    pub fn signed_text(group: &GroupName, worker: &WorkerId, incarnation: &Incarnation) -> String {
+        format!("tidemill-registration\n{group}\n{worker}\n{incarnation}")
+    }
+}
+
+/// A worker is alive. Makes no event unless something changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Heartbeat {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+}
+
+/// A worker asks whether it may start what it was assigned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StartRequest {
+    /// The assignment.
+    pub token: Token,
+    /// Who asks.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+    /// Drawn for this request.
+    pub nonce: Nonce,
+}
+
+/// What one shard tells another, over its numbered outbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ShardMessage {
+    /// The group that the receiving shard works for.
+    Group {
+        /// Its number.
+        id: GroupId,
+        /// Its name.
+        name: GroupName,
+        /// Ed25519 public key of its workers, hex.
+        worker_key: String,
+        /// Its bounds.
+        settings: GroupSettings,
+    },
+    /// A new or changed definition.
+    Job {
+        /// As accepted.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+    },
+    /// Switched on or off.
+    Switch {
+        /// Which job.
+        job: JobId,
+        /// Whether it generates batches from now on.
+        enabled: bool,
+    },
+    /// The definition is gone.
+    Remove {
+        /// Which job.
+        job: JobId,
+    },
+}
+
+/// A wish.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    // ---- catalogue
+    /// Creates a group, or changes its key and bounds.
+    DefineGroup {
+        /// Its name.
+        name: GroupName,
+        /// Ed25519 public key of its workers, hex.
+        worker_key: String,
+        /// Its bounds.
+        settings: GroupSettings,
+    },
+    /// Creates or replaces an application key.
+    DefineKey {
+        /// Its name.
+        app: String,
+        /// SHA-256 of the secret, hex.
+        hash: String,
+        /// What it allows.
+        role: Role,
+        /// The groups it is bound to; empty: all.
+        groups: Vec<GroupName>,
+        /// Only if no key exists yet: the first start's own key.
+        #[serde(default)]
+        first_only: bool,
+    },
+    /// Ends an application key.
+    RevokeKey {
+        /// Its name.
+        app: String,
+    },
+    /// Adds and changes jobs, all or none.
+    ApplyJobs {
+        /// As written.
+        jobs: Vec<JobSpec>,
+        /// Also delete the jobs of these groups that are not named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        prune: Vec<GroupName>,
+    },
+    /// A job with a schedule or parents, known by its id; its name need not be unique.
+    DefineJob {
+        /// As written.
+        job: Box<JobSpec>,
+        /// Its parents, by id.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parents: Vec<JobId>,
+    },
+    /// Switches generation on or off.
+    SwitchJob {
+        /// Which job.
+        job: JobId,
+        /// Whether it generates batches.
+        enabled: bool,
+    },
+    /// Removes a definition.
+    DeleteJob {
+        /// Which job.
+        job: JobId,
+    },
+
+    // ---- group shards, from people
+    /// Runs a job once, at once.
+    SubmitJob(Box<Submission>),
+    /// One batch of a defined job by hand.
+    RunJob {
+        /// Which job.
+        job: JobId,
+        /// For which logical time; absent: the current period's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        logical_time: Option<Timestamp>,
+        /// Parameters over those of the definition.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        parameters: BTreeMap<String, String>,
+    },
+    /// The same logical time again, run + 1.
+    RerunBatch {
+        /// Which batch.
+        batch: BatchId,
+        /// Its job, as the asker knows it.
+        job: JobId,
+        /// Its logical time, as the asker knows it.
+        logical_time: Timestamp,
+    },
+    /// Ends a batch.
+    KillBatch {
+        /// Which.
+        batch: BatchId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Ends the newest unfinished batch of a job.
+    KillJob {
+        /// Which job.
+        job: JobId,
+    },
+    /// The worker takes no new work.
+    DrainWorker {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// The worker takes work again.
+    ResumeWorker {
+        /// Which.
+        worker: WorkerId,
+    },
+
+    // ---- group shards, from workers
+    /// A worker presents itself.
+    RegisterWorker(Box<Registration>),
+    /// A worker is alive.
+    Heartbeat(Heartbeat),
+    /// A worker asks to start an assignment.
+    RequestStart(StartRequest),
+    /// A worker gives an assignment back.
+    RejectAssignment {
+        /// Which.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// Why.
+        reason: String,
+    },
+    /// The process runs.
+    ReportStarted {
+        /// Which attempt.
+        token: Token,
+        /// On which worker.
+        worker: WorkerId,
+    },
+    /// The attempt's whole process tree is gone.
+    ReportFinished {
+        /// Which attempt.
+        token: Token,
+        /// On which worker.
+        worker: WorkerId,
+        /// How it ended.
+        outcome: AttemptOutcome,
+        /// What it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+
+    // ---- owners
+    /// An owner has not heard of a worker for its limit, by its own monotonic clock.
+    DeclareLost {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// The lease of a silent worker is over, by the owner's own monotonic clock.
+    ExpireLease {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// A numbered message from another shard.
+    Deliver {
+        /// Which shard sends.
+        from: ShardId,
+        /// Its number in the outbox for this shard, from 1.
+        number: u64,
+        /// What it says.
+        message: ShardMessage,
+    },
+    /// Another shard has applied this shard's messages up to a number.
+    Acknowledge {
+        /// The shard that received.
+        from: ShardId,
+        /// The last number applied.
+        upto: u64,
+    },
+    /// Repairs a `now` that got ahead.
+    SetTime {
+        /// The time from which on the shard's clock counts again.
+        now: Timestamp,
+    },
+    /// Panics while it is decided. Exists so that quarantine can be shown.
+    #[doc(hidden)]
+    #[schemars(skip)]
+    PlantedPanic {},
+}

@@ -1,0 +1,224 @@
+//! What a job is, once it has been accepted.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{GroupId, GroupName, JobId, JobName, JobType};
+
+/// 0 (highest) to 9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "u8", into = "u8")]
+#[schemars(with = "u8")]
+pub struct Priority(u8);
+
+impl Priority {
+    /// The priority of a job that names none.
+    pub const DEFAULT: Priority = Priority(5);
+}
+
+impl TryFrom<u8> for Priority {
+    type Error = String;
+    fn try_from(value: u8) -> Result<Self, String> {
+        if value <= 9 { Ok(Self(value)) } else { Err(format!("priority {value} must be 0 (highest) to 9")) }
+    }
+}
+
+impl From<Priority> for u8 {
+    fn from(priority: Priority) -> u8 {
+        priority.0
+    }
+}
+
+/// How often a job of fixed period runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Period {
+    /// At xx:01, for the hour that began at xx:00.
+    Hour,
+    /// At 00:01.
+    Day,
+    /// On Monday at 00:02.
+    Week,
+    /// On the 1st at 00:05.
+    Month,
+}
+
+/// What fires a scheduled job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleRule {
+    /// A fixed period with its base time.
+    Period(Period),
+    /// A Quartz cron expression.
+    Cron(String),
+}
+
+/// When a job runs: kept as text, so that an old event stays readable whatever a later parser accepts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScheduleSpec {
+    /// What fires.
+    #[serde(flatten)]
+    pub rule: ScheduleRule,
+    /// IANA zone in which the rule is read.
+    pub zone: String,
+}
+
+/// How a batch's logical time maps onto those of one of its parents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Mapping {
+    /// The same logical time; both must be on the same grid.
+    #[default]
+    Same,
+    /// The parent's n-th logical time before the newest one that is not after mine.
+    Offset(u16),
+    /// Every logical time of the parent in (my previous, mine].
+    All,
+    /// The parent's newest logical time that is not after mine.
+    Latest,
+    /// At least one success in (my previous, mine].
+    Any,
+}
+
+/// A job that must have succeeded first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Parent {
+    /// Which.
+    pub job: JobId,
+    /// For which of its logical times.
+    #[serde(default)]
+    pub mapping: Mapping,
+}
+
+/// What a job runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Program {
+    /// Script text, handed to the type's interpreter.
+    Command(String),
+    /// A program file on the worker.
+    Path {
+        /// Path of the program.
+        path: String,
+        /// Main class, for types that have one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        class: Option<String>,
+        /// Arguments, one each.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        arguments: Vec<String>,
+    },
+    /// Nothing: types `noop` and `anchor`.
+    None,
+}
+
+/// What happens to base times that passed while nothing could generate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum MissedRuns {
+    /// Every one, at most 7 days back and 1,000 batches.
+    #[default]
+    All,
+    /// Only the newest.
+    Latest,
+    /// None.
+    None,
+}
+
+/// A job as the catalogue accepted it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct JobDefinition {
+    /// Its id, for ever.
+    pub id: JobId,
+    /// Counts the accepted changes, from 1.
+    pub version: u32,
+    /// The group it belongs to, whose workers run it.
+    pub group: GroupName,
+    /// That group's number.
+    pub group_id: GroupId,
+    /// Its name.
+    pub name: JobName,
+    /// Who answers for it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub owner: String,
+    /// Application that submitted it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub app_name: String,
+    /// What kind of program it is.
+    #[serde(rename = "type")]
+    pub job_type: JobType,
+    /// What to run.
+    pub program: Program,
+    /// Parameters of every batch.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+    /// Free classification.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub business_type: String,
+    /// Free text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// Who goes first.
+    pub priority: Priority,
+    /// When; absent: dependency-triggered if it has parents, else only by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleSpec>,
+    /// After what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<Parent>,
+    /// Batches assigned or running at once.
+    pub max_concurrent: u32,
+    /// Further attempts after a failed one.
+    pub retries: u32,
+    /// From the end of one attempt to the next, milliseconds.
+    pub retry_interval_ms: u64,
+    /// Runs only on the worker of this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// What to do about missed base times.
+    #[serde(default)]
+    pub missed_runs: MissedRuns,
+}
+
+/// What happens to a running attempt whose worker falls silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum OnSilence {
+    /// The worker kills it before its lease ends; the owner replaces it after.
+    #[default]
+    Kill,
+    /// It runs on; nothing replaces it until its end is witnessed or a person vouches for it.
+    Hold,
+}
+
+/// The bounds of one group. All in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GroupSettings {
+    /// Assigned but not started for longer: another worker gets it.
+    pub start_timeout_ms: u64,
+    /// A worker not heard of for longer is lost.
+    pub lost_after_ms: u64,
+    /// A worker that got no acknowledgement for longer has killed what it runs.
+    pub lease_ms: u64,
+    /// What the owner waits beyond the lease.
+    pub lease_margin_ms: u64,
+    /// What silence means for a running attempt.
+    pub on_silence: OnSilence,
+    /// From TERM to KILL.
+    pub kill_grace_ms: u64,
+}
+
+impl Default for GroupSettings {
+    fn default() -> Self {
+        Self {
+            start_timeout_ms: 300_000,
+            lost_after_ms: 30_000,
+            lease_ms: 600_000,
+            lease_margin_ms: 5_000,
+            on_silence: OnSilence::Kill,
+            kill_grace_ms: 10_000,
+        }
+    }
+}

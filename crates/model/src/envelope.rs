@@ -1,0 +1,169 @@
+//! One journal record: what was decided in one go, and why.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Actor, BatchId, Event, GroupId, InstanceId, JobId, Rejection, RequestId, ShardId};
+
+/// The body of an envelope frame. Epoch, number and chain stand in the frame's header.
+///
+/// ```text
+/// causes   [ command 41 → 2 events ] [ command 42 refused ] [ timer → 1 event ]
+/// events   [ e0 e1 ]                                         [ e2 ]
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Envelope {
+    /// The owner's clock, read once, never before the last envelope's.
+    pub now: Timestamp,
+    /// The last command that is done with; absent until there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Resume>,
+    /// What was decided, in order; the events of each follow one another in `events`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<Cause>,
+    /// The facts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Recorded>,
+}
+
+/// How far the commands of the partition are done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Resume {
+    /// The last command's offset.
+    pub offset: u64,
+    /// SHA-256 of that record's value, hex: a lost, recreated or restored topic does not match.
+    pub hash: String,
+}
+
+/// A fact and the shard that it belongs to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recorded {
+    /// Whose.
+    pub shard: ShardId,
+    /// What.
+    pub event: Event,
+}
+
+/// Why events are in an envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cause {
+    /// What asked for a decision.
+    pub source: Source,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "Outcome::is_plain")]
+    pub outcome: Outcome,
+    /// How many of the envelope's events.
+    #[serde(default)]
+    pub events: u32,
+}
+
+/// What asked for a decision.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// A record of the commands topic.
+    Command {
+        /// Where.
+        offset: u64,
+        /// The sender's id for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who asked.
+        actor: Actor,
+    },
+    /// Time passed, or room was made.
+    Timer,
+    /// The owner saw something by its own monotonic clock.
+    Observed,
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Done, and nothing to say about it.
+    #[default]
+    Done,
+    /// Done; the sender gets this.
+    Answered(Answer),
+    /// Nothing changed.
+    Refused(Rejection),
+    /// The same request was decided before; the sender gets the stored answer.
+    Repeated,
+}
+
+impl Outcome {
+    fn is_plain(&self) -> bool {
+        *self == Outcome::Done
+    }
+}
+
+/// What a sender learns from an accepted command.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Nothing beyond that it is done.
+    Done,
+    /// The group's number and shard.
+    Group {
+        /// Its number.
+        group: GroupId,
+        /// Its shard.
+        shard: ShardId,
+    },
+    /// A job and its first batch.
+    Submitted {
+        /// The job.
+        job: JobId,
+        /// Its batch; absent for a job with a schedule or parents.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchId>,
+    },
+    /// A batch was made.
+    Generated {
+        /// Which.
+        batch: BatchId,
+    },
+    /// What `apply` did, and what it would have people know.
+    Applied {
+        /// Job by job, in the order given, unchanged ones too.
+        changes: Vec<JobChange>,
+        /// For people.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
+    },
+}
+
+/// What `apply` did to one job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct JobChange {
+    /// Which.
+    pub job: JobId,
+    /// As `group/name`.
+    pub name: String,
+    /// What was done.
+    pub change: JobChangeKind,
+    /// Its version now.
+    pub version: u32,
+    /// The fields that differ, for a change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
+}
+
+/// What `apply` did to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobChangeKind {
+    /// New.
+    Added,
+    /// Another version.
+    Changed,
+    /// As it was.
+    Unchanged,
+    /// Gone.
+    Deleted,
+}

@@ -1,0 +1,612 @@
+//! Facts. The journal is a sequence of them; everything else is a fold.
+//!
+//! A published variant never changes meaning: another behaviour is another variant.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, JobDefinition, JobId, JobType, Mapping,
+    Nonce, Role, ShardId, ShardMessage, Token, WorkerId,
+};
+
+/// When a schedule fires, and for which logical time. Computed once, then stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Fire {
+    /// The base or cron time.
+    pub at: Timestamp,
+    /// The logical time of the batch.
+    pub logical_time: Timestamp,
+}
+
+/// Where a batch came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// Its job's schedule.
+    Schedule,
+    /// The generation of a parent's batch for the same logical time.
+    Parent,
+    /// A person.
+    Manual,
+    /// A rerun of an earlier batch.
+    Rerun,
+    /// Submitted with its job.
+    Submission,
+}
+
+/// A parent's logical times that a batch waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Dependency {
+    /// The parent.
+    pub parent: JobId,
+    /// The declared mapping that gave these times.
+    pub mapping: Mapping,
+    /// The parent's logical times.
+    pub times: Vec<Timestamp>,
+    /// Those that had succeeded when the batch was generated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub met: Vec<Timestamp>,
+}
+
+impl Dependency {
+    /// Whether `met` of its times succeeded is enough.
+    pub fn is_satisfied(&self, met: usize) -> bool {
+        match self.mapping {
+            Mapping::Any => met > 0,
+            Mapping::Same | Mapping::Offset(_) | Mapping::All | Mapping::Latest => met >= self.times.len(),
+        }
+    }
+}
+
+/// Why fires made no batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipReason {
+    /// The job's policy for missed runs.
+    Policy,
+    /// More than 7 days back.
+    TooOld,
+    /// More than 1,000 at once.
+    TooMany,
+}
+
+/// Why an assignment ended without an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnReason {
+    /// The worker gave it back.
+    Rejected(String),
+    /// The worker did not start it in time.
+    NotStarted,
+    /// The worker was lost.
+    WorkerLost,
+    /// The worker came back as a new process.
+    WorkerRestarted,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptResult {
+    /// By its success check.
+    Success,
+    /// By its success check.
+    Failed,
+    /// Ended on request.
+    Killed,
+    /// Its worker was lost, or came back without it.
+    Lost,
+}
+
+/// How an attempt ended, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptOutcome {
+    /// In one word.
+    pub result: AttemptResult,
+    /// Exit code, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Signal, where one ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// For people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+impl AttemptOutcome {
+    /// Ended well.
+    pub fn success() -> Self {
+        Self { result: AttemptResult::Success, exit_code: Some(0), signal: None, message: String::new() }
+    }
+}
+
+/// What an attempt used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// From exec to the end of the tree, milliseconds.
+    pub duration_ms: u64,
+    /// User and system time, milliseconds.
+    pub cpu_ms: u64,
+    /// Largest resident set, KiB.
+    pub peak_memory_kib: u64,
+}
+
+/// How a batch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchResult {
+    /// One attempt succeeded.
+    Success,
+    /// Its attempts are used up.
+    Failed,
+    /// A person ended it.
+    Killed,
+}
+
+impl BatchResult {
+    /// The word that tables, JSON and people use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BatchResult::Success => "success",
+            BatchResult::Failed => "failed",
+            BatchResult::Killed => "killed",
+        }
+    }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// A fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    // ---- catalogue
+    /// A group exists, or its key or bounds changed.
+    GroupDefined {
+        /// Its number.
+        group: GroupId,
+        /// Its name.
+        name: GroupName,
+        /// The shard that does its work.
+        shard: ShardId,
+        /// Ed25519 public key of its workers, hex.
+        worker_key: String,
+        /// Its bounds.
+        settings: GroupSettings,
+    },
+    /// An application key exists, or changed.
+    KeyDefined {
+        /// Its name.
+        app: String,
+        /// SHA-256 of the secret, hex.
+        hash: String,
+        /// What it allows.
+        role: Role,
+        /// The groups it is bound to; empty: all.
+        groups: Vec<GroupName>,
+    },
+    /// An application key ended.
+    KeyRevoked {
+        /// Its name.
+        app: String,
+    },
+    /// A job was added or changed.
+    JobDefined {
+        /// As accepted; version 1 is new.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// Known by its id only: its name is not unique.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unnamed: bool,
+    },
+    /// A job generates batches from now on.
+    JobEnabled {
+        /// Which.
+        job: JobId,
+    },
+    /// A job generates no more batches.
+    JobDisabled {
+        /// Which.
+        job: JobId,
+    },
+    /// A definition was removed.
+    JobDeleted {
+        /// Which.
+        job: JobId,
+    },
+
+    // ---- between shards
+    /// A message waits in the outbox.
+    MessageSent {
+        /// For which shard.
+        to: ShardId,
+        /// Its number there, from 1, without gaps.
+        number: u64,
+        /// What it says.
+        message: ShardMessage,
+    },
+    /// A message was applied; what it caused follows.
+    MessageReceived {
+        /// From which shard.
+        from: ShardId,
+        /// Its number.
+        number: u64,
+    },
+    /// Messages left the outbox.
+    OutboxAcknowledged {
+        /// For which shard.
+        to: ShardId,
+        /// The last number that the receiver applied.
+        upto: u64,
+    },
+
+    // ---- a group's shard: what it knows
+    /// The shard knows its group.
+    GroupReceived {
+        /// Its number.
+        group: GroupId,
+        /// Its name.
+        name: GroupName,
+        /// Ed25519 public key of its workers, hex.
+        worker_key: String,
+        /// Its bounds.
+        settings: GroupSettings,
+    },
+    /// The shard knows a definition.
+    JobReceived {
+        /// As accepted.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// The first fire.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Fire>,
+    },
+    /// The shard switched generation on or off.
+    JobSwitched {
+        /// Which job.
+        job: JobId,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// The first fire.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Fire>,
+    },
+    /// The shard forgot a definition, as far as no unfinished batch needs it.
+    JobRemoved {
+        /// Which job.
+        job: JobId,
+    },
+    /// A job for once.
+    JobSubmitted {
+        /// As accepted.
+        definition: Arc<JobDefinition>,
+    },
+
+    // ---- batches
+    /// A batch exists, in state waiting.
+    BatchGenerated {
+        /// Its id.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// The definition it keeps.
+        version: u32,
+        /// For which logical time.
+        logical_time: Timestamp,
+        /// 0 for the first, then + 1.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        run: u32,
+        /// Where it came from.
+        origin: Origin,
+        /// What it waits for.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        dependencies: Vec<Dependency>,
+        /// Parameters over those of the definition.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        parameters: BTreeMap<String, String>,
+        /// The schedule's next fire, when the schedule made it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Fire>,
+    },
+    /// Fires that make no batch.
+    FiresSkipped {
+        /// Whose.
+        job: JobId,
+        /// The first one's logical time.
+        from: Timestamp,
+        /// The last one's.
+        to: Timestamp,
+        /// How many.
+        count: u64,
+        /// Why.
+        reason: SkipReason,
+        /// The next fire.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Fire>,
+    },
+    /// One of the times that a batch waits for has succeeded.
+    DependencySatisfied {
+        /// The waiting batch.
+        batch: BatchId,
+        /// The parent.
+        parent: JobId,
+        /// Its logical time.
+        logical_time: Timestamp,
+        /// Dependencies still unmet; 0: the batch is ready.
+        unmet: u32,
+    },
+    /// One of the times that a batch waits for holds no longer: its newest run has not succeeded.
+    DependencyWithdrawn {
+        /// The waiting batch.
+        batch: BatchId,
+        /// The parent.
+        parent: JobId,
+        /// Its logical time.
+        logical_time: Timestamp,
+        /// Dependencies now unmet.
+        unmet: u32,
+    },
+    /// A worker is to run the batch.
+    BatchAssigned {
+        /// Which.
+        batch: BatchId,
+        /// The attempt that this will be, from 1.
+        attempt: u32,
+        /// Fences it.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// When the worker must have asked to start.
+        start_by: Timestamp,
+    },
+    /// An assignment ended without an attempt; the batch waits for another worker.
+    AssignmentReturned {
+        /// Which batch.
+        batch: BatchId,
+        /// The assignment.
+        token: Token,
+        /// Who had it.
+        worker: WorkerId,
+        /// Why.
+        reason: ReturnReason,
+    },
+    /// The worker that asked may start, and no other.
+    StartGranted {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Which question of it.
+        nonce: Nonce,
+    },
+    /// The process runs.
+    AttemptStarted {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+    },
+    /// The attempt's whole process tree is gone, or its lease is over.
+    AttemptFinished {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// Its number, from 1.
+        attempt: u32,
+        /// How it ended.
+        outcome: AttemptOutcome,
+        /// What it used.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+    /// A failed attempt will be followed by another.
+    RetryScheduled {
+        /// Which batch.
+        batch: BatchId,
+        /// The number of the next attempt.
+        attempt: u32,
+        /// Not before.
+        at: Timestamp,
+    },
+    /// Someone wants a running batch ended.
+    KillRequested {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt to be ended.
+        token: Token,
+        /// Who.
+        by: Actor,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The batch ended; nothing changes it any more.
+    BatchFinished {
+        /// Which.
+        batch: BatchId,
+        /// How.
+        result: BatchResult,
+        /// Who ended it, where somebody did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+        /// For people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+    },
+    /// What was known of old logical times of a job left the state.
+    HistoryEvicted {
+        /// Whose.
+        job: JobId,
+        /// Up to and with this logical time.
+        upto: Timestamp,
+    },
+
+    // ---- workers
+    /// A worker works for the shard.
+    WorkerRegistered {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Its host's name.
+        host: String,
+        /// Where its logs are served.
+        address: String,
+        /// Attempts at once, by job type.
+        slots: BTreeMap<JobType, u32>,
+    },
+    /// A worker was not heard of for its limit.
+    WorkerLost {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// A lost worker was heard of again, in the same life.
+    WorkerFound {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// The lease of a lost worker is over: nothing runs there any more.
+    LeaseExpired {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+    },
+    /// The worker takes no new work.
+    WorkerDrained {
+        /// Which.
+        worker: WorkerId,
+    },
+    /// The worker takes work again.
+    WorkerResumed {
+        /// Which.
+        worker: WorkerId,
+    },
+
+    // ---- the partition itself
+    /// A command could not be decoded or decided; it is set aside and changes nothing.
+    CommandQuarantined {
+        /// Its offset in the commands.
+        offset: u64,
+        /// Why.
+        reason: String,
+    },
+    /// A timer could not be decided; its entity stays as it is until a person acts.
+    TimerSuspended {
+        /// Which entity.
+        entity: String,
+        /// Why.
+        reason: String,
+    },
+    /// An operator set the shard's clock.
+    TimeSet {
+        /// To this.
+        now: Timestamp,
+    },
+}
+
+impl Event {
+    /// The name under which it is published, `noun.verb`, without version.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Event::GroupDefined { .. } => "group.defined",
+            Event::KeyDefined { .. } => "key.defined",
+            Event::KeyRevoked { .. } => "key.revoked",
+            Event::JobDefined { .. } => "job.defined",
+            Event::JobEnabled { .. } => "job.enabled",
+            Event::JobDisabled { .. } => "job.disabled",
+            Event::JobDeleted { .. } => "job.deleted",
+            Event::MessageSent { .. } => "message.sent",
+            Event::MessageReceived { .. } => "message.received",
+            Event::OutboxAcknowledged { .. } => "outbox.acknowledged",
+            Event::GroupReceived { .. } => "group.received",
+            Event::JobReceived { .. } => "job.received",
+            Event::JobSwitched { .. } => "job.switched",
+            Event::JobRemoved { .. } => "job.removed",
+            Event::JobSubmitted { .. } => "job.submitted",
+            Event::BatchGenerated { .. } => "batch.generated",
+            Event::FiresSkipped { .. } => "fires.skipped",
+            Event::DependencySatisfied { .. } => "dependency.satisfied",
+            Event::DependencyWithdrawn { .. } => "dependency.withdrawn",
+            Event::BatchAssigned { .. } => "batch.assigned",
+            Event::AssignmentReturned { .. } => "assignment.returned",
+            Event::StartGranted { .. } => "start.granted",
+            Event::AttemptStarted { .. } => "attempt.started",
+            Event::AttemptFinished { .. } => "attempt.finished",
+            Event::RetryScheduled { .. } => "retry.scheduled",
+            Event::KillRequested { .. } => "kill.requested",
+            Event::BatchFinished { .. } => "batch.finished",
+            Event::HistoryEvicted { .. } => "history.evicted",
+            Event::WorkerRegistered { .. } => "worker.registered",
+            Event::WorkerLost { .. } => "worker.lost",
+            Event::WorkerFound { .. } => "worker.found",
+            Event::LeaseExpired { .. } => "lease.expired",
+            Event::WorkerDrained { .. } => "worker.drained",
+            Event::WorkerResumed { .. } => "worker.resumed",
+            Event::CommandQuarantined { .. } => "command.quarantined",
+            Event::TimerSuspended { .. } => "timer.suspended",
+            Event::TimeSet { .. } => "time.set",
+        }
+    }
+
+    /// What it is about, as `noun/id`; the CloudEvents subject.
+    pub fn subject(&self) -> String {
+        match self {
+            Event::GroupDefined { group, .. } | Event::GroupReceived { group, .. } => {
+                format!("group/{group}")
+            }
+            Event::KeyDefined { app, .. } | Event::KeyRevoked { app } => format!("key/{app}"),
+            Event::JobDefined { definition, .. }
+            | Event::JobReceived { definition, .. }
+            | Event::JobSubmitted { definition } => format!("job/{}", definition.id),
+            Event::JobEnabled { job }
+            | Event::JobDisabled { job }
+            | Event::JobDeleted { job }
+            | Event::JobSwitched { job, .. }
+            | Event::JobRemoved { job }
+            | Event::FiresSkipped { job, .. }
+            | Event::HistoryEvicted { job, .. } => format!("job/{job}"),
+            Event::MessageSent { to, .. } | Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
+            Event::MessageReceived { from, .. } => format!("shard/{from}"),
+            Event::BatchGenerated { batch, .. }
+            | Event::DependencySatisfied { batch, .. }
+            | Event::DependencyWithdrawn { batch, .. }
+            | Event::BatchAssigned { batch, .. }
+            | Event::AssignmentReturned { batch, .. }
+            | Event::StartGranted { batch, .. }
+            | Event::AttemptStarted { batch, .. }
+            | Event::AttemptFinished { batch, .. }
+            | Event::RetryScheduled { batch, .. }
+            | Event::KillRequested { batch, .. }
+            | Event::BatchFinished { batch, .. } => format!("batch/{batch}"),
+            Event::WorkerRegistered { worker, .. }
+            | Event::WorkerLost { worker, .. }
+            | Event::WorkerFound { worker, .. }
+            | Event::LeaseExpired { worker, .. }
+            | Event::WorkerDrained { worker }
+            | Event::WorkerResumed { worker } => format!("worker/{worker}"),
+            Event::CommandQuarantined { offset, .. } => format!("command/{offset}"),
+            Event::TimerSuspended { entity, .. } => entity.clone(),
+            Event::TimeSet { .. } => "partition".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Ids. Those that the state mints are positive 64-bit integers with the minting shard's number in the
+//! low bits, so that shards mint without coordination; those that a process draws are short strings.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Bits of a minted id that hold the shard's number.
+const SHARD_BITS: u32 = 12;
+
+/// The unit of ownership and decision: the catalogue, or the work of one worker group.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, Default,
+)]
+#[serde(transparent)]
+pub struct ShardId(pub u16);
+
+impl ShardId {
+    /// The reserved shard that decides what concerns the whole: definitions, groups, keys.
+    pub const CATALOGUE: ShardId = ShardId(0);
+    /// The largest shard number that fits into an id.
+    pub const MAX: ShardId = ShardId((1 << SHARD_BITS) - 1);
+
+    /// The partition that holds this shard, of `count` partitions. The catalogue has partition 0 for
+    /// itself (unless there is only one); the others share the rest.
+    pub fn partition(self, count: u32) -> u32 {
+        match (self.0, count) {
+            (_, 0 | 1) | (0, _) => 0,
+            (shard, count) => 1 + (u32::from(shard) - 1) % (count - 1),
+        }
+    }
+}
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+macro_rules! minted_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(pub i64);
+
+        impl $name {
+            /// The `counter`-th id of its kind that `shard` mints.
+            pub fn mint(counter: u64, shard: ShardId) -> Self {
+                assert!(counter < 1 << 51, "id counter exhausted");
+                Self(((counter << SHARD_BITS) | u64::from(shard.0)) as i64)
+            }
+
+            /// The shard that minted it, and so the one that decides about it.
+            pub fn shard(self) -> ShardId {
+                ShardId((self.0 & ((1 << SHARD_BITS) - 1)) as u16)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = std::num::ParseIntError;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    };
+}
+
+minted_id!(
+    /// A job definition.
+    JobId
+);
+minted_id!(
+    /// One run of a job for one logical time.
+    BatchId
+);
+minted_id!(
+    /// The fencing number of one assignment; the id of the attempt that may come of it. Grows with every
+    /// assignment of its shard.
+    Token
+);
+
+/// A worker group, as clients number it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct GroupId(pub i32);
+
+impl fmt::Display for GroupId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+macro_rules! drawn_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+        #[serde(transparent)]
+        pub struct $name(pub std::sync::Arc<str>);
+
+        impl $name {
+            /// Wraps the text as it is.
+            pub fn new(text: impl Into<std::sync::Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+drawn_id!(
+    /// A worker: drawn once per state directory and boot, so a new directory is a new worker.
+    WorkerId
+);
+drawn_id!(
+    /// One life of a worker process.
+    Incarnation
+);
+drawn_id!(
+    /// Drawn by a worker for each start request; a grant counts only for the nonce that asked.
+    Nonce
+);
+drawn_id!(
+    /// Chosen by a client and kept over its retries; a repeat gets the first answer.
+    RequestId
+);
+drawn_id!(
+    /// One process that waits for replies.
+    InstanceId
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minted_ids_carry_their_shard_and_grow() {
+        let first = BatchId::mint(1, ShardId(7));
+        let second = BatchId::mint(2, ShardId(7));
+        assert_eq!(first.shard(), ShardId(7));
+        assert!(first.0 > 0 && second > first);
+        assert_ne!(first, BatchId::mint(1, ShardId(8)));
+    }
+
+    #[test]
+    fn catalogue_has_a_partition_of_its_own() {
+        assert_eq!(ShardId::CATALOGUE.partition(16), 0);
+        assert!((1..=4095).all(|shard| (1..16).contains(&ShardId(shard).partition(16))));
+        assert_eq!(ShardId(5).partition(1), 0);
+    }
+}

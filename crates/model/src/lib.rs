@@ -1,0 +1,37 @@
+//! The vocabulary that every part of Tidemill speaks: ids, job definitions, commands (wishes),
+//! events (facts), rejections, envelopes, and the messages between owners and workers.
+//!
+//! Pure data. This crate never reads a clock, never does I/O and knows no rule beyond the bounds of
+//! single values; what may follow what is decided in `tidemill-engine`.
+//!
+//! Start reading at [`Command`] and [`Event`], then [`Envelope`], which is what a journal record holds.
+
+mod command;
+mod definition;
+mod envelope;
+mod event;
+mod id;
+mod live;
+mod name;
+mod rejection;
+mod spec;
+mod work;
+
+pub use command::{
+    Actor, Command, CommandRecord, Heartbeat, Registration, Role, ShardMessage, StartRequest, Submission,
+};
+pub use definition::{
+    GroupSettings, JobDefinition, Mapping, MissedRuns, OnSilence, Parent, Period, Priority, Program,
+    ScheduleRule, ScheduleSpec,
+};
+pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
+pub use event::{
+    AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, Origin, ReturnReason, SkipReason,
+    Usage,
+};
+pub use id::{BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, Token, WorkerId};
+pub use live::{BatchState, Condition, LiveAnswer, LiveQuery, Why};
+pub use name::{GroupName, JobName, JobType, NameError};
+pub use rejection::{FieldError, Rejection};
+pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
+pub use work::{Reply, RunSpec, WorkMessage};

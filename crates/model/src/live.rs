@@ -1,0 +1,120 @@
+//! Questions about the present that only an owner's state can answer, and their answers. Lists come from
+//! the read tables; this is for *why* and for what the tables do not hold yet.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{BatchId, BatchResult, JobId, ShardId};
+
+/// The state of a batch; its result is another thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchState {
+    /// 0: waits for conditions, for a retry's time, or for a worker.
+    Waiting,
+    /// 1: a worker has it and has not started it.
+    Assigned,
+    /// 2: granted or running.
+    Running,
+    /// 3: ended.
+    Finished,
+}
+
+impl BatchState {
+    /// The number that tables and the job calls use.
+    pub fn number(self) -> i32 {
+        match self {
+            BatchState::Waiting => 0,
+            BatchState::Assigned => 1,
+            BatchState::Running => 2,
+            BatchState::Finished => 3,
+        }
+    }
+
+    /// The word that JSON and people use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BatchState::Waiting => "waiting",
+            BatchState::Assigned => "assigned",
+            BatchState::Running => "running",
+            BatchState::Finished => "finished",
+        }
+    }
+}
+
+/// A question to the owner of a shard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LiveQuery {
+    /// Why is this batch not running?
+    Why {
+        /// Which.
+        batch: BatchId,
+    },
+    /// The newest batch of a job.
+    NewestBatch {
+        /// Which job.
+        job: JobId,
+    },
+}
+
+impl LiveQuery {
+    /// The shard whose owner knows.
+    pub fn shard(&self, of_job: Option<ShardId>) -> ShardId {
+        match self {
+            LiveQuery::Why { batch } => batch.shard(),
+            LiveQuery::NewestBatch { job } => of_job.unwrap_or(job.shard()),
+        }
+    }
+}
+
+/// What the owner knows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LiveAnswer {
+    /// To [`LiveQuery::Why`].
+    Why(Why),
+    /// To [`LiveQuery::NewestBatch`].
+    NewestBatch {
+        /// Its id; absent: the job has none on record.
+        batch: Option<BatchId>,
+        /// Its state.
+        state: Option<BatchState>,
+    },
+    /// The state does not hold it (any more); the read tables may.
+    NotFound,
+}
+
+/// Every unmet condition of a batch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Why {
+    /// Which batch.
+    pub batch: BatchId,
+    /// Its state.
+    pub state: BatchState,
+    /// Its result, once it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<BatchResult>,
+    /// What keeps it from running; empty for a running or finished one.
+    pub conditions: Vec<Condition>,
+}
+
+/// One unmet condition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Condition {
+    /// In one word: `dependency`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`, `pinned_host`,
+    /// `drained`, `not_started`.
+    pub kind: String,
+    /// For people, naming job, worker, limit.
+    pub message: String,
+    /// Since when it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The job waited for, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// Its logical time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logical_time: Option<Timestamp>,
+}

@@ -1,0 +1,174 @@
+//! Why a command changed nothing.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One field that cannot be accepted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{field}: {value:?}: {rule}")]
+pub struct FieldError {
+    /// Path of the field, as in `jobs[2].schedule.cron`.
+    pub field: String,
+    /// What was given, cut to 200 characters.
+    pub value: String,
+    /// The rule it breaks, and what to do.
+    pub rule: String,
+}
+
+impl FieldError {
+    /// An error of `field`, whose `value` breaks `rule`.
+    pub fn new(field: impl Into<String>, value: impl ToString, rule: impl Into<String>) -> Self {
+        let value: String = value.to_string().chars().take(200).collect();
+        Self { field: field.into(), value, rule: rule.into() }
+    }
+
+    /// The same error, seen from the object that holds the field at `prefix`.
+    pub fn within(mut self, prefix: &str) -> Self {
+        self.field = format!("{prefix}.{}", self.field);
+        self
+    }
+}
+
+/// Why a command changed nothing. An answer, not an error of the program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Rejection {
+    /// Fields that cannot be accepted; nothing of the command was.
+    #[error("{}", fields.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Invalid {
+        /// Which and why, at most 20.
+        fields: Vec<FieldError>,
+    },
+    /// The jobs would wait for each other.
+    #[error("dependency cycle: {}", path.join(" → "))]
+    Cycle {
+        /// The jobs, each waiting for the next; the first stands again at the end.
+        path: Vec<String>,
+    },
+    /// There is no such thing.
+    #[error("there is no {what} {id}")]
+    Unknown {
+        /// Kind of thing.
+        what: String,
+        /// Its id or name.
+        id: String,
+    },
+    /// The batch has ended.
+    #[error("batch {batch} has already finished ({result})")]
+    BatchAlreadyFinished {
+        /// Which.
+        batch: i64,
+        /// How.
+        result: String,
+    },
+    /// The job has an unfinished batch for the logical time.
+    #[error("job {job} has an unfinished batch {batch} for {logical_time}; wait for it or kill it")]
+    BatchUnfinished {
+        /// Which job.
+        job: i64,
+        /// The unfinished batch.
+        batch: i64,
+        /// RFC 3339.
+        logical_time: String,
+    },
+    /// The job cannot be removed or moved while others need it.
+    #[error("job {job} cannot be deleted: {reason}")]
+    JobInUse {
+        /// `group/name`.
+        job: String,
+        /// What needs it, by name.
+        reason: String,
+    },
+    /// The job is switched off.
+    #[error("job {job} is disabled; enable it first")]
+    JobDisabled {
+        /// Which.
+        job: i64,
+    },
+    /// The token is not, or no longer, that worker's to act on.
+    #[error("token {token} is not live for this worker: {reason}")]
+    StaleToken {
+        /// Which.
+        token: i64,
+        /// What became of it.
+        reason: String,
+    },
+    /// The registration is not signed by the group's key.
+    #[error("worker {worker} is not registered: {reason}")]
+    BadRegistration {
+        /// Which.
+        worker: String,
+        /// Why.
+        reason: String,
+    },
+    /// The message is not the next one from its shard.
+    #[error("message {number} from shard {from} is not the next one, {expected}")]
+    OutOfOrder {
+        /// Sender.
+        from: u16,
+        /// Given.
+        number: u64,
+        /// Wanted.
+        expected: u64,
+    },
+    /// A catalogue command reached another shard, or the other way round.
+    #[error("{what} is not decided by shard {shard}")]
+    WrongShard {
+        /// The command.
+        what: String,
+        /// Where it arrived.
+        shard: u16,
+    },
+    /// A bound of the system was reached.
+    #[error("{what} is at its limit of {limit}")]
+    LimitReached {
+        /// Which bound.
+        what: String,
+        /// Its value.
+        limit: u64,
+    },
+    /// It was done before, and can be done only once.
+    #[error("{what} is already there")]
+    AlreadyThere {
+        /// What.
+        what: String,
+    },
+    /// The command was set aside: it could not be decoded, or deciding it failed.
+    #[error("the command was quarantined: {reason}")]
+    Quarantined {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Rejection {
+    /// Nothing of that kind with that id.
+    pub fn unknown(what: &str, id: impl ToString) -> Self {
+        Rejection::Unknown { what: what.to_owned(), id: id.to_string() }
+    }
+
+    /// One bad field.
+    pub fn field(field: impl Into<String>, value: impl ToString, rule: impl Into<String>) -> Self {
+        Rejection::Invalid { fields: vec![FieldError::new(field, value, rule)] }
+    }
+
+    /// A stable code for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Rejection::Invalid { .. } => "invalid",
+            Rejection::Cycle { .. } => "cycle",
+            Rejection::Unknown { .. } => "unknown",
+            Rejection::BatchAlreadyFinished { .. } => "batch_already_finished",
+            Rejection::BatchUnfinished { .. } => "batch_unfinished",
+            Rejection::JobInUse { .. } => "job_in_use",
+            Rejection::JobDisabled { .. } => "job_disabled",
+            Rejection::StaleToken { .. } => "stale_token",
+            Rejection::BadRegistration { .. } => "bad_registration",
+            Rejection::OutOfOrder { .. } => "out_of_order",
+            Rejection::WrongShard { .. } => "wrong_shard",
+            Rejection::LimitReached { .. } => "limit_reached",
+            Rejection::AlreadyThere { .. } => "already_there",
+            Rejection::Quarantined { .. } => "quarantined",
+        }
+    }
+}

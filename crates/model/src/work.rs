@@ -1,0 +1,118 @@
+//! What an owner says to workers and to those who wait for an outcome. All of it is derived from
+//! accepted state, so it may be repeated; receivers drop repeats by token or request.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    BatchId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome, Program,
+    RequestId, ShardId, Token, WorkerId,
+};
+
+/// Everything a worker needs to run an attempt. Templates are already resolved.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunSpec {
+    /// The attempt's fence.
+    pub token: Token,
+    /// The batch.
+    pub batch: BatchId,
+    /// The attempt's number, from 1.
+    pub attempt: u32,
+    /// The job.
+    pub job: JobId,
+    /// Its name.
+    pub job_name: JobName,
+    /// Its group.
+    pub group: GroupName,
+    /// What kind of program it is.
+    #[serde(rename = "type")]
+    pub job_type: JobType,
+    /// What to run.
+    pub program: Program,
+    /// For which logical time.
+    pub logical_time: Timestamp,
+    /// That time as the job's zone writes it, RFC 3339.
+    pub logical_time_text: String,
+    /// Which run of it.
+    pub run: u32,
+    /// Definition's and batch's parameters, merged.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
+}
+
+/// One record of the work topic, for one worker.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkMessage {
+    /// The worker is known; this is everything outstanding for it. Tokens of its own that are not listed
+    /// are to be killed, listed ones that it does not have are to be reported as lost.
+    Registered {
+        /// To which life of the worker.
+        incarnation: Incarnation,
+        /// The shard that speaks.
+        shard: ShardId,
+        /// The group's bounds.
+        settings: GroupSettings,
+        /// Granted attempts of this worker that have not ended.
+        granted: Vec<Token>,
+    },
+    /// The worker is not, or no longer, known: register again.
+    Unregistered {
+        /// To which life of the worker.
+        incarnation: Incarnation,
+    },
+    /// Ask to start this.
+    Assigned {
+        /// To which worker.
+        worker: WorkerId,
+        /// Fences it.
+        token: Token,
+        /// What kind of program it will be.
+        #[serde(rename = "type")]
+        job_type: JobType,
+    },
+    /// Start it.
+    Granted {
+        /// Only this life may.
+        incarnation: Incarnation,
+        /// Only for this question.
+        nonce: Nonce,
+        /// What to run.
+        spec: Box<RunSpec>,
+    },
+    /// Do not start it, now or later.
+    Refused {
+        /// Which.
+        token: Token,
+        /// Why.
+        reason: String,
+    },
+    /// End it, TERM first.
+    Kill {
+        /// Which.
+        token: Token,
+        /// From TERM to KILL, milliseconds.
+        grace_ms: u64,
+    },
+    /// The end of this attempt is on record; what was kept to report it may go.
+    Recorded {
+        /// Which.
+        token: Token,
+    },
+}
+
+/// One record of the replies topic, for one instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reply {
+    /// The sender's id of the command.
+    pub request: RequestId,
+    /// What came of it; never [`Outcome::Repeated`], which is resolved to the stored answer.
+    pub outcome: Outcome,
+    /// The partition of the journal that holds the decision.
+    pub partition: u32,
+    /// The journal offset from which on reads show it.
+    pub offset: u64,
+}
