@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, JobDefinition, JobId, JobType, Mapping,
-    Nonce, Role, ShardId, ShardMessage, Token, WorkerId,
+    Nonce, Role, ShardId, Token, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -225,15 +225,6 @@ pub enum Event {
     },
 
     // ---- between shards
-    /// A message waits in the outbox.
-    MessageSent {
-        /// For which shard.
-        to: ShardId,
-        /// Its number there, from 1, without gaps.
-        number: u64,
-        /// What it says.
-        message: ShardMessage,
-    },
     /// A message was applied; what it caused follows.
     MessageReceived {
         /// From which shard.
@@ -535,7 +526,6 @@ impl Event {
             Event::JobEnabled { .. } => "job.enabled",
             Event::JobDisabled { .. } => "job.disabled",
             Event::JobDeleted { .. } => "job.deleted",
-            Event::MessageSent { .. } => "message.sent",
             Event::MessageReceived { .. } => "message.received",
             Event::OutboxAcknowledged { .. } => "outbox.acknowledged",
             Event::GroupReceived { .. } => "group.received",
@@ -585,7 +575,7 @@ impl Event {
             | Event::JobRemoved { job }
             | Event::FiresSkipped { job, .. }
             | Event::HistoryEvicted { job, .. } => format!("job/{job}"),
-            Event::MessageSent { to, .. } | Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
+            Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
             Event::MessageReceived { from, .. } => format!("shard/{from}"),
             Event::BatchGenerated { batch, .. }
             | Event::DependencySatisfied { batch, .. }
