@@ -73,6 +73,8 @@ pub enum SkipReason {
     TooOld,
     /// More than 1,000 at once.
     TooMany,
+    /// The logical time was run by hand before its base time.
+    RunByHand,
 }
 
 /// Why an assignment ended without an attempt.
@@ -414,6 +416,11 @@ pub enum Event {
         /// Not before.
         at: Timestamp,
     },
+    /// The pause before the next attempt is over.
+    RetryDue {
+        /// Which batch.
+        batch: BatchId,
+    },
     /// Someone wants a running batch ended.
     KillRequested {
         /// Which batch.
@@ -543,6 +550,7 @@ impl Event {
             Event::AttemptStarted { .. } => "attempt.started",
             Event::AttemptFinished { .. } => "attempt.finished",
             Event::RetryScheduled { .. } => "retry.scheduled",
+            Event::RetryDue { .. } => "retry.due",
             Event::KillRequested { .. } => "kill.requested",
             Event::BatchFinished { .. } => "batch.finished",
             Event::HistoryEvicted { .. } => "history.evicted",
@@ -586,6 +594,7 @@ impl Event {
             | Event::AttemptStarted { batch, .. }
             | Event::AttemptFinished { batch, .. }
             | Event::RetryScheduled { batch, .. }
+            | Event::RetryDue { batch }
             | Event::KillRequested { batch, .. }
             | Event::BatchFinished { batch, .. } => format!("batch/{batch}"),
             Event::WorkerRegistered { worker, .. }
