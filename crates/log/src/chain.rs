@@ -1,0 +1,207 @@
+//! The chain is the fence: which records of a journal count, decided alike by every reader.
+//!
+//! ```text
+//!  genesis ◄─ claim 1 ◄─ A ◄─ A ◄─ claim 2 ◄─ B ◄─ B
+//!                            ▲
+//!                            └─ A   late record of owner 1: void, and so is its pipelined successor
+//! ```
+//! A claim needs no matching `prev`: it counts iff it is the first of the next epoch, and from then on it is
+//! the link that everything by an earlier owner lacks. An owner that resigned or stopped has ended its epoch;
+//! what it writes after that is void as well.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Claim, Frame, Genesis, Hash, Head, Kind};
+
+/// Why a record does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VoidReason {
+    /// It is not a frame, or a genesis or claim whose body cannot be read.
+    Garbled,
+    /// It stands before the genesis.
+    BeforeGenesis,
+    /// There is a genesis already.
+    SecondGenesis,
+    /// It is of an epoch that is not the current one (of a claim: not the next one).
+    WrongEpoch,
+    /// It does not link to the last accepted record.
+    WrongPrev,
+    /// Its number is not the next one.
+    WrongSeq,
+    /// No one has claimed yet, or the owner had resigned or stopped.
+    NoOwner,
+}
+
+impl std::fmt::Display for VoidReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Garbled => "the record cannot be read",
+            Self::BeforeGenesis => "the journal has no genesis yet",
+            Self::SecondGenesis => "the journal has a genesis already",
+            Self::WrongEpoch => "the epoch is not the one that is due",
+            Self::WrongPrev => "the record does not link to the last accepted one",
+            Self::WrongSeq => "the number is not the next one",
+            Self::NoOwner => "the partition has no owner",
+        })
+    }
+}
+
+/// What a reader does with a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It counts; the chain has moved on to it.
+    Accepted(Frame),
+    /// It is dropped; the chain has only counted it.
+    Void(VoidReason),
+}
+
+impl Verdict {
+    /// The frame, where the record counts.
+    #[must_use]
+    pub fn accepted(self) -> Option<Frame> {
+        match self {
+            Self::Accepted(frame) => Some(frame),
+            Self::Void(_) => None,
+        }
+    }
+}
+
+/// The fold over a journal that decides what counts. Pure: the same records give the same verdicts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Chain {
+    head: Option<Head>,
+    voids: BTreeMap<VoidReason, u64>,
+}
+
+impl Chain {
+    /// A chain before the first record.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A chain that goes on after a stored head; the next record is the one at a greater offset.
+    #[must_use]
+    pub fn resume(head: Head) -> Self {
+        Self { head: Some(head), voids: BTreeMap::new() }
+    }
+
+    /// Where the chain stands; `None` before the genesis.
+    #[must_use]
+    pub const fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// How many records were void, by reason, since [`Chain::new`] or [`Chain::resume`].
+    #[must_use]
+    pub const fn voids(&self) -> &BTreeMap<VoidReason, u64> {
+        &self.voids
+    }
+
+    /// How many records were void in all.
+    #[must_use]
+    pub fn void_count(&self) -> u64 {
+        self.voids.values().sum()
+    }
+
+    /// Judges the next record of the journal.
+    ///
+    /// # Panics
+    /// When `offset` is not above that of the last accepted record: the reader went backwards.
+    pub fn accept(&mut self, offset: u64, record: &[u8]) -> Verdict {
+        if let Some(head) = &self.head {
+            assert!(
+                offset > head.offset,
+                "offset {offset} comes after {}: the reader went back",
+                head.offset
+            );
+        }
+        match self.judge(offset, record) {
+            Ok((frame, head)) => {
+                self.head = Some(head);
+                Verdict::Accepted(frame)
+            }
+            Err(reason) => {
+                *self.voids.entry(reason).or_default() += 1;
+                Verdict::Void(reason)
+            }
+        }
+    }
+
+    fn judge(&self, offset: u64, record: &[u8]) -> Result<(Frame, Head), VoidReason> {
+        let frame = Frame::decode(record).map_err(|_| VoidReason::Garbled)?;
+        let Some(head) = &self.head else {
+            let head = open(&frame, offset, record)?;
+            return Ok((frame, head));
+        };
+        let (hash, seq) = (Hash::of(record), head.seq.saturating_add(1));
+        let next = Head { offset, hash, seq, ..head.clone() };
+        let next = match frame.kind {
+            Kind::Genesis => return Err(VoidReason::SecondGenesis),
+            Kind::Claim => {
+                let claim = claim(head, &frame)?;
+                Head { epoch: claim.epoch, owner: Some(claim), resigned: false, stopped: false, ..next }
+            }
+            Kind::Envelope => follow(head, &frame).map(|()| next)?,
+            Kind::Resigned => follow(head, &frame).map(|()| Head { resigned: true, ..next })?,
+            Kind::Stopped => follow(head, &frame).map(|()| Head { stopped: true, ..next })?,
+        };
+        Ok((frame, next))
+    }
+}
+
+fn open(frame: &Frame, offset: u64, record: &[u8]) -> Result<Head, VoidReason> {
+    if frame.kind != Kind::Genesis {
+        return Err(VoidReason::BeforeGenesis);
+    }
+    let genesis: Genesis = serde_json::from_slice(&frame.body).map_err(|_| VoidReason::Garbled)?;
+    if (frame.epoch, frame.seq, frame.prev) != (0, 0, Hash::ZERO) {
+        return Err(VoidReason::Garbled);
+    }
+    Ok(Head {
+        log_id: genesis.log_id,
+        partition: genesis.partition,
+        count: genesis.count,
+        offset,
+        epoch: 0,
+        seq: 0,
+        hash: Hash::of(record),
+        owner: None,
+        resigned: false,
+        stopped: false,
+    })
+}
+
+/// A claim's `prev` and `seq` only tell what its writer had seen.
+fn claim(head: &Head, frame: &Frame) -> Result<Claim, VoidReason> {
+    let claim: Claim = serde_json::from_slice(&frame.body).map_err(|_| VoidReason::Garbled)?;
+    if claim.epoch != frame.epoch {
+        return Err(VoidReason::Garbled);
+    }
+    if Some(frame.epoch) != head.epoch.checked_add(1) {
+        return Err(VoidReason::WrongEpoch);
+    }
+    Ok(claim)
+}
+
+fn follow(head: &Head, frame: &Frame) -> Result<(), VoidReason> {
+    if frame.epoch != head.epoch {
+        return Err(VoidReason::WrongEpoch);
+    }
+    if head.owner.is_none() || head.resigned || head.stopped {
+        return Err(VoidReason::NoOwner);
+    }
+    if frame.prev != head.hash {
+        return Err(VoidReason::WrongPrev);
+    }
+    if Some(frame.seq) != head.seq.checked_add(1) {
+        return Err(VoidReason::WrongSeq);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! The log port of Tidemill and its back ends.
+//!
+//! Everything that Tidemill knows stands in a log: wishes in `commands`, facts in `journal`. This crate moves
+//! *bytes and frames*; it knows nothing of jobs and depends on no other crate of the project. It is
+//! synchronous: threads and completions, no runtime.
+//!
+//! Where to start reading:
+//! - [`Log`], [`Producer`], [`Reader`], [`Membership`]: the port.
+//! - [`Frame`]: the frozen header of a journal record. [`Chain`]: which records of a journal count.
+//! - [`MemoryLog`] for tests and the simulator, with faults; [`SqliteLog`], the embedded log.
+//!   One conformance suite in `tests/` runs on all of them.
+//!
+//! What every back end promises:
+//! - Offsets grow; a reader sees records in their order. A producer's appends to one partition keep their order.
+//! - An acknowledged record is there to be read, and below the high watermark that is asked for afterwards.
+//! - A completion is called exactly once. [`AppendError::Unknown`] is the only outcome that leaves open
+//!   whether the record is in the log; nothing here ever retries such a record.
+//! - Every journal of an open log begins with a [`Genesis`]: the back end writes it when it makes the journal.
+//!
+//! What is deliberately absent: transactions, fencing by the broker, headers, compaction. The chain is the
+//! fence. The embedded log refuses what the chain would void; the others store it, and readers void it.
+
+mod chain;
+mod clock;
+mod error;
+mod frame;
+mod hash;
+mod head;
+mod in_flight;
+mod lane;
+mod log_id;
+pub mod memory;
+mod port;
+mod signal;
+pub mod sqlite;
+
+pub use chain::{Chain, Verdict, VoidReason};
+pub use error::{AppendError, Error, Source};
+pub use frame::{Frame, FrameError, HEADER_BYTES, Kind, MAX_FRAME_BYTES};
+pub use hash::Hash;
+pub use head::{Claim, Genesis, Head, Tip};
+pub use in_flight::QueueBound;
+pub use log_id::{InvalidLogId, LogId};
+pub use memory::MemoryLog;
+pub use port::{
+    Done, From, Log, MAX_RECORD_BYTES, Membership, Producer, Reader, Record, Topic, Usage, append_wait,
+};
+pub use signal::Waker;
+pub use sqlite::{SqliteConfig, SqliteLog};

@@ -1,0 +1,186 @@
+//! The memory log: for tests and the simulator, with faults.
+//!
+//! It stores what it is given, as a broker does: what the chain does not accept is for readers to void.
+
+mod fault;
+mod producer;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub use fault::{Append, Fault, FaultHook, Gate};
+
+use crate::lane::{Gone, Keep, Lane, LaneReader};
+use crate::signal::lock;
+use crate::{
+    Error, From, Genesis, Log, LogId, Membership, Producer, QueueBound, Reader, Topic, Usage, clock,
+};
+use producer::MemoryProducer;
+
+/// A log in this process's memory. A clone is the same log.
+#[derive(Clone)]
+pub struct MemoryLog {
+    shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    id: LogId,
+    partitions: u32,
+    queue: QueueBound,
+    lanes: Vec<Arc<Lane>>,
+    hook: Mutex<Option<FaultHook>>,
+    late: Mutex<Vec<Late>>,
+    producers: Mutex<u64>,
+    suggestions: Mutex<BTreeMap<String, Vec<u32>>>,
+}
+
+/// A record that its producer thinks lost.
+pub(crate) struct Late {
+    lane: Arc<Lane>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl MemoryLog {
+    /// A new log; every topic has this many partitions.
+    ///
+    /// # Panics
+    /// When `partitions` is 0.
+    #[must_use]
+    pub fn new(partitions: u32) -> Self {
+        Self::with_queue(partitions, QueueBound::default())
+    }
+
+    /// A new log whose producers have this bound.
+    ///
+    /// # Panics
+    /// When `partitions` is 0.
+    #[must_use]
+    pub fn with_queue(partitions: u32, queue: QueueBound) -> Self {
+        assert!(partitions > 0, "a log has at least one partition");
+        let id = LogId::random();
+        let lane = |topic, partition| Lane::new(topic, partition, Keep::ALL, 0);
+        let lanes: Vec<_> = Topic::ALL
+            .into_iter()
+            .flat_map(|topic| (0..partitions).map(move |partition| lane(topic, partition)))
+            .collect();
+        for lane in lanes.iter().filter(|lane| lane.topic == Topic::Journal) {
+            let genesis = Genesis { log_id: id.clone(), partition: lane.partition, count: partitions };
+            lane.push(clock::now_ms(), Vec::new(), genesis.record().into());
+        }
+        let shared = Shared {
+            id,
+            partitions,
+            queue,
+            lanes,
+            hook: Mutex::default(),
+            late: Mutex::default(),
+            producers: Mutex::default(),
+            suggestions: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// From now on the hook decides what befalls an append.
+    pub fn set_faults(&self, hook: impl FnMut(&Append<'_>) -> Fault + Send + 'static) {
+        *lock(&self.shared.hook) = Some(Box::new(hook));
+    }
+
+    /// From now on nothing befalls an append.
+    pub fn clear_faults(&self) {
+        *lock(&self.shared.hook) = None;
+    }
+
+    /// Lands the records of [`Fault::LandLate`], in their order; gives how many there were.
+    pub fn land_late(&self) -> usize {
+        let late = std::mem::take(&mut *lock(&self.shared.late));
+        let count = late.len();
+        for Late { lane, key, value } in late {
+            lane.push(clock::now_ms(), key, value.into());
+        }
+        count
+    }
+
+    /// What is suggested to a member from now on. Nobody asked: all partitions, to every member.
+    pub fn suggest(&self, member: &str, partitions: Vec<u32>) {
+        lock(&self.shared.suggestions).insert(member.to_owned(), partitions);
+    }
+}
+
+impl Shared {
+    fn lane(&self, topic: Topic, partition: u32) -> Result<&Arc<Lane>, Error> {
+        let count = self.partitions;
+        if partition >= count {
+            return Err(Error::NoSuchPartition { topic, partition, count });
+        }
+        let index =
+            topic.index() * usize::try_from(count).expect("fits") + usize::try_from(partition).expect("fits");
+        Ok(&self.lanes[index])
+    }
+
+    fn fault(&self, append: &Append<'_>) -> Fault {
+        lock(&self.hook).as_mut().map_or(Fault::None, |hook| hook(append))
+    }
+}
+
+impl Log for MemoryLog {
+    fn log_id(&self) -> &LogId {
+        &self.shared.id
+    }
+
+    fn partitions(&self, _: Topic) -> u32 {
+        self.shared.partitions
+    }
+
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        let number = {
+            let mut producers = lock(&self.shared.producers);
+            *producers += 1;
+            *producers
+        };
+        Ok(Arc::new(MemoryProducer::start(&self.shared, number)?))
+    }
+
+    fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
+        let lane = self.shared.lane(topic, partition)?;
+        let next = begin(lane, from, lane.range()?)?;
+        Ok(Box::new(LaneReader::new(lane, next, Gone)))
+    }
+
+    fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
+        self.shared.lane(topic, partition)?.range()
+    }
+
+    fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
+        Ok(Box::new(Suggested { shared: Arc::clone(&self.shared), member: member.to_owned() }))
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        Ok(Usage { bytes: Some(self.shared.lanes.iter().map(|lane| lane.bytes()).sum()) })
+    }
+}
+
+/// The offset at which a reader begins.
+pub(crate) fn begin(lane: &Lane, from: From, range: Range<u64>) -> Result<u64, Error> {
+    match from {
+        From::Start => Ok(range.start),
+        From::End => Ok(range.end),
+        From::Offset(wanted) if (range.start..=range.end).contains(&wanted) => Ok(wanted),
+        From::Offset(wanted) => Err(lane.out_of_range(wanted, range)),
+    }
+}
+
+struct Suggested {
+    shared: Arc<Shared>,
+    member: String,
+}
+
+impl Membership for Suggested {
+    fn suggested(&mut self, _: Duration) -> Result<Vec<u32>, Error> {
+        let suggestions = lock(&self.shared.suggestions);
+        let all = || (0..self.shared.partitions).collect();
+        Ok(suggestions.get(&self.member).cloned().unwrap_or_else(all))
+    }
+}

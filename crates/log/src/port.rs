@@ -1,0 +1,210 @@
+//! The port: what a log is to the rest of Tidemill.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AppendError, Error, LogId, MAX_FRAME_BYTES, Waker};
+
+/// The most that key and value of one record may take together, outside the journal.
+pub const MAX_RECORD_BYTES: usize = 4_000_000;
+
+/// What a record is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// Wishes, from anyone with the right.
+    Commands,
+    /// Facts, from the owner of the partition.
+    Journal,
+    /// The public feed.
+    Events,
+    /// What owners tell workers. Volatile on the embedded log.
+    Work,
+    /// Outcomes of commands, for those who wait. Volatile on the embedded log.
+    Replies,
+    /// What could not be read or decided, with the reason.
+    DeadLetters,
+}
+
+impl Topic {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Commands, Self::Journal, Self::Events, Self::Work, Self::Replies, Self::DeadLetters];
+
+    /// Its name after the prefix.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Commands => "commands",
+            Self::Journal => "journal",
+            Self::Events => "events",
+            Self::Work => "work",
+            Self::Replies => "replies",
+            Self::DeadLetters => "dead-letters",
+        }
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        match self {
+            Self::Commands => 0,
+            Self::Journal => 1,
+            Self::Events => 2,
+            Self::Work => 3,
+            Self::Replies => 4,
+            Self::DeadLetters => 5,
+        }
+    }
+
+    /// Whether this record is over what the topic takes, on every back end alike.
+    pub(crate) const fn is_too_large(self, key: &[u8], value: &[u8]) -> bool {
+        match self {
+            Self::Journal => value.len() > MAX_FRAME_BYTES || key.len() > MAX_FRAME_BYTES,
+            _ => key.len().saturating_add(value.len()) > MAX_RECORD_BYTES,
+        }
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One record, as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its place in the partition.
+    pub offset: u64,
+    /// When the log took it, in milliseconds since 1970 (on `events` at a broker: when it was made).
+    pub timestamp_ms: i64,
+    /// May be empty.
+    pub key: Vec<u8>,
+    /// The bytes given.
+    pub value: Arc<[u8]>,
+}
+
+/// Where a reader begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// At the first record that is kept.
+    Start,
+    /// After the last record that is there when the reader is made.
+    End,
+    /// At this offset; it has to be one that is kept, or the next one.
+    Offset(u64),
+}
+
+/// Space that the log takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes on this machine's disk (in memory for the memory log); `None` where a broker has them.
+    pub bytes: Option<u64>,
+}
+
+/// Told once what became of an append. It runs on a thread of the back end that has more to do: it must be
+/// short, and must neither block nor panic. Where an append fails before it is queued
+/// ([`AppendError::Full`], [`AppendError::TooLarge`], [`AppendError::Refused`] by a log that has ended), it
+/// runs inside [`Producer::append`]: so hold no lock across `append` that the completion takes.
+pub type Done = Box<dyn FnOnce(Result<u64, AppendError>) + Send>;
+
+/// A log: topics of partitions of records.
+pub trait Log: Send + Sync {
+    /// Which log this is. It stands in the genesis of every journal.
+    fn log_id(&self) -> &LogId;
+
+    /// How many partitions the topic has. Commands and journal have the same number.
+    fn partitions(&self, topic: Topic) -> u32;
+
+    /// A new producer, with a queue of its own. An owner has one per owned partition, and one for effects.
+    ///
+    /// # Errors
+    /// The client or thread cannot be made, or the log has failed.
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error>;
+
+    /// A new reader of one partition.
+    ///
+    /// # Errors
+    /// There is no such partition or offset, the client cannot be made, or the log has failed.
+    fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error>;
+
+    /// First offset that is kept, and the offset that comes next: as the log itself has it *now*, never from
+    /// a cache. Everything acknowledged before the call is below the end.
+    ///
+    /// # Errors
+    /// There is no such partition, the broker does not answer, or the log has failed.
+    fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error>;
+
+    /// Takes part, as `member`, in the suggestion of owners.
+    ///
+    /// # Errors
+    /// The client cannot be made.
+    fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error>;
+
+    /// How much space the log takes.
+    ///
+    /// # Errors
+    /// The space cannot be found out.
+    fn usage(&self) -> Result<Usage, Error>;
+}
+
+/// Appends records. Order is kept per producer and partition.
+pub trait Producer: Send + Sync {
+    /// Queues a record; `done` is called exactly once with its offset, or with why there is none.
+    fn append(&self, topic: Topic, partition: u32, key: &[u8], value: Vec<u8>, done: Done);
+
+    /// Waits until everything appended so far has its outcome.
+    ///
+    /// # Errors
+    /// [`Error::FlushTimeout`] where that takes longer than `timeout`.
+    fn flush(&self, timeout: Duration) -> Result<(), Error>;
+}
+
+/// Reads one partition in order.
+pub trait Reader: Send {
+    /// Blocks until there is at least one record, the timeout is over, or the waker is used; gives at most
+    /// `max_records`, none in the latter cases.
+    ///
+    /// # Errors
+    /// The records cannot be read, the offset is no longer kept, or the log has failed.
+    fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error>;
+
+    /// Ends a [`Reader::poll`] that waits, from any thread.
+    fn waker(&self) -> Waker;
+}
+
+/// One process's part in the *suggestion* of owners. What counts is the journal.
+pub trait Membership: Send {
+    /// The partitions suggested to this process at the moment, in ascending order. Has to be called at least
+    /// once a second; waits up to `timeout` for news.
+    ///
+    /// # Errors
+    /// The suggestion cannot be had.
+    fn suggested(&mut self, timeout: Duration) -> Result<Vec<u32>, Error>;
+}
+
+/// Appends and waits for the outcome.
+///
+/// # Errors
+/// As [`Producer::append`] tells; [`AppendError::Unknown`] where there is no outcome within `timeout`.
+pub fn append_wait(
+    producer: &dyn Producer,
+    topic: Topic,
+    partition: u32,
+    key: &[u8],
+    value: Vec<u8>,
+    timeout: Duration,
+) -> Result<u64, AppendError> {
+    let (outcome, told) = mpsc::sync_channel(1);
+    let done = move |result| {
+        // The receiver is gone where the wait below timed out: then nobody wants to know.
+        let _ = outcome.send(result);
+    };
+    producer.append(topic, partition, key, value, Box::new(done));
+    told.recv_timeout(timeout).unwrap_or_else(|_| {
+        Err(AppendError::Unknown(format!("no outcome within {} ms", timeout.as_millis())))
+    })
+}

@@ -1,0 +1,136 @@
+//! The log file: its tables, its settings, its version.
+//!
+//! One table per topic and partition, `journal_0` and so on, with the offset as the row id: an append always
+//! goes to the right edge of one tree.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::directory::Directory;
+use super::{SqliteConfig, is_durable};
+use crate::{Error, Genesis, Head, LogId, Topic, clock};
+
+/// Of the file; a later one brings its own migration.
+const FORMAT_VERSION: i64 = 1;
+const PAGE_BYTES: u64 = 4096;
+
+/// Name of the table of a partition.
+pub(crate) fn table(topic: Topic, partition: u32) -> String {
+    format!("{}_{partition}", topic.name().replace('-', "_"))
+}
+
+/// The file, open for writing.
+pub(crate) struct File {
+    pub(crate) connection: Connection,
+    log_id: LogId,
+}
+
+impl File {
+    pub(crate) fn open(directory: &Directory, config: &SqliteConfig) -> Result<Self, Error> {
+        let failed =
+            |error: rusqlite::Error| Error::open(format!("open {}", directory.file().display()), error);
+        let mut connection = Connection::open(directory.file()).map_err(failed)?;
+        set_up(&connection, config.max_bytes).map_err(failed)?;
+        let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+        let objects: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))
+            .map_err(failed)?;
+        if (found, objects) == (0, 0) {
+            make(&mut connection, config.partitions).map_err(failed)?;
+            directory.sync().map_err(|error| Error::open("make the new log file durable", error))?;
+        } else if found != FORMAT_VERSION {
+            return Err(Error::FormatVersion { found, wanted: FORMAT_VERSION });
+        }
+        let (log_id, found): (String, u32) = connection
+            .query_row("SELECT log_id, partitions FROM log", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(failed)?;
+        let log_id = LogId::try_from(log_id).map_err(|error| Error::open("read the log id", error))?;
+        if found != config.partitions {
+            return Err(Error::PartitionCount { topic: Topic::Journal, found, wanted: config.partitions });
+        }
+        Ok(Self { connection, log_id })
+    }
+
+    pub(crate) const fn log_id(&self) -> &LogId {
+        &self.log_id
+    }
+
+    /// The offset that comes next; 0 where the topic is not on disk.
+    pub(crate) fn next_offset(&self, topic: Topic, partition: u32) -> Result<u64, Error> {
+        if !is_durable(topic) {
+            return Ok(0);
+        }
+        next_offset(&self.connection, topic, partition).map_err(|error| Error::Range {
+            topic,
+            partition,
+            source: error.into(),
+        })
+    }
+
+    /// The last verified head of a journal, where there is one.
+    pub(crate) fn stored_head(&self, partition: u32) -> Result<Option<Head>, Error> {
+        let failed = |source| Error::Read { topic: Topic::Journal, partition, source };
+        let text: Option<String> = self
+            .connection
+            .query_row("SELECT head FROM head WHERE partition = ?1", [partition], |row| row.get(0))
+            .optional()
+            .map_err(|error| failed(error.into()))?;
+        text.map(|text| serde_json::from_str(&text)).transpose().map_err(|error| failed(error.into()))
+    }
+}
+
+pub(crate) fn next_offset(connection: &Connection, topic: Topic, partition: u32) -> rusqlite::Result<u64> {
+    let sql = format!("SELECT coalesce(max(offset) + 1, 0) FROM {}", table(topic, partition));
+    connection.prepare_cached(&sql)?.query_row([], |row| row.get::<_, i64>(0)).map(i64::cast_unsigned)
+}
+
+pub(crate) fn store_head(connection: &Connection, head: &Head) -> rusqlite::Result<()> {
+    let text = serde_json::to_string(head).expect("a head is plain strings and numbers");
+    let sql = "INSERT INTO head (partition, head) VALUES (?1, ?2)
+        ON CONFLICT (partition) DO UPDATE SET head = excluded.head";
+    connection.prepare_cached(sql)?.execute(params![head.partition, text]).map(drop)
+}
+
+fn set_up(connection: &Connection, max_bytes: Option<u64>) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.set_prepared_statement_cache_capacity(512);
+    connection.pragma_update(None, "page_size", PAGE_BYTES.cast_signed())?;
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
+    connection.pragma_update(None, "cache_size", -16_000)?;
+    if let Some(bytes) = max_bytes {
+        let pages = (bytes / PAGE_BYTES).max(1).min(u64::from(u32::MAX)).cast_signed();
+        connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// Everything in one transaction: a file is a log, or it is empty.
+fn make(connection: &mut Connection, partitions: u32) -> rusqlite::Result<()> {
+    let id = LogId::random();
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(
+        "CREATE TABLE log (log_id TEXT NOT NULL, partitions INTEGER NOT NULL, made_at_ms INTEGER NOT NULL);
+         CREATE TABLE head (partition INTEGER PRIMARY KEY, head TEXT NOT NULL);",
+    )?;
+    let now = clock::now_ms();
+    transaction.execute("INSERT INTO log VALUES (?1, ?2, ?3)", params![id.as_str(), partitions, now])?;
+    for topic in Topic::ALL.into_iter().filter(|topic| is_durable(*topic)) {
+        for partition in 0..partitions {
+            let table = table(topic, partition);
+            transaction.execute_batch(&format!(
+                "CREATE TABLE {table} (offset INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL,
+                 key BLOB NOT NULL, value BLOB NOT NULL);"
+            ))?;
+        }
+    }
+    for partition in 0..partitions {
+        let genesis = Genesis { log_id: id.clone(), partition, count: partitions }.record();
+        let sql = format!("INSERT INTO {} VALUES (0, ?1, x'', ?2)", table(Topic::Journal, partition));
+        transaction.execute(&sql, params![now, genesis])?;
+    }
+    transaction.pragma_update(None, "user_version", FORMAT_VERSION)?;
+    transaction.commit()
+}

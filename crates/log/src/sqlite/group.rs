@@ -1,0 +1,193 @@
+//! One group of appends: one transaction, all or nothing.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, params};
+
+use super::Shared;
+use super::file::{next_offset, store_head, table};
+use super::queue::Item;
+use crate::in_flight::Pending;
+use crate::{AppendError, Chain, Record, Topic, Verdict, clock};
+
+/// A journal's verified head is stored every so many records, so that opening stays quick.
+const HEAD_EVERY: u64 = 4096;
+
+/// A journal as the writer knows it.
+pub(crate) struct Journal {
+    pub(crate) chain: Chain,
+    /// `seq` of the head that is stored.
+    pub(crate) stored_seq: u64,
+}
+
+/// Why a group was not stored.
+pub(crate) enum Failed {
+    /// The disk is full; nothing of the group is in the log.
+    Full,
+    /// It may or may not be in the log.
+    Unknown(rusqlite::Error),
+}
+
+/// What is to be told to whom, once it is known what became of the group.
+pub(crate) struct Owed {
+    pending: Pending,
+    outcome: Result<u64, AppendError>,
+    stored: bool,
+}
+
+impl Owed {
+    /// Tells; a group that failed gives another outcome to what it would have stored.
+    pub(crate) fn tell(self, failure: Option<&AppendError>) {
+        match failure {
+            Some(error) if self.stored => self.pending.finish(Err(error.clone())),
+            _ => self.pending.finish(self.outcome),
+        }
+    }
+}
+
+/// A group on its way.
+pub(crate) struct Group<'a> {
+    shared: &'a Shared,
+    connection: &'a Connection,
+    inserts: &'a [String],
+    staged: BTreeMap<usize, Staged>,
+    /// Chains as they were, to go back to.
+    before: BTreeMap<u32, Chain>,
+    now_ms: i64,
+    pub(crate) owed: Vec<Owed>,
+}
+
+struct Staged {
+    next: u64,
+    records: Vec<Record>,
+}
+
+impl<'a> Group<'a> {
+    pub(crate) fn new(shared: &'a Shared, connection: &'a Connection, inserts: &'a [String]) -> Self {
+        let (staged, before) = (BTreeMap::new(), BTreeMap::new());
+        Self { shared, connection, inserts, staged, before, now_ms: clock::now_ms(), owed: Vec::new() }
+    }
+
+    /// Stores the items, makes them visible to readers, and leaves in `owed` what is to be told.
+    pub(crate) fn commit(&mut self, items: Vec<Item>, journals: &mut [Journal]) -> Result<(), Failed> {
+        let writes = items.iter().any(|item| matches!(item, Item::Append { .. }));
+        match self.write(items, journals, writes) {
+            Ok(()) => {
+                for (lane, staged) in std::mem::take(&mut self.staged) {
+                    self.shared.lanes[lane].extend(staged.records.into_iter());
+                }
+                Ok(())
+            }
+            Err(error) => Err(self.undo(error, journals)),
+        }
+    }
+
+    fn write(&mut self, items: Vec<Item>, journals: &mut [Journal], writes: bool) -> rusqlite::Result<()> {
+        let mut failed = Ok(());
+        if writes {
+            failed = self.run("BEGIN IMMEDIATE");
+        }
+        for item in items {
+            match item {
+                Item::Append { lane, key, value, pending } => {
+                    let outcome = match &failed {
+                        Ok(()) => self.stage(lane, key, value, journals),
+                        Err(_) => Ok(Ok(0)),
+                    };
+                    let stored = !matches!(outcome, Ok(Err(_)));
+                    let outcome = outcome.unwrap_or_else(|error| {
+                        failed = Err(error);
+                        Ok(0)
+                    });
+                    self.owed.push(Owed { pending, outcome, stored });
+                }
+                Item::Notice { offset, pending } => {
+                    self.owed.push(Owed { pending, outcome: Ok(offset), stored: false });
+                }
+            }
+        }
+        failed?;
+        if writes {
+            self.store_heads(journals)?;
+            self.run("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    fn stage(
+        &mut self,
+        lane: usize,
+        key: Vec<u8>,
+        value: Vec<u8>,
+        journals: &mut [Journal],
+    ) -> rusqlite::Result<Result<u64, AppendError>> {
+        let (topic, partition) = (self.shared.lanes[lane].topic, self.shared.lanes[lane].partition);
+        let staged = match self.staged.entry(lane) {
+            std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                let next = self.shared.lanes[lane].next();
+                entry.insert(Staged { next, records: Vec::new() })
+            }
+        };
+        let offset = staged.next;
+        if topic == Topic::Journal {
+            let journal = &mut journals[usize::try_from(partition).expect("fits: it indexed a lane")];
+            self.before.entry(partition).or_insert_with(|| journal.chain.clone());
+            if let Verdict::Void(reason) = journal.chain.accept(offset, &value) {
+                return Ok(Err(AppendError::Refused(reason.to_string())));
+            }
+        }
+        let mut insert = self.connection.prepare_cached(&self.inserts[lane])?;
+        insert.execute(params![offset.cast_signed(), self.now_ms, key, value])?;
+        staged.next += 1;
+        staged.records.push(Record { offset, timestamp_ms: self.now_ms, key, value: value.into() });
+        Ok(Ok(offset))
+    }
+
+    fn store_heads(&self, journals: &mut [Journal]) -> rusqlite::Result<()> {
+        for partition in self.before.keys() {
+            let journal = &mut journals[usize::try_from(*partition).expect("fits: it indexed a journal")];
+            let Some(head) = journal.chain.head() else { continue };
+            if head.seq.saturating_sub(journal.stored_seq) >= HEAD_EVERY {
+                store_head(self.connection, head)?;
+                journal.stored_seq = head.seq;
+            }
+        }
+        Ok(())
+    }
+
+    /// Only a full disk is forgiven, and only where the file itself says that nothing of the group is in it.
+    fn undo(&mut self, error: rusqlite::Error, journals: &mut [Journal]) -> Failed {
+        if !self.connection.is_autocommit() && self.run("ROLLBACK").is_err() {
+            return Failed::Unknown(error);
+        }
+        let full = error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull);
+        let untouched = || {
+            self.staged.keys().all(|lane| {
+                let lane = &self.shared.lanes[*lane];
+                next_offset(self.connection, lane.topic, lane.partition).ok() == Some(lane.next())
+            })
+        };
+        if !full || !self.connection.is_autocommit() || !untouched() {
+            return Failed::Unknown(error);
+        }
+        for (partition, chain) in std::mem::take(&mut self.before) {
+            let journal = &mut journals[usize::try_from(partition).expect("fits: it indexed a journal")];
+            let stored = chain.head().map_or(0, |head| head.seq);
+            journal.chain = chain;
+            journal.stored_seq = journal.stored_seq.min(stored);
+        }
+        Failed::Full
+    }
+}
+
+/// The statement that appends to each lane; nothing for those that are not on disk.
+pub(crate) fn inserts(shared: &Shared) -> Vec<String> {
+    let insert =
+        |topic, partition| format!("INSERT INTO {} VALUES (?1, ?2, ?3, ?4)", table(topic, partition));
+    shared.lanes.iter().map(|lane| insert(lane.topic, lane.partition)).collect()
+}

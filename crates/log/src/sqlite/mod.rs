@@ -1,0 +1,243 @@
+//! The embedded log: one SQLite file in a data directory of this process alone.
+//!
+//! ```text
+//!  producers ──► queue ──► writer thread ──► one transaction per group ──► tail in memory ──► readers
+//!                          (chain: void is refused)                        older: read connection ──┘
+//! ```
+//! - `commands`, `journal`, `events` and `dead-letters` are durable: write-ahead log, `synchronous=FULL`, all
+//!   that is queued in one commit.
+//! - `work` and `replies` are **volatile**: bounded rings in memory. They are derived from accepted state and
+//!   sent again after a restart. A reader that lags behind the ring gets [`Error::OffsetOutOfRange`].
+//! - An append to a journal is a compare-and-set: what the chain would void is
+//!   [`Refused`](crate::AppendError::Refused) and never stored. So a stored void record means damage.
+//! - Any other error of the writer makes the outcome of all that is queued unknown, and the log ends: every
+//!   later call fails, and `on_fatal` lets the process end too. Opening again tells what is there.
+//!   A full disk is told apart where the transaction was certainly rolled back.
+
+mod directory;
+mod file;
+mod group;
+mod older;
+mod queue;
+mod verify;
+mod writer;
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use verify::Verified;
+
+use crate::lane::{Gone, Keep, Lane, LaneReader};
+use crate::memory::begin;
+use crate::signal::lock;
+use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Topic, Usage};
+use directory::Directory;
+use file::File;
+use older::OnDisk;
+use queue::{Queue, SqliteProducer};
+use writer::Writer;
+
+/// How the embedded log is set up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SqliteConfig {
+    /// The data directory; it is made where it does not exist. On a local disk.
+    pub directory: PathBuf,
+    /// How many partitions the log is made with; never changed later. Default 1.
+    #[serde(default = "one")]
+    pub partitions: u32,
+    /// What one producer may have under way.
+    #[serde(default)]
+    pub queue: QueueBound,
+    /// How many records of `work` and `replies` are kept, per partition. Default 65,536.
+    #[serde(default = "ring_records")]
+    pub ring_records: usize,
+    /// The most that the file may take; appends are then answered [`Full`](crate::AppendError::Full).
+    /// Default: no bound.
+    #[serde(default)]
+    pub max_bytes: Option<u64>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn ring_records() -> usize {
+    65_536
+}
+
+impl SqliteConfig {
+    /// A log in this directory, with all else as by default.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            partitions: one(),
+            queue: QueueBound::default(),
+            ring_records: ring_records(),
+            max_bytes: None,
+        }
+    }
+
+    const fn keep(&self, topic: Topic) -> Keep {
+        if is_durable(topic) {
+            Keep { records: 16_384, bytes: 16 << 20 }
+        } else {
+            Keep { records: self.ring_records, bytes: 16 << 20 }
+        }
+    }
+}
+
+/// Told once, on the writer's thread, why the log has ended. The process should end too.
+pub type OnFatal = Box<dyn FnOnce(&str) + Send>;
+
+/// Whether the topic is on disk.
+const fn is_durable(topic: Topic) -> bool {
+    match topic {
+        Topic::Commands | Topic::Journal | Topic::Events | Topic::DeadLetters => true,
+        Topic::Work | Topic::Replies => false,
+    }
+}
+
+/// The embedded log. Dropped, it writes what is queued, and lets go of the directory.
+pub struct SqliteLog {
+    shared: Arc<Shared>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    directory: Directory,
+}
+
+/// What producers and readers share with the writer.
+struct Shared {
+    id: LogId,
+    partitions: u32,
+    lanes: Vec<Arc<Lane>>,
+    queue: Queue,
+    bound: QueueBound,
+}
+
+impl Shared {
+    fn lane_index(&self, topic: Topic, partition: u32) -> Result<usize, Error> {
+        let count = self.partitions;
+        if partition >= count {
+            return Err(Error::NoSuchPartition { topic, partition, count });
+        }
+        let wide = |number: u32| usize::try_from(number).expect("a partition number fits a usize");
+        Ok(topic.index() * wide(count) + wide(partition))
+    }
+
+    fn lane(&self, topic: Topic, partition: u32) -> Result<&Arc<Lane>, Error> {
+        Ok(&self.lanes[self.lane_index(topic, partition)?])
+    }
+
+    fn fail(&self, reason: &str) {
+        self.queue.end(reason);
+        self.lanes.iter().for_each(|lane| lane.fail(reason));
+    }
+}
+
+impl SqliteLog {
+    /// Opens the log, or makes it; verifies the chain of every journal from the last verified head on.
+    ///
+    /// # Errors
+    /// The directory is in use, on a network file system or not writable; the file is of another version, was
+    /// made with another number of partitions, or is damaged.
+    pub fn open(config: &SqliteConfig, on_fatal: OnFatal) -> Result<Self, Error> {
+        let directory = Directory::take(&config.directory)?;
+        let file = File::open(&directory, config)?;
+        let lanes = Topic::ALL
+            .into_iter()
+            .flat_map(|topic| (0..config.partitions).map(move |partition| (topic, partition)))
+            .map(|(topic, partition)| {
+                let next = file.next_offset(topic, partition)?;
+                Ok(Lane::new(topic, partition, config.keep(topic), next))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let chains = (0..config.partitions).map(|partition| verify::resume(&file, partition));
+        let chains = chains.collect::<Result<Vec<_>, Error>>()?;
+        let shared = Arc::new(Shared {
+            id: file.log_id().clone(),
+            partitions: config.partitions,
+            lanes,
+            queue: Queue::default(),
+            bound: config.queue,
+        });
+        let writer = Writer::new(Arc::clone(&shared), file, chains, on_fatal);
+        let thread = thread::Builder::new()
+            .name("sqlite-log".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| Error::open("start the log's writer thread", error))?;
+        Ok(Self { shared, writer: Mutex::new(Some(thread)), directory })
+    }
+
+    /// Reads everything from the first record on: offsets are dense and every journal is one unbroken chain.
+    ///
+    /// # Errors
+    /// The first damage found.
+    pub fn verify_all(&self) -> Result<Verified, Error> {
+        verify::verify_all(&self.directory, &self.shared.lanes)
+    }
+}
+
+impl Drop for SqliteLog {
+    fn drop(&mut self) {
+        self.shared.queue.end("the log was closed");
+        let thread = lock(&self.writer).take();
+        // The last owner may be a completion, which runs on the writer's thread: it cannot wait for itself.
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+            // The thread catches panics itself, and has reported them.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Log for SqliteLog {
+    fn log_id(&self) -> &LogId {
+        &self.shared.id
+    }
+
+    fn partitions(&self, _: Topic) -> u32 {
+        self.shared.partitions
+    }
+
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        Ok(Arc::new(SqliteProducer::new(&self.shared)))
+    }
+
+    fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
+        let lane = self.shared.lane(topic, partition)?;
+        let next = begin(lane, from, self.range(topic, partition)?)?;
+        if is_durable(topic) {
+            Ok(Box::new(LaneReader::new(lane, next, OnDisk::new(&self.directory))))
+        } else {
+            Ok(Box::new(LaneReader::new(lane, next, Gone)))
+        }
+    }
+
+    fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
+        let range = self.shared.lane(topic, partition)?.range()?;
+        Ok(if is_durable(topic) { 0..range.end } else { range })
+    }
+
+    fn membership(&self, _: &str) -> Result<Box<dyn Membership>, Error> {
+        Ok(Box::new(OnlyProcess { partitions: self.shared.partitions }))
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        self.directory.bytes().map(|bytes| Usage { bytes: Some(bytes) })
+    }
+}
+
+/// The lock on the directory makes this the only process: everything is suggested to it.
+struct OnlyProcess {
+    partitions: u32,
+}
+
+impl Membership for OnlyProcess {
+    fn suggested(&mut self, _: Duration) -> Result<Vec<u32>, Error> {
+        Ok((0..self.partitions).collect())
+    }
+}

@@ -1,0 +1,84 @@
+//! Records that are not in memory any more, read from the file.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, Row, params};
+
+use super::directory::Directory;
+use super::file::table;
+use crate::lane::{Lane, Older};
+use crate::{Error, Record};
+
+/// One answer holds no more than this, and one record.
+const CHUNK_BYTES: usize = 8 << 20;
+
+pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+}
+
+/// A connection of the reader's own, made when first needed and dropped when the memory has caught up.
+pub(crate) struct OnDisk {
+    path: PathBuf,
+    connection: Option<Connection>,
+}
+
+impl OnDisk {
+    pub(crate) fn new(directory: &Directory) -> Self {
+        Self { path: directory.file(), connection: None }
+    }
+
+    fn chunk(&mut self, lane: &Lane, from: u64, end: u64, max: usize) -> rusqlite::Result<Vec<Record>> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => open_read_only(&self.path)?,
+        };
+        let sql = format!(
+            "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 AND offset < ?2 ORDER BY offset LIMIT ?3",
+            table(lane.topic, lane.partition)
+        );
+        let mut records = Vec::new();
+        let mut bytes = 0;
+        {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let limit = i64::try_from(max).unwrap_or(i64::MAX);
+            let mut rows = statement.query(params![from.cast_signed(), end.cast_signed(), limit])?;
+            while let Some(row) = rows.next()? {
+                let record = record(row)?;
+                bytes += record.value.len();
+                records.push(record);
+                if bytes >= CHUNK_BYTES {
+                    break;
+                }
+            }
+        }
+        let caught_up = records.last().is_some_and(|last| last.offset + 1 == end);
+        self.connection = (!caught_up).then_some(connection);
+        Ok(records)
+    }
+}
+
+pub(crate) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record {
+        offset: row.get::<_, i64>(0)?.cast_unsigned(),
+        timestamp_ms: row.get(1)?,
+        key: row.get(2)?,
+        value: row.get_ref(3)?.as_blob()?.into(),
+    })
+}
+
+impl Older for OnDisk {
+    fn read(&mut self, lane: &Lane, from: u64, end: u64, max_records: usize) -> Result<Vec<Record>, Error> {
+        let (topic, partition) = (lane.topic, lane.partition);
+        let records = self.chunk(lane, from, end, max_records).map_err(|error| Error::Read {
+            topic,
+            partition,
+            source: error.into(),
+        })?;
+        for (record, offset) in records.iter().zip(from..) {
+            if record.offset != offset {
+                return Err(Error::Gap { topic, partition, offset });
+            }
+        }
+        if records.is_empty() { Err(Error::Gap { topic, partition, offset: from }) } else { Ok(records) }
+    }
+}

@@ -1,0 +1,102 @@
+//! Does the file hold what was written: dense offsets, unbroken chains.
+
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use super::directory::Directory;
+use super::file::{File, table};
+use super::is_durable;
+use super::older::{open_read_only, record};
+use crate::lane::Lane;
+use crate::{Chain, Error, Hash, Head, Record, Topic, Verdict};
+
+/// What [`verify_all`](super::SqliteLog::verify_all) has read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// Records of all durable topics.
+    pub records: u64,
+    /// Where each journal stands, by partition.
+    pub heads: Vec<Head>,
+}
+
+/// The chain of a journal: from the stored head on where there is one, else from the start.
+pub(crate) fn resume(file: &File, partition: u32) -> Result<Chain, Error> {
+    let Some(head) = file.stored_head(partition)? else {
+        return fold(&file.connection, partition, Chain::new(), 0);
+    };
+    let offset = head.offset;
+    let mut hash = None;
+    scan(&file.connection, Topic::Journal, partition, offset, offset + 1, |record| {
+        hash = Some(Hash::of(&record.value));
+        Ok(())
+    })?;
+    if hash != Some(head.hash) {
+        return Err(Error::HeadMismatch { partition, offset });
+    }
+    fold(&file.connection, partition, Chain::resume(head), offset + 1)
+}
+
+pub(crate) fn verify_all(directory: &Directory, lanes: &[Arc<Lane>]) -> Result<Verified, Error> {
+    let connection = open_read_only(&directory.file())
+        .map_err(|error| Error::open("open the log file for reading", error))?;
+    let mut verified = Verified { records: 0, heads: Vec::new() };
+    for lane in lanes.iter().filter(|lane| is_durable(lane.topic)) {
+        let end = lane.range()?.end;
+        let mut chain = Chain::new();
+        scan(&connection, lane.topic, lane.partition, 0, end, |record| {
+            verified.records += 1;
+            if lane.topic == Topic::Journal { extend(&mut chain, lane.partition, record) } else { Ok(()) }
+        })?;
+        verified.heads.extend(chain.head().cloned());
+    }
+    Ok(verified)
+}
+
+fn fold(connection: &Connection, partition: u32, mut chain: Chain, from: u64) -> Result<Chain, Error> {
+    scan(connection, Topic::Journal, partition, from, u64::MAX, |record| {
+        extend(&mut chain, partition, record)
+    })?;
+    Ok(chain)
+}
+
+/// Nothing void is ever stored, so a void record is damage.
+fn extend(chain: &mut Chain, partition: u32, record: &Record) -> Result<(), Error> {
+    match chain.accept(record.offset, &record.value) {
+        Verdict::Accepted(_) => Ok(()),
+        Verdict::Void(reason) => Err(Error::ChainBroken { partition, offset: record.offset, reason }),
+    }
+}
+
+/// Gives the records from `from` up to `end` one by one; they have to be dense, and reach `end` where that is
+/// known.
+fn scan(
+    connection: &Connection,
+    topic: Topic,
+    partition: u32,
+    from: u64,
+    end: u64,
+    mut each: impl FnMut(&Record) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let failed = |error: rusqlite::Error| Error::Read { topic, partition, source: error.into() };
+    let sql = format!(
+        "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 AND offset < ?2 ORDER BY offset",
+        table(topic, partition)
+    );
+    let mut statement = connection.prepare_cached(&sql).map_err(failed)?;
+    let last = i64::try_from(end).unwrap_or(i64::MAX);
+    let mut rows = statement.query([from.cast_signed(), last]).map_err(failed)?;
+    let mut next = from;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let record = record(row).map_err(failed)?;
+        if record.offset != next {
+            return Err(Error::Gap { topic, partition, offset: next });
+        }
+        each(&record)?;
+        next += 1;
+    }
+    if end != u64::MAX && next != end {
+        return Err(Error::Gap { topic, partition, offset: next });
+    }
+    Ok(())
+}
