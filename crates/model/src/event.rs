@@ -401,6 +401,8 @@ pub enum Event {
         token: Token,
         /// Its number, from 1.
         attempt: u32,
+        /// Where it ran.
+        worker: WorkerId,
         /// How it ended.
         outcome: AttemptOutcome,
         /// What it used.
