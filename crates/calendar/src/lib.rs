@@ -1,0 +1,34 @@
+//! When batches are due, which parents' times they need, and how their templates read.
+//!
+//! Three questions are answered here, all of them pure functions of their arguments:
+//!
+//! - **When?** A [`Schedule`] is a [`Rule`] (a [`Period`] or a Quartz [`Cron`] expression) in a [`Zone`].
+//!   [`Schedule::next_after`] names the next [`Fire`], [`Schedule::logical_at_or_before`] looks back.
+//! - **After what?** A [`Mapping`] turns a child's logical time into the parents' logical times
+//!   ([`parent_times`]); [`check_mapping`] refuses at definition what could never work.
+//! - **With which text?** A [`Template`] is parsed once and rendered for each batch.
+//!
+//! *Invariant:* nothing in this crate reads a clock, a file, the environment or a random number, and time-zone
+//! data is the bundled copy, so that a replay on any machine gives the same answers.
+//!
+//! Start reading at [`Schedule`]. How an instant and a local clock relate is kept in `zone.rs` alone; the rules
+//! for gaps and overlaps are in `cron/fire.rs` and `period.rs`.
+
+mod cron;
+mod error;
+mod mapping;
+mod period;
+mod schedule;
+mod template;
+mod zone;
+
+pub use cron::Cron;
+pub use error::Error;
+pub use mapping::{
+    Mapping, MappingError, PARENT_TIMES_MAX, PeriodsBack, Quantifier, Required, check_mapping, parent_times,
+    same_grid,
+};
+pub use period::Period;
+pub use schedule::{Fire, Rule, Schedule};
+pub use template::{Template, TemplateContext, TemplateError};
+pub use zone::{Zone, has_dst};

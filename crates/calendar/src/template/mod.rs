@@ -1,0 +1,161 @@
+//! Texts with `${…}` in them, resolved for each batch (JOB-7).
+
+mod parse;
+mod pattern;
+mod render;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Zone;
+use pattern::{Shift, TimePattern};
+
+/// A text with placeholders, parsed once. As text it is what was written.
+///
+/// | placeholder | becomes |
+/// |---|---|
+/// | `${yyyyMMdd}`, `${yyyy-MM-dd HH:mm:ss}` | the logical time on the zone's clock; `XXX` is the offset as `+02:00` (`Z` for UTC), `Z` as `+0200` |
+/// | `${yyyyMMdd-1d}`, `${HH+2h}` | the same, moved by `M` months, `w` weeks, `d` days (calendar), `h` hours, `m` minutes (elapsed) |
+/// | `${logical_time}`, `${epoch}`, `${epoch_ms}` | RFC 3339 in the zone, seconds, milliseconds; each may be moved too |
+/// | `${batch_id}`, `${run}`, `${attempt}`, `${job}`, `${job_id}`, `${group}` | the batch's own fields |
+/// | `${param.NAME}` | the job's parameter NAME |
+/// | `$${` | `${` itself, so `$${HOME}` leaves `${HOME}` to the shell |
+///
+/// All other text, `$HOME` and `$(cmd)` included, stays as it is. Values put in are not expanded again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct Template {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Literal(String),
+    Placeholder { position: usize, text: String, kind: Kind },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Time(TimeForm, Option<Shift>),
+    BatchId,
+    Run,
+    Attempt,
+    Job,
+    JobId,
+    Group,
+    Param(String),
+}
+
+/// How a logical time is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TimeForm {
+    Pattern(TimePattern),
+    Rfc3339,
+    EpochSeconds,
+    EpochMillis,
+}
+
+/// What a template is rendered with: one attempt of one batch.
+#[derive(Debug, Clone, Copy)]
+pub struct TemplateContext<'a> {
+    /// What the batch is for.
+    pub logical_time: Timestamp,
+    /// On whose clock it is written.
+    pub zone: &'a Zone,
+    /// The batch.
+    pub batch_id: i64,
+    /// Its run number, 0 for the scheduled one.
+    pub run: u32,
+    /// The attempt, from 1.
+    pub attempt: u32,
+    /// The job's name.
+    pub job: &'a str,
+    /// The job.
+    pub job_id: i64,
+    /// The group's name.
+    pub group: &'a str,
+    /// The job's parameters with the batch's own on top.
+    pub params: &'a BTreeMap<String, String>,
+}
+
+/// Why a template cannot be parsed or rendered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("template: '{text}' at character {position}: {rule}")]
+pub struct TemplateError {
+    /// Where the placeholder begins, in characters from 1.
+    pub position: usize,
+    /// The placeholder.
+    pub text: String,
+    /// The rule it breaks, and what to write instead.
+    pub rule: String,
+}
+
+impl Template {
+    /// What was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The names of the parameters it needs, in order, repeated as often as they stand there.
+    pub fn param_names(&self) -> impl Iterator<Item = &str> {
+        self.kinds().filter_map(|kind| match kind {
+            Kind::Param(name) => Some(name.as_str()),
+            Kind::Time(..)
+            | Kind::BatchId
+            | Kind::Run
+            | Kind::Attempt
+            | Kind::Job
+            | Kind::JobId
+            | Kind::Group => None,
+        })
+    }
+
+    /// Whether it names the local hour and nothing that tells the two hours of an overlap apart.
+    ///
+    /// For a sub-daily job in a zone with DST, `apply` warns of it (JOB-3).
+    pub fn mentions_local_hour_without_offset(&self) -> bool {
+        let mut names_hour = false;
+        for kind in self.kinds() {
+            if let Kind::Time(form, _) = kind {
+                match form {
+                    TimeForm::Pattern(pattern) if pattern.has_offset() => return false,
+                    TimeForm::Pattern(pattern) => names_hour |= pattern.has_hour(),
+                    TimeForm::Rfc3339 | TimeForm::EpochSeconds | TimeForm::EpochMillis => return false,
+                }
+            }
+        }
+        names_hour
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Placeholder { kind, .. } => Some(kind),
+            Piece::Literal(_) => None,
+        })
+    }
+}
+
+impl TryFrom<String> for Template {
+    type Error = TemplateError;
+
+    fn try_from(text: String) -> Result<Template, TemplateError> {
+        Template::parse(&text)
+    }
+}
+
+impl From<Template> for String {
+    fn from(template: Template) -> String {
+        template.text
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

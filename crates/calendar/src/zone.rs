@@ -1,0 +1,198 @@
+//! A time zone, and how its local clock maps onto instants.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
+use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// The copy of the time-zone data inside the program; the machine's own is never read.
+static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
+
+const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);
+const YEAR: SignedDuration = SignedDuration::from_hours(366 * 24);
+
+/// An IANA time zone such as `Europe/Berlin`, resolved once. As text it is its name.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct Zone(TimeZone);
+
+impl Zone {
+    /// Coordinated universal time.
+    pub const UTC: Zone = Zone(TimeZone::UTC);
+
+    /// The zone's IANA name.
+    pub fn name(&self) -> &str {
+        self.0.iana_name().expect("a zone is only made from a name that the database knows")
+    }
+
+    /// The zone as jiff knows it.
+    pub fn time_zone(&self) -> &TimeZone {
+        &self.0
+    }
+
+    /// The offset from UTC in force at `at`.
+    pub fn offset_at(&self, at: Timestamp) -> Offset {
+        self.0.to_offset(at)
+    }
+
+    /// What the local clock shows at `at`.
+    pub(crate) fn local(&self, at: Timestamp) -> DateTime {
+        self.0.to_datetime(at)
+    }
+
+    /// The first instant at which the local clock shows `local` or, where a gap leaves it out, something later.
+    ///
+    /// So in an overlap the first of the two, in a gap the instant right after it. `None` outside the range of
+    /// instants.
+    pub(crate) fn first_instant_of(&self, local: DateTime) -> Option<Timestamp> {
+        match self.0.to_ambiguous_timestamp(local).offset() {
+            AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
+                offset.to_timestamp(local).ok()
+            }
+            AmbiguousOffset::Gap { after, .. } => {
+                let short_of_it = after.to_timestamp(local).ok()?;
+                self.0.following(short_of_it).next().map(|transition| transition.timestamp())
+            }
+        }
+    }
+
+    /// The stretch of constant offset that contains `at`.
+    pub(crate) fn segment(&self, at: Timestamp) -> Segment {
+        let begin = self.0.preceding(just_after(at)).next().map(|transition| Begin {
+            at: transition.timestamp(),
+            offset_before: self.0.to_offset(just_before(transition.timestamp())),
+        });
+        let end = self.0.following(at).next().map(|transition| transition.timestamp());
+        Segment { begin, end, offset: self.0.to_offset(at) }
+    }
+
+    /// Whether the two zones' clocks agree at every instant from 1970 to 2100, whatever they are called.
+    pub(crate) fn agrees_with(&self, other: &Zone) -> bool {
+        self == other || self.offsets().eq(other.offsets())
+    }
+
+    fn offsets(&self) -> impl Iterator<Item = (Timestamp, Offset)> {
+        let until = Timestamp::from_second(4_102_444_800).expect("2100-01-01 is in range");
+        let first = (Timestamp::UNIX_EPOCH, self.offset_at(Timestamp::UNIX_EPOCH));
+        let changes = self
+            .0
+            .following(Timestamp::UNIX_EPOCH)
+            .map(|transition| (transition.timestamp(), transition.offset()))
+            .take_while(move |(at, _)| *at < until)
+            .scan(first.1, |offset, change| {
+                let changed = std::mem::replace(offset, change.1) != change.1;
+                Some(changed.then_some(change))
+            })
+            .flatten();
+        std::iter::once(first).chain(changes)
+    }
+}
+
+/// Whether the zone's offset changes within a year before or after `around`.
+///
+/// Where it does, a template that names the local hour without the offset gives the same text for the two hours
+/// of an overlap (JOB-3).
+pub fn has_dst(zone: &Zone, around: Timestamp) -> bool {
+    let (Ok(from), Ok(until)) = (around.saturating_add(-YEAR), around.saturating_add(YEAR)) else {
+        return false;
+    };
+    let offset = zone.offset_at(from);
+    zone.0
+        .following(from)
+        .take_while(|transition| transition.timestamp() <= until)
+        .any(|transition| transition.offset() != offset)
+}
+
+/// A stretch of time in which a zone's offset does not change.
+pub(crate) struct Segment {
+    /// Where it begins; `None` when nothing precedes it.
+    pub(crate) begin: Option<Begin>,
+    /// The first instant after it; `None` when it never ends.
+    pub(crate) end: Option<Timestamp>,
+    /// The offset in it.
+    pub(crate) offset: Offset,
+}
+
+/// The first instant of a segment and the offset that was in force just before it.
+pub(crate) struct Begin {
+    pub(crate) at: Timestamp,
+    pub(crate) offset_before: Offset,
+}
+
+impl Segment {
+    /// The instant at which this segment's clock shows `local`, if that is inside the segment.
+    pub(crate) fn instant_of(&self, local: DateTime) -> Option<Timestamp> {
+        let at = self.offset.to_timestamp(local).ok()?;
+        let begun = self.begin.as_ref().is_none_or(|begin| begin.at <= at);
+        let ended = self.end.is_some_and(|end| end <= at);
+        (begun && !ended).then_some(at)
+    }
+}
+
+impl Begin {
+    /// What the clock would have shown at this instant without the change.
+    pub(crate) fn local_before(&self) -> DateTime {
+        self.offset_before.to_datetime(self.at)
+    }
+}
+
+/// The next representable instant; the last one stays itself.
+pub(crate) fn just_after(at: Timestamp) -> Timestamp {
+    at.checked_add(NANOSECOND).unwrap_or(Timestamp::MAX)
+}
+
+/// The previous representable instant; the first one stays itself.
+pub(crate) fn just_before(at: Timestamp) -> Timestamp {
+    at.checked_sub(NANOSECOND).unwrap_or(Timestamp::MIN)
+}
+
+impl TryFrom<&str> for Zone {
+    type Error = Error;
+
+    fn try_from(name: &str) -> Result<Zone, Error> {
+        match DATABASE.get(name) {
+            Ok(zone) if zone.iana_name().is_some() => Ok(Zone(zone)),
+            Ok(_) | Err(_) => Err(Error::UnknownZone { value: name.to_owned() }),
+        }
+    }
+}
+
+impl TryFrom<String> for Zone {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Zone, Error> {
+        Zone::try_from(name.as_str())
+    }
+}
+
+impl From<Zone> for String {
+    fn from(zone: Zone) -> String {
+        zone.name().to_owned()
+    }
+}
+
+impl PartialEq for Zone {
+    fn eq(&self, other: &Zone) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Zone {}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Zone({})", self.name())
+    }
+}
