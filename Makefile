@@ -1,0 +1,74 @@
+# `make` alone lists the targets.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+CARGO ?= cargo
+SERVICES := deploy/dev/services
+ONCE ?=
+DATA ?=
+ARGS ?=
+
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench fmt lint layering deny schemas \
+	services-start services-stop clean-services
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@printf '\n  make run ONCE=1     run the demo once, then exit\n'
+	@printf '  make run DATA=DIR   keep its data in DIR\n'
+	@printf '  make bench ARGS=…   options of `tidemill bench`\n'
+
+run: ## the demo: one process, nothing to install, until Ctrl-C
+	$(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once) $(if $(DATA),--data-dir "$(DATA)")
+
+# Ends what it started, whatever the outcome; services that ran before stay.
+test: ## install and start the services, run every test, stop the services
+	@stopped=$$($(SERVICES) status | awk '$$2 == "stopped" { print $$1 }'); \
+	trap '[[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
+	$(SERVICES) start; \
+	eval "$$($(SERVICES) env)"; \
+	$(MAKE) fmt-check lint layering deny test-rust test-examples test-feed
+
+fmt-check:
+	$(CARGO) fmt --all --check
+
+lint: ## clippy, warnings are errors
+	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+
+layering: ## the table of allowed imports between crates
+	$(CARGO) test --locked -p tidemill --test layering
+
+test-rust: ## the Rust tests; wants the services and their addresses
+	$(CARGO) test --locked --workspace --all-features
+
+test-examples:
+	examples/git-history/selftest.sh
+
+test-feed:
+	"$$TIDEMILL_TEST_PYTHON" tests/python/feed_consumer_test.py
+
+bench: ## the workloads, embedded and on Kafka, with the raw limits beside them
+	@stopped=$$($(SERVICES) status kafka | awk '$$2 == "stopped" { print $$1 }'); \
+	trap '[[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
+	$(SERVICES) start kafka; \
+	eval "$$($(SERVICES) env kafka)"; \
+	$(CARGO) run --locked --release -p tidemill --features kafka,mysql -- bench $(ARGS)
+
+fmt: ## format the Rust code
+	$(CARGO) fmt --all
+
+deny: ## licenses, banned crates and sources of all dependencies
+	deploy/dev/dependency-check
+
+schemas: ## write schemas/ from the code
+	$(CARGO) run --locked -p tidemill -- schemas write
+
+services-start: ## Kafka, MariaDB and Redis for development
+	$(SERVICES) start
+
+services-stop: ## end them; the data stay
+	$(SERVICES) stop
+
+clean-services: ## end them and delete .services
+	$(SERVICES) clean
