@@ -181,6 +181,30 @@ pub struct JobDefinition {
     pub missed_runs: MissedRuns,
 }
 
+impl JobDefinition {
+    /// As `group/name`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.group, self.name)
+    }
+
+    /// Bytes of everything in it whose length people choose.
+    pub fn text_bytes(&self) -> usize {
+        let program = match &self.program {
+            Program::Command(text) => text.len(),
+            Program::Path { path, class, arguments } => {
+                let arguments: usize = arguments.iter().map(|argument| argument.len() + 4).sum();
+                path.len() + class.as_ref().map_or(0, String::len) + arguments
+            }
+            Program::None => 0,
+        };
+        let parameters: usize =
+            self.parameters.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
+        let texts = [&self.owner, &self.app_name, &self.business_type, &self.comment];
+        let texts: usize = texts.iter().map(|text| text.len()).sum();
+        program + parameters + texts + 48 * self.parents.len()
+    }
+}
+
 /// What happens to a running attempt whose worker falls silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]

@@ -1,0 +1,142 @@
+//! From a job as written to a job as accepted: the checks that need no other job.
+
+use tidemill_calendar::Template;
+use tidemill_model::{FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec};
+
+use crate::schedule::{grid_from_spec, templates};
+
+const MAX_COMMAND_BYTES: usize = 128 * 1024;
+const MAX_TEXT_BYTES: usize = 4 * 1024;
+const MAX_PARAMETERS: usize = 256;
+const MAX_RETRIES: u32 = 100;
+const MAX_CONCURRENT: u32 = 100_000;
+const MAX_RETRY_INTERVAL_S: u32 = 7 * 86_400;
+
+/// What the job runs, from the fields that say it.
+pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
+    let runs_nothing = matches!(spec.job_type.as_str(), "noop" | "anchor");
+    match (&spec.command, &spec.program) {
+        (Some(_), Some(path)) => {
+            Err(FieldError::new("program", path, "give either command or program, not both"))
+        }
+        (None, None) if runs_nothing => Ok(Program::None),
+        (Some(text), None) => Ok(Program::Command(text.clone())),
+        (None, Some(path)) => Ok(Program::Path {
+            path: path.clone(),
+            class: spec.class.clone(),
+            arguments: spec.arguments.clone(),
+        }),
+        (None, None) => {
+            let rule = format!("is missing; a job of type {} needs a command or a program", spec.job_type);
+            Err(FieldError::new("command", "", rule))
+        }
+    }
+}
+
+/// When the job runs, from the fields that say it. A schedule without a zone is refused: whoever writes for
+/// people fills the configured default in.
+pub(super) fn schedule(spec: &JobSpec) -> Result<Option<ScheduleSpec>, FieldError> {
+    let Some(written) = &spec.schedule else { return Ok(None) };
+    let rule = match (&written.period, &written.cron) {
+        (Some(period), None) => ScheduleRule::Period(*period),
+        (None, Some(cron)) => ScheduleRule::Cron(cron.clone()),
+        (Some(_), Some(cron)) => {
+            return Err(FieldError::new("schedule.cron", cron, "give either period or cron, not both"));
+        }
+        (None, None) => return Err(FieldError::new("schedule", "", "needs period or cron")),
+    };
+    let zone = written.zone.clone().unwrap_or_else(|| "UTC".to_owned());
+    let schedule = ScheduleSpec { rule, zone };
+    grid_from_spec(&schedule)?;
+    Ok(Some(schedule))
+}
+
+/// Numbers and texts in their bounds.
+pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
+    let numbers = [
+        ("max_concurrent", spec.max_concurrent, 1, MAX_CONCURRENT),
+        ("retries", spec.retries, 0, MAX_RETRIES),
+        ("retry_interval_s", spec.retry_interval_s, 0, MAX_RETRY_INTERVAL_S),
+    ];
+    for (field, value, low, high) in numbers {
+        if value < low || value > high {
+            return Err(FieldError::new(field, value, format!("must be {low} to {high}")));
+        }
+    }
+    let texts = [
+        ("owner", &spec.owner),
+        ("app_name", &spec.app_name),
+        ("business_type", &spec.business_type),
+        ("comment", &spec.comment),
+    ];
+    for (field, text) in texts {
+        if text.len() > MAX_TEXT_BYTES {
+            return Err(FieldError::new(field, text, format!("must be at most {MAX_TEXT_BYTES} bytes")));
+        }
+    }
+    if spec.host.as_ref().is_some_and(|host| host.is_empty() || host.len() > 255) {
+        return Err(FieldError::new("host", "", "must be 1 to 255 bytes; leave it out for any host"));
+    }
+    Ok(())
+}
+
+/// The program and parameters of a definition: bounds and templates.
+pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError> {
+    let runs_nothing = matches!(definition.job_type.as_str(), "noop" | "anchor");
+    if runs_nothing != (definition.program == Program::None) {
+        let field = if runs_nothing { "command" } else { "type" };
+        let rule = "types noop and anchor run nothing, and every other type needs a command or a program";
+        return Err(FieldError::new(field, &definition.job_type, rule));
+    }
+    if definition.parameters.len() > MAX_PARAMETERS {
+        let rule = format!("must be at most {MAX_PARAMETERS}");
+        return Err(FieldError::new("parameters", definition.parameters.len(), rule));
+    }
+    if definition.text_bytes() > MAX_COMMAND_BYTES {
+        let rule = format!("all texts of a job together must be at most {MAX_COMMAND_BYTES} bytes");
+        return Err(FieldError::new("command", definition.text_bytes(), rule));
+    }
+    for (field, text) in templates(&definition.program) {
+        check_template(field, text, definition)?;
+    }
+    for (name, text) in &definition.parameters {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || name.len() > 128 || !name.chars().all(fits) {
+            let rule = "parameter names must be 1 to 128 letters, digits, and . _ -";
+            return Err(FieldError::new("parameters", name, rule));
+        }
+        check_template(&format!("parameters.{name}"), text, definition)?;
+    }
+    Ok(())
+}
+
+fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result<(), FieldError> {
+    if !text.contains("${") {
+        return Ok(());
+    }
+    let template =
+        Template::parse(text).map_err(|error| FieldError::new(field, &error.text, error.to_string()))?;
+    let unknown = template.param_names().find(|name| !definition.parameters.contains_key(*name));
+    match unknown {
+        Some(name) if field.starts_with("parameters") => {
+            Err(FieldError::new(field, name, "a parameter cannot refer to other parameters"))
+        }
+        Some(name) => Err(FieldError::new(
+            field,
+            name,
+            "names a parameter that the job does not have; add it to parameters",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// JOB-3: whether some text of a sub-daily job cannot tell the two hours of an overlap apart.
+pub(super) fn is_ambiguous_in_overlap(definition: &JobDefinition) -> bool {
+    let texts = templates(&definition.program).into_iter().map(|(_, text)| text);
+    let parameters = definition.parameters.values().map(String::as_str);
+    texts
+        .chain(parameters)
+        .filter(|text| text.contains("${"))
+        .filter_map(|text| Template::parse(text).ok())
+        .any(|template| template.mentions_local_hour_without_offset())
+}

@@ -1,0 +1,315 @@
+//! `apply`: many definitions at once, all or none (JOB-5, JOB-6).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName, JobSpec,
+    Mapping, Parent, Rejection, ShardId,
+};
+
+use super::accept::{check_bounds, check_program, is_ambiguous_in_overlap, program, schedule};
+use super::graph::Overlay;
+use super::{Catalogue, Job};
+use crate::decision::Decision;
+use crate::schedule::{check_mapping, grid_from_spec, same_grid};
+
+/// Jobs that one command can name; the events of one decision stay within this, too.
+const MAX_JOBS: usize = 400;
+const MAX_BYTES: usize = 160 * 1024;
+const MAX_PARENTS: usize = 1_000;
+const MAX_ERRORS: usize = 20;
+
+type Names = BTreeMap<(GroupName, JobName), JobId>;
+
+impl Catalogue {
+    pub(super) fn apply_jobs(
+        &self,
+        specs: &[JobSpec],
+        prune: &[GroupName],
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let names = self.check_names(specs)?;
+        let accepted = self.accept(specs, &names)?;
+        let definitions: Vec<Arc<JobDefinition>> =
+            accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
+        self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
+        let pruned = self.pruned(&names, prune)?;
+        let bytes: usize = definitions.iter().map(|definition| definition.text_bytes() + 400).sum();
+        if accepted.len() + pruned.len() > MAX_JOBS || bytes > MAX_BYTES {
+            let rule = format!(
+                "one apply can name at most {MAX_JOBS} jobs (deleted ones included) and {MAX_BYTES} bytes; split it"
+            );
+            return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", specs.len()), rule));
+        }
+        let mut events = Vec::new();
+        let mut changes = Vec::new();
+        let mut warnings = Vec::new();
+        for (definition, enabled) in accepted {
+            warnings.extend(overlap_warning(&definition, now));
+            let (event, change) = self.change(definition, enabled);
+            events.extend(event);
+            changes.push(change);
+        }
+        for (id, job) in pruned {
+            events.push(Event::JobDeleted { job: id });
+            changes.push(change_of(&job.definition, JobChangeKind::Deleted, Vec::new()));
+        }
+        Ok(Decision::answered(events, Answer::Applied { changes, warnings }))
+    }
+
+    /// API-1 with cron or parents: a job that is known by its id only.
+    pub(super) fn define_job(&self, spec: &JobSpec, parents: &[JobId]) -> Result<Decision, Rejection> {
+        let id = JobId::mint(self.jobs_minted + 1, ShardId::CATALOGUE);
+        if let Some(unknown) = parents.iter().find(|parent| !self.jobs.contains_key(parent)) {
+            return Err(Rejection::unknown("job", unknown));
+        }
+        let invalid = |error| Rejection::Invalid { fields: vec![error] };
+        let (mut definition, enabled) = self.definition(spec, id, &Names::new()).map_err(invalid)?;
+        // A parent on the same grid is waited for at the same time, any other by its newest one.
+        let own = definition.schedule.as_ref().and_then(|spec| grid_from_spec(spec).ok());
+        let today = Overlay::new(self, &[]);
+        let mapping = |parent: JobId| match (&own, today.grid(parent)) {
+            (None, Some(_)) => Mapping::Same,
+            (Some(own), Some(parents)) if same_grid(own, &parents) => Mapping::Same,
+            _ => Mapping::Latest,
+        };
+        definition.parents.extend(parents.iter().map(|job| Parent { job: *job, mapping: mapping(*job) }));
+        let definition = Arc::new(definition);
+        self.check_graph(&[Arc::clone(&definition)], |_| String::new())?;
+        let event = Event::JobDefined { definition, enabled, unnamed: true };
+        Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))
+    }
+
+    /// Gives every named job its id, old or new; the same name twice is refused.
+    fn check_names(&self, specs: &[JobSpec]) -> Result<Names, Rejection> {
+        let mut names = Names::new();
+        let mut minted = self.jobs_minted;
+        for (index, spec) in specs.iter().enumerate() {
+            let name = (spec.group.clone(), spec.name.clone());
+            let known = self.names.get(&name).copied();
+            let id = known.unwrap_or_else(|| {
+                minted += 1;
+                JobId::mint(minted, ShardId::CATALOGUE)
+            });
+            if names.insert(name, id).is_some() {
+                let rule = format!("stands twice in group {}; names are unique in a group", spec.group);
+                return Err(Rejection::field(format!("jobs[{index}].name"), &spec.name, rule));
+            }
+        }
+        Ok(names)
+    }
+
+    fn accept(&self, specs: &[JobSpec], names: &Names) -> Result<Vec<(Arc<JobDefinition>, bool)>, Rejection> {
+        let mut accepted = Vec::new();
+        let mut errors = Vec::new();
+        for (index, spec) in specs.iter().enumerate() {
+            let id = names[&(spec.group.clone(), spec.name.clone())];
+            match self.definition(spec, id, names) {
+                Ok((definition, enabled)) => accepted.push((Arc::new(definition), enabled)),
+                Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
+            }
+        }
+        errors.truncate(MAX_ERRORS);
+        if errors.is_empty() { Ok(accepted) } else { Err(Rejection::Invalid { fields: errors }) }
+    }
+
+    fn definition(
+        &self,
+        spec: &JobSpec,
+        id: JobId,
+        names: &Names,
+    ) -> Result<(JobDefinition, bool), FieldError> {
+        let unknown_group = || FieldError::new("group", &spec.group, "there is no such group");
+        let group = self.groups.get(&spec.group).ok_or_else(unknown_group)?;
+        check_bounds(spec)?;
+        let definition = JobDefinition {
+            id,
+            version: self.jobs.get(&id).map_or(1, |job| job.definition.version + 1),
+            group: spec.group.clone(),
+            group_id: group.id,
+            name: spec.name.clone(),
+            owner: spec.owner.clone(),
+            app_name: spec.app_name.clone(),
+            job_type: spec.job_type.clone(),
+            program: program(spec)?,
+            parameters: spec.parameters.clone(),
+            business_type: spec.business_type.clone(),
+            comment: spec.comment.clone(),
+            priority: spec.priority,
+            schedule: schedule(spec)?,
+            parents: self.parents(spec, id, names)?,
+            max_concurrent: spec.max_concurrent,
+            retries: spec.retries,
+            retry_interval_ms: u64::from(spec.retry_interval_s) * 1000,
+            host: spec.host.clone(),
+            missed_runs: spec.missed_runs,
+        };
+        check_program(&definition)?;
+        Ok((definition, spec.enabled))
+    }
+
+    fn parents(&self, spec: &JobSpec, id: JobId, names: &Names) -> Result<Vec<Parent>, FieldError> {
+        if spec.parents.len() > MAX_PARENTS {
+            let rule = format!("at most {MAX_PARENTS} parents");
+            return Err(FieldError::new("parents", spec.parents.len(), rule));
+        }
+        let mut parents = Vec::with_capacity(spec.parents.len());
+        let mut seen = BTreeSet::new();
+        for (index, written) in spec.parents.iter().enumerate() {
+            let field = format!("parents[{index}]");
+            let name = full_name(written.job(), &spec.group)
+                .ok_or_else(|| FieldError::new(&field, written.job(), "must be a job name, or group/name"))?;
+            let job = names.get(&name).or_else(|| self.names.get(&name)).copied();
+            let job =
+                job.ok_or_else(|| FieldError::new(&field, written.job(), "there is no job of that name"))?;
+            if job == id {
+                let rule =
+                    "a job cannot be its own parent; for its previous batch write depends_on_past: true";
+                return Err(FieldError::new(field, written.job(), rule));
+            }
+            if !seen.insert(job) {
+                return Err(FieldError::new(field, written.job(), "stands twice among the parents"));
+            }
+            parents.push(Parent { job, mapping: written.mapping() });
+        }
+        if spec.depends_on_past {
+            parents.push(Parent { job: id, mapping: Mapping::Offset(1) });
+        }
+        Ok(parents)
+    }
+
+    /// JOB-6: no cycle, across groups neither; every mapping possible between the two grids.
+    fn check_graph(
+        &self,
+        changed: &[Arc<JobDefinition>],
+        place: impl Fn(usize) -> String,
+    ) -> Result<(), Rejection> {
+        let overlay = Overlay::new(self, changed);
+        if let Some(path) = overlay.cycle() {
+            return Err(Rejection::Cycle { path });
+        }
+        let concerned = changed.iter().flat_map(|definition| {
+            let children = self.children.get(&definition.id).into_iter().flatten().copied();
+            children.chain([definition.id])
+        });
+        let concerned: BTreeSet<JobId> = concerned.collect();
+        let mut errors = Vec::new();
+        for id in concerned {
+            let index = changed.iter().position(|definition| definition.id == id);
+            let prefix = index.map_or_else(|| format!("child {id}"), &place);
+            let errors_of = check_parents(&overlay, id).into_iter();
+            errors
+                .extend(errors_of.map(|error| if prefix.is_empty() { error } else { error.within(&prefix) }));
+        }
+        errors.truncate(MAX_ERRORS);
+        if errors.is_empty() { Ok(()) } else { Err(Rejection::Invalid { fields: errors }) }
+    }
+
+    fn pruned(&self, names: &Names, prune: &[GroupName]) -> Result<Vec<(JobId, &Job)>, Rejection> {
+        let named: BTreeSet<JobId> = names.values().copied().collect();
+        let in_scope = |job: &&Job| !job.unnamed && prune.contains(&job.definition.group);
+        let pruned: Vec<(JobId, &Job)> = self
+            .jobs
+            .iter()
+            .filter(|(id, job)| in_scope(job) && !named.contains(id))
+            .map(|(id, job)| (*id, job))
+            .collect();
+        let goes_too = |id: JobId| pruned.iter().any(|(pruned, _)| *pruned == id);
+        for (id, job) in &pruned {
+            self.check_unneeded(*id, job, &goes_too)?;
+        }
+        Ok(pruned)
+    }
+
+    fn change(&self, definition: Arc<JobDefinition>, enabled: bool) -> (Option<Event>, JobChange) {
+        let Some(old) = self.jobs.get(&definition.id) else {
+            let change = change_of(&definition, JobChangeKind::Added, Vec::new());
+            return (Some(Event::JobDefined { definition, enabled, unnamed: false }), change);
+        };
+        let mut fields = differing(&old.definition, &definition);
+        if fields.is_empty() {
+            if old.enabled == enabled {
+                return (None, change_of(&old.definition, JobChangeKind::Unchanged, fields));
+            }
+            let job = definition.id;
+            fields.push("enabled".to_owned());
+            let change = change_of(&old.definition, JobChangeKind::Changed, fields);
+            let event = if enabled { Event::JobEnabled { job } } else { Event::JobDisabled { job } };
+            return (Some(event), change);
+        }
+        if old.enabled != enabled {
+            fields.push("enabled".to_owned());
+        }
+        let change = change_of(&definition, JobChangeKind::Changed, fields);
+        (Some(Event::JobDefined { definition, enabled, unnamed: false }), change)
+    }
+}
+
+/// JOB-3: what the writer of a template should know about clock changes.
+fn overlap_warning(definition: &JobDefinition, now: Timestamp) -> Option<String> {
+    let schedule = grid_from_spec(definition.schedule.as_ref()?).ok()?;
+    let has_dst = tidemill_calendar::has_dst(&schedule.zone, now);
+    (schedule.is_sub_daily() && has_dst && is_ambiguous_in_overlap(definition)).then(|| {
+        format!(
+            "{}: a template writes the local hour without its offset, so the two hours of a clock change \
+             look alike; add XXX",
+            definition.full_name()
+        )
+    })
+}
+
+/// What is wrong with a job's parents, given all grids.
+fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
+    let Some(definition) = overlay.get(id) else { return Vec::new() };
+    let own = overlay.grid(id);
+    let mut errors = Vec::new();
+    for (index, parent) in definition.parents.iter().enumerate() {
+        let Some(known) = overlay.get(parent.job) else { continue };
+        let field = format!("parents[{index}]");
+        if known.group != definition.group {
+            let rule = "a parent in another group has no effect in this version, so it is refused";
+            errors.push(FieldError::new(field, known.full_name(), rule));
+            continue;
+        }
+        let problem = match (&own, overlay.grid(parent.job)) {
+            (Some(own), Some(grid)) => match check_mapping(own, &grid, parent.mapping) {
+                Err(problem) => Some(problem),
+                // GEN-9: a dependency-triggered job takes its logical times from its parents.
+                Ok(()) if definition.schedule.is_none() && parent.job != id && !same_grid(own, &grid) => {
+                    Some("the parents of a job without a schedule must be on one grid".to_owned())
+                }
+                Ok(()) => None,
+            },
+            (_, None) if parent.mapping == Mapping::Latest || parent.mapping == Mapping::Same => None,
+            (None, _) | (_, None) => Some("offset, all and any need a schedule on both sides".to_owned()),
+        };
+        errors.extend(problem.map(|rule| FieldError::new(field, known.full_name(), rule)));
+    }
+    errors
+}
+
+fn full_name(written: &str, group: &GroupName) -> Option<(GroupName, JobName)> {
+    match written.split_once('/') {
+        Some((group, name)) => Some((GroupName::try_from(group).ok()?, JobName::try_from(name).ok()?)),
+        None => Some((group.clone(), JobName::try_from(written).ok()?)),
+    }
+}
+
+fn change_of(definition: &JobDefinition, change: JobChangeKind, fields: Vec<String>) -> JobChange {
+    let (job, name, version) = (definition.id, definition.full_name(), definition.version);
+    JobChange { job, name, change, version, fields }
+}
+
+/// The fields in which two definitions differ, their version aside.
+fn differing(old: &JobDefinition, new: &JobDefinition) -> Vec<String> {
+    let value = |definition: &JobDefinition| {
+        serde_json::to_value(definition).expect("a definition is plain data with string keys")
+    };
+    let (old, new) = (value(old), value(new));
+    let object = |value: &serde_json::Value| value.as_object().cloned().unwrap_or_default();
+    let (old, new) = (object(&old), object(&new));
+    let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    names.into_iter().filter(|name| *name != "version" && old.get(*name) != new.get(*name)).cloned().collect()
+}

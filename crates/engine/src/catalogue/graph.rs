@@ -1,0 +1,80 @@
+//! The graph of definitions as it would be after a change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tidemill_calendar::Schedule;
+use tidemill_model::{JobDefinition, JobId};
+
+use super::Catalogue;
+use crate::schedule::grid_from_spec;
+
+/// Today's definitions with changed ones laid over them.
+pub(super) struct Overlay<'a> {
+    catalogue: &'a Catalogue,
+    changed: BTreeMap<JobId, Arc<JobDefinition>>,
+}
+
+impl<'a> Overlay<'a> {
+    pub(super) fn new(catalogue: &'a Catalogue, changed: &[Arc<JobDefinition>]) -> Self {
+        let changed = changed.iter().map(|definition| (definition.id, Arc::clone(definition))).collect();
+        Self { catalogue, changed }
+    }
+
+    pub(super) fn get(&self, id: JobId) -> Option<&JobDefinition> {
+        let today = || self.catalogue.jobs.get(&id).map(|job| job.definition.as_ref());
+        self.changed.get(&id).map(Arc::as_ref).or_else(today)
+    }
+
+    fn parents(&self, id: JobId) -> impl Iterator<Item = JobId> + '_ {
+        let parents = self.get(id).into_iter().flat_map(|definition| definition.parents.iter());
+        parents.map(|parent| parent.job).filter(move |parent| *parent != id)
+    }
+
+    /// A cycle through some changed job, as names, the first again at the end.
+    pub(super) fn cycle(&self) -> Option<Vec<String>> {
+        let mut done = BTreeSet::new();
+        self.changed.keys().find_map(|start| self.cycle_from(*start, &mut done))
+    }
+
+    /// Depth first, without recursion: a graph may be deeper than a stack.
+    fn cycle_from(&self, start: JobId, done: &mut BTreeSet<JobId>) -> Option<Vec<String>> {
+        let mut path: Vec<(JobId, Vec<JobId>)> = vec![(start, self.parents(start).collect())];
+        let mut on_path = BTreeSet::from([start]);
+        while let Some((id, open)) = path.last_mut() {
+            let Some(parent) = open.pop() else {
+                done.insert(*id);
+                on_path.remove(id);
+                path.pop();
+                continue;
+            };
+            if on_path.contains(&parent) {
+                let from = path.iter().position(|(id, _)| *id == parent).expect("it is on the path");
+                let around = path[from..].iter().map(|(id, _)| *id).chain([parent]);
+                return Some(around.map(|id| self.name(id)).collect());
+            }
+            if !done.contains(&parent) {
+                on_path.insert(parent);
+                path.push((parent, self.parents(parent).collect()));
+            }
+        }
+        None
+    }
+
+    fn name(&self, id: JobId) -> String {
+        self.get(id).map_or_else(|| id.to_string(), JobDefinition::full_name)
+    }
+
+    /// The schedule that gives the job its logical times: its own, or that of its nearest ancestor.
+    pub(super) fn grid(&self, id: JobId) -> Option<Schedule> {
+        let mut id = id;
+        for _ in 0..=self.changed.len() + self.catalogue.jobs.len() {
+            let definition = self.get(id)?;
+            if let Some(spec) = &definition.schedule {
+                return grid_from_spec(spec).ok();
+            }
+            id = self.parents(id).next()?;
+        }
+        None
+    }
+}

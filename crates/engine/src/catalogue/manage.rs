@@ -1,0 +1,146 @@
+//! Groups, keys, and single jobs: small commands with small answers.
+
+use tidemill_model::{Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Role, ShardId};
+
+use super::Catalogue;
+use crate::decision::Decision;
+use crate::group::is_public_key;
+
+const MAX_KEYS: usize = 10_000;
+
+impl Catalogue {
+    pub(super) fn define_group(
+        &self,
+        name: &GroupName,
+        worker_key: &str,
+        settings: &GroupSettings,
+    ) -> Result<Decision, Rejection> {
+        if !is_public_key(worker_key) {
+            let rule = "must be an Ed25519 public key in 64 hexadecimal digits";
+            return Err(Rejection::field("worker_key", worker_key, rule));
+        }
+        check_settings(settings)?;
+        let known = self.groups.get(name);
+        let number = self.groups.len() as u64 + 1;
+        if known.is_none() && number > u64::from(ShardId::MAX.0) {
+            return Err(Rejection::LimitReached {
+                what: "the number of groups".to_owned(),
+                limit: number - 1,
+            });
+        }
+        let (group, shard) =
+            known.map_or((GroupId(number as i32), ShardId(number as u16)), |known| (known.id, known.shard));
+        let answer = Answer::Group { group, shard };
+        if known.is_some_and(|known| known.worker_key == worker_key && known.settings == *settings) {
+            return Ok(Decision::answered(Vec::new(), answer));
+        }
+        let event = Event::GroupDefined {
+            group,
+            name: name.clone(),
+            shard,
+            worker_key: worker_key.to_owned(),
+            settings: settings.clone(),
+        };
+        Ok(Decision::answered(vec![event], answer))
+    }
+
+    pub(super) fn define_key(
+        &self,
+        app: &str,
+        hash: &str,
+        role: Role,
+        groups: &[GroupName],
+        first_only: bool,
+    ) -> Result<Decision, Rejection> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if app.is_empty() || app.len() > 64 || !app.chars().all(fits) {
+            return Err(Rejection::field("app", app, "must be 1 to 64 letters, digits, and . _ -"));
+        }
+        if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err(Rejection::field("hash", hash, "must be a SHA-256 in 64 hexadecimal digits"));
+        }
+        if let Some(unknown) = groups.iter().find(|group| !self.groups.contains_key(group)) {
+            return Err(Rejection::unknown("group", unknown));
+        }
+        if first_only && !self.keys.is_empty() {
+            return Err(Rejection::AlreadyThere { what: "a first key".to_owned() });
+        }
+        if self.keys.len() >= MAX_KEYS && !self.keys.contains_key(app) {
+            let what = "the number of keys".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_KEYS as u64 });
+        }
+        Ok(Decision::answered(
+            vec![Event::KeyDefined {
+                app: app.to_owned(),
+                hash: hash.to_ascii_lowercase(),
+                role,
+                groups: groups.to_vec(),
+            }],
+            Answer::Done,
+        ))
+    }
+
+    pub(super) fn revoke_key(&self, app: &str) -> Result<Decision, Rejection> {
+        let role = self.keys.get(app).ok_or_else(|| Rejection::unknown("key", app))?;
+        let last = self.keys.values().filter(|role| **role == Role::SuperAdministrator).count() == 1;
+        if *role == Role::SuperAdministrator && last {
+            let rule = "is the last super-administrator's key; define another one first";
+            return Err(Rejection::field("app", app, rule));
+        }
+        Ok(Decision::answered(vec![Event::KeyRevoked { app: app.to_owned() }], Answer::Done))
+    }
+
+    pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {
+        let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        let event = if enabled { Event::JobEnabled { job } } else { Event::JobDisabled { job } };
+        let events = if known.enabled == enabled { Vec::new() } else { vec![event] };
+        Ok(Decision::answered(events, Answer::Done))
+    }
+
+    /// JOB-9, as far as the catalogue sees: nothing is deleted that others name as parent.
+    pub(super) fn delete_job(&self, job: JobId) -> Result<Decision, Rejection> {
+        let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        self.check_unneeded(job, known, &|_| false)?;
+        Ok(Decision::answered(vec![Event::JobDeleted { job }], Answer::Done))
+    }
+
+    pub(super) fn check_unneeded(
+        &self,
+        job: JobId,
+        known: &super::Job,
+        goes_too: &dyn Fn(JobId) -> bool,
+    ) -> Result<(), Rejection> {
+        let children = self.children.get(&job).into_iter().flatten().filter(|child| !goes_too(**child));
+        let names: Vec<String> = children
+            .filter_map(|child| self.jobs.get(child))
+            .take(10)
+            .map(|child| child.definition.full_name())
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let reason = format!("it is a parent of {}; point them elsewhere first", names.join(", "));
+        Err(Rejection::JobInUse { job: known.definition.full_name(), reason })
+    }
+}
+
+fn check_settings(settings: &GroupSettings) -> Result<(), Rejection> {
+    let day = 86_400_000;
+    let bounds = [
+        ("settings.start_timeout_ms", settings.start_timeout_ms, 100, day),
+        ("settings.lost_after_ms", settings.lost_after_ms, 500, day),
+        ("settings.lease_ms", settings.lease_ms, 1_000, 7 * day),
+        ("settings.lease_margin_ms", settings.lease_margin_ms, 0, day),
+        ("settings.kill_grace_ms", settings.kill_grace_ms, 0, day),
+    ];
+    if let Some((field, value, low, high)) =
+        bounds.into_iter().find(|(_, value, low, high)| value < low || value > high)
+    {
+        return Err(Rejection::field(field, value, format!("must be {low} to {high}")));
+    }
+    if settings.lost_after_ms > settings.lease_ms {
+        let rule = "must not be longer than lease_ms: a worker is lost before its lease is over";
+        return Err(Rejection::field("settings.lost_after_ms", settings.lost_after_ms, rule));
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! The catalogue: groups, keys, and every job's definition with the graph they form. What a group's shard
+//! must know of it goes there through the numbered outbox, in the order in which it was decided.
+
+mod accept;
+mod apply_jobs;
+mod graph;
+mod manage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, Role,
+    ShardId, ShardMessage,
+};
+
+pub(crate) use self::accept::check_program;
+use crate::decision::Decision;
+use crate::outbox::Post;
+
+/// The catalogue's state.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    pub(crate) groups: BTreeMap<GroupName, Group>,
+    pub(crate) keys: BTreeMap<String, Role>,
+    pub(crate) jobs: BTreeMap<JobId, Job>,
+    pub(crate) names: BTreeMap<(GroupName, JobName), JobId>,
+    /// Job → those that name it as parent.
+    pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
+    pub(crate) jobs_minted: u64,
+    pub(crate) post: Post,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) id: GroupId,
+    pub(crate) shard: ShardId,
+    pub(crate) worker_key: String,
+    pub(crate) settings: GroupSettings,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Job {
+    pub(crate) definition: Arc<JobDefinition>,
+    pub(crate) enabled: bool,
+    /// Known by its id only.
+    pub(crate) unnamed: bool,
+}
+
+impl Catalogue {
+    pub(crate) fn decide(&self, command: &Command, now: Timestamp) -> Decision {
+        match command {
+            Command::DefineGroup { name, worker_key, settings } => {
+                self.define_group(name, worker_key, settings).into()
+            }
+            Command::DefineKey { app, hash, role, groups, first_only } => {
+                self.define_key(app, hash, *role, groups, *first_only).into()
+            }
+            Command::RevokeKey { app } => self.revoke_key(app).into(),
+            Command::ApplyJobs { jobs, prune } => self.apply_jobs(jobs, prune, now).into(),
+            Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
+            Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
+            Command::DeleteJob { job } => self.delete_job(*job).into(),
+            Command::PlantedPanic {} => panic!("planted"),
+            Command::SubmitJob(_)
+            | Command::RunJob { .. }
+            | Command::RerunBatch { .. }
+            | Command::KillBatch { .. }
+            | Command::KillJob { .. }
+            | Command::DrainWorker { .. }
+            | Command::ResumeWorker { .. }
+            | Command::RegisterWorker(_)
+            | Command::Heartbeat(_)
+            | Command::RequestStart(_)
+            | Command::RejectAssignment { .. }
+            | Command::ReportStarted { .. }
+            | Command::ReportFinished { .. }
+            | Command::DeclareLost { .. }
+            | Command::ExpireLease { .. }
+            | Command::Deliver { .. }
+            | Command::Acknowledge { .. }
+            | Command::SetTime { .. } => {
+                let what = "a command of a group's shard".to_owned();
+                Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 }.into()
+            }
+        }
+    }
+
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match event {
+            Event::GroupDefined { group, name, shard, worker_key, settings } => {
+                let message = ShardMessage::Group {
+                    id: *group,
+                    name: name.clone(),
+                    worker_key: worker_key.clone(),
+                    settings: settings.clone(),
+                };
+                self.post.send(*shard, message);
+                let (worker_key, settings) = (worker_key.clone(), settings.clone());
+                let group = Group { id: *group, shard: *shard, worker_key, settings };
+                self.groups.insert(name.clone(), group);
+            }
+            Event::KeyDefined { app, role, .. } => {
+                self.keys.insert(app.clone(), *role);
+            }
+            Event::KeyRevoked { app } => {
+                self.keys.remove(app);
+            }
+            Event::JobDefined { definition, enabled, unnamed } => {
+                self.job_defined(definition, *enabled, *unnamed);
+            }
+            Event::JobEnabled { job } => self.switched(*job, true),
+            Event::JobDisabled { job } => self.switched(*job, false),
+            Event::JobDeleted { job } => self.job_deleted(*job),
+            Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
+            // Facts of group shards, which the catalogue's journal never holds for it.
+            Event::MessageReceived { .. }
+            | Event::GroupReceived { .. }
+            | Event::JobReceived { .. }
+            | Event::JobSwitched { .. }
+            | Event::JobRemoved { .. }
+            | Event::JobSubmitted { .. }
+            | Event::BatchGenerated { .. }
+            | Event::FiresSkipped { .. }
+            | Event::DependencySatisfied { .. }
+            | Event::DependencyWithdrawn { .. }
+            | Event::BatchAssigned { .. }
+            | Event::AssignmentReturned { .. }
+            | Event::StartGranted { .. }
+            | Event::AttemptStarted { .. }
+            | Event::AttemptFinished { .. }
+            | Event::RetryScheduled { .. }
+            | Event::RetryDue { .. }
+            | Event::KillRequested { .. }
+            | Event::BatchFinished { .. }
+            | Event::HistoryEvicted { .. }
+            | Event::WorkerRegistered { .. }
+            | Event::WorkerLost { .. }
+            | Event::WorkerFound { .. }
+            | Event::LeaseExpired { .. }
+            | Event::WorkerDrained { .. }
+            | Event::WorkerResumed { .. }
+            | Event::CommandQuarantined { .. }
+            | Event::TimerSuspended { .. }
+            | Event::TimeSet { .. } => {}
+        }
+    }
+
+    fn job_defined(&mut self, definition: &Arc<JobDefinition>, enabled: bool, unnamed: bool) {
+        let id = definition.id;
+        match self.jobs.get(&id) {
+            None => self.jobs_minted += 1,
+            Some(old) => {
+                for parent in &old.definition.parents {
+                    if let Some(children) = self.children.get_mut(&parent.job) {
+                        children.remove(&id);
+                    }
+                }
+            }
+        }
+        for parent in definition.parents.iter().filter(|parent| parent.job != id) {
+            self.children.entry(parent.job).or_default().insert(id);
+        }
+        if !unnamed {
+            self.names.insert((definition.group.clone(), definition.name.clone()), id);
+        }
+        self.send(&definition.group, ShardMessage::Job { definition: Arc::clone(definition), enabled });
+        self.jobs.insert(id, Job { definition: Arc::clone(definition), enabled, unnamed });
+    }
+
+    fn switched(&mut self, id: JobId, enabled: bool) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.enabled = enabled;
+        let group = job.definition.group.clone();
+        self.send(&group, ShardMessage::Switch { job: id, enabled });
+    }
+
+    fn job_deleted(&mut self, id: JobId) {
+        let Some(job) = self.jobs.remove(&id) else { return };
+        for parent in &job.definition.parents {
+            if let Some(children) = self.children.get_mut(&parent.job) {
+                children.remove(&id);
+            }
+        }
+        self.children.remove(&id);
+        if !job.unnamed {
+            self.names.remove(&(job.definition.group.clone(), job.definition.name.clone()));
+        }
+        self.send(&job.definition.group, ShardMessage::Remove { job: id });
+    }
+
+    fn send(&mut self, group: &GroupName, message: ShardMessage) {
+        if let Some(group) = self.groups.get(group) {
+            self.post.send(group.shard, message);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What a decision consists of.
+
+use tidemill_model::{Answer, Event, Rejection, WorkMessage, WorkerId};
+
+use crate::effect::Effect;
+
+/// What came of a command or a timer, before anything was applied.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Decision {
+    /// The facts, or why there are none.
+    pub verdict: Verdict,
+    /// What somebody must hear though nothing changed: a worker that it is unknown or a token stale, a shard
+    /// that its message had arrived before. Each says only what any later state says as well, so it may be
+    /// sent late, twice or never.
+    pub notices: Vec<Effect>,
+}
+
+/// Accepted or refused.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// These facts, and perhaps something for the sender.
+    Accepted {
+        /// In order.
+        events: Vec<Event>,
+        /// For a sender that waits.
+        answer: Option<Answer>,
+    },
+    /// Nothing changes.
+    Refused(Rejection),
+}
+
+impl Default for Verdict {
+    fn default() -> Self {
+        Verdict::Accepted { events: Vec::new(), answer: None }
+    }
+}
+
+impl Decision {
+    /// Accepted without an answer of its own.
+    pub fn events(events: Vec<Event>) -> Self {
+        Self { verdict: Verdict::Accepted { events, answer: None }, notices: Vec::new() }
+    }
+
+    /// Accepted, with something for the sender.
+    pub fn answered(events: Vec<Event>, answer: Answer) -> Self {
+        Self { verdict: Verdict::Accepted { events, answer: Some(answer) }, notices: Vec::new() }
+    }
+
+    /// Nothing to do, and that is fine.
+    pub fn nothing() -> Self {
+        Self::default()
+    }
+
+    /// The same, and this worker hears that.
+    pub fn telling(mut self, worker: &WorkerId, message: WorkMessage) -> Self {
+        self.notices.push(Effect::Work { worker: worker.clone(), message });
+        self
+    }
+}
+
+impl From<Rejection> for Decision {
+    fn from(rejection: Rejection) -> Self {
+        Self { verdict: Verdict::Refused(rejection), notices: Vec::new() }
+    }
+}
+
+impl From<Result<Decision, Rejection>> for Decision {
+    fn from(result: Result<Decision, Rejection>) -> Self {
+        result.unwrap_or_else(Decision::from)
+    }
+}

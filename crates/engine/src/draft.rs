@@ -1,0 +1,244 @@
+//! One envelope in the making: commands and due timers, decided one after another, each on the state that
+//! the one before it left.
+//!
+//! The draft applies to the owner's state as it goes. If its envelope is then not accepted, that state is
+//! worth nothing and must be folded from the journal again; nothing of it has been shown to anyone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Cause, Command, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, Resume, ShardId, Source,
+};
+
+use crate::decision::{Decision, Verdict};
+use crate::effect::Effect;
+use crate::group::Task;
+use crate::partition::Partition;
+
+/// A draft heavier than this takes no more. The weight is an upper estimate of the encoded bytes, and one
+/// decision adds at most about as much again, so that an envelope stays below the log's hard cap.
+pub const MAX_ENVELOPE_WEIGHT: usize = 192 * 1024;
+
+/// One envelope in the making.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    partition: &'a mut Partition,
+    envelope: Envelope,
+    notices: Vec<Effect>,
+    weight: usize,
+    /// Something that must be in the journal before it has an effect.
+    binding: bool,
+}
+
+/// A draft that is ready to be appended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drafted {
+    /// What to append; absent when nothing happened that the journal must hold.
+    pub envelope: Option<Envelope>,
+    /// What to do once the envelope is read back (at once if there is none).
+    pub notices: Vec<Effect>,
+}
+
+impl<'a> Draft<'a> {
+    /// Begins an envelope at `wall`, the owner's clock, read once. `read` is the last command that earlier
+    /// drafts decided without leaving an envelope.
+    pub fn new(partition: &'a mut Partition, wall: Timestamp, read: Option<Resume>) -> Self {
+        let now = wall.max(partition.now());
+        partition.begin(now);
+        let envelope = Envelope { now, resume: read, causes: Vec::new(), events: Vec::new() };
+        Self { partition, envelope, notices: Vec::new(), weight: 0, binding: false }
+    }
+
+    /// Whether it should be appended before more is decided.
+    pub fn is_full(&self) -> bool {
+        self.weight >= MAX_ENVELOPE_WEIGHT
+    }
+
+    /// Decides the command at `offset`, whose record hashes to `hash`.
+    pub fn command(&mut self, offset: u64, hash: String, record: CommandRecord) {
+        self.envelope.resume = Some(Resume { offset, hash });
+        let repeated = record
+            .request
+            .as_ref()
+            .is_some_and(|request| self.partition.answer_to(request).is_some() || self.is_in_draft(request));
+        let decision = if repeated {
+            None
+        } else {
+            let now = self.envelope.now;
+            let decided = catch_unwind(AssertUnwindSafe(|| self.partition.decide(&record, now)));
+            Some(decided.unwrap_or_else(|panic| quarantine(offset, &panic_text(panic.as_ref()))))
+        };
+        let waited_for = record.request.is_some();
+        let source = Source::Command {
+            offset,
+            request: record.request,
+            reply_to: record.reply_to,
+            actor: record.actor,
+        };
+        match decision {
+            None => self.record(source, record.shard, Vec::new(), Outcome::Repeated, true),
+            Some(decision) => self.decided(source, record.shard, decision, waited_for),
+        }
+    }
+
+    /// Sets aside a command that cannot be decoded.
+    pub fn undecodable(&mut self, offset: u64, hash: String, reason: &str) {
+        self.envelope.resume = Some(Resume { offset, hash });
+        let actor = tidemill_model::Actor::default();
+        let source = Source::Command { offset, request: None, reply_to: None, actor };
+        let shard = self.partition.shards().next().map_or(ShardId::CATALOGUE, |(id, _)| id);
+        self.decided(source, shard, quarantine(offset, reason), true);
+    }
+
+    /// Decides what the owner saw by its own monotonic clock.
+    pub fn observed(&mut self, shard: ShardId, command: &Command) {
+        let now = self.envelope.now;
+        let decision = self.partition.decide_observed(shard, command, now);
+        self.decided(Source::Observed, shard, decision, false);
+    }
+
+    /// Decides what the state asks for by itself, timers only those due by `horizon`, until nothing is left
+    /// or the draft is full.
+    ///
+    /// # Panics
+    /// When a decision other than a timer's panics: the partition must stop.
+    pub fn due(&mut self, horizon: Timestamp) {
+        let horizon = horizon.min(self.envelope.now);
+        let mut events = 0;
+        while !self.is_full()
+            && let Some((shard, task)) = self.partition.next_task(horizon)
+        {
+            let now = self.envelope.now;
+            let decided = self.partition.group(shard).map(|group| {
+                catch_unwind(AssertUnwindSafe(|| group.decide_task(&task, now)))
+                    .unwrap_or_else(|panic| suspend(&task, panic))
+            });
+            let decided = decided.unwrap_or_default();
+            assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
+            events += decided.len() as u32;
+            self.push(shard, decided);
+        }
+        if events > 0 {
+            self.envelope.causes.push(Cause { source: Source::Timer, outcome: Outcome::Done, events });
+        }
+    }
+
+    /// Ends the draft. `cover` asks for an envelope even if all it says is how far commands were read.
+    pub fn finish(self, cover: bool) -> Drafted {
+        let Self { partition, envelope, notices, binding, .. } = self;
+        if !(binding || cover && envelope.resume.as_ref() != partition.resume()) {
+            return Drafted { envelope: None, notices };
+        }
+        partition.end(envelope.now, envelope.resume.clone(), &envelope.causes);
+        Drafted { envelope: Some(envelope), notices }
+    }
+
+    /// The last command that was decided.
+    pub fn read(&self) -> Option<&Resume> {
+        self.envelope.resume.as_ref()
+    }
+
+    fn is_in_draft(&self, wanted: &tidemill_model::RequestId) -> bool {
+        self.envelope.causes.iter().any(|cause| match &cause.source {
+            Source::Command { request, .. } => request.as_ref() == Some(wanted),
+            Source::Timer | Source::Observed => false,
+        })
+    }
+
+    fn decided(&mut self, source: Source, shard: ShardId, decision: Decision, waited_for: bool) {
+        self.notices.extend(decision.notices);
+        match decision.verdict {
+            Verdict::Refused(rejection) => {
+                self.record(source, shard, Vec::new(), Outcome::Refused(rejection), true);
+            }
+            Verdict::Accepted { events, answer } => {
+                let quarantined = events.iter().find_map(|event| match event {
+                    Event::CommandQuarantined { reason, .. } => Some(reason.clone()),
+                    _ => None,
+                });
+                let outcome = match (quarantined, answer) {
+                    (Some(reason), _) => Outcome::Refused(Rejection::Quarantined { reason }),
+                    (None, Some(answer)) => Outcome::Answered(answer),
+                    (None, None) => Outcome::Done,
+                };
+                let binding = waited_for || !events.is_empty();
+                self.record(source, shard, events, outcome, binding);
+            }
+        }
+    }
+
+    fn record(
+        &mut self,
+        source: Source,
+        shard: ShardId,
+        events: Vec<Event>,
+        outcome: Outcome,
+        binding: bool,
+    ) {
+        if !binding {
+            return;
+        }
+        let cause = Cause { source, outcome, events: events.len() as u32 };
+        self.weight += 160 + weight_of_outcome(&cause.outcome);
+        self.envelope.causes.push(cause);
+        self.binding = true;
+        self.push(shard, events);
+    }
+
+    fn push(&mut self, shard: ShardId, events: Vec<Event>) {
+        self.binding |= !events.is_empty();
+        for event in events {
+            self.weight += weight(&event);
+            let recorded = Recorded { shard, event };
+            self.partition.apply_event(self.envelope.now, &recorded);
+            self.envelope.events.push(recorded);
+        }
+    }
+}
+
+fn quarantine(offset: u64, reason: &str) -> Decision {
+    let reason = reason.chars().take(500).collect();
+    Decision::events(vec![Event::CommandQuarantined { offset, reason }])
+}
+
+/// Rule 12: a timer that panics suspends its entity; any other failure of the rules stops the partition.
+fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
+    match task {
+        Task::Timer(_, timer) => {
+            let reason = panic_text(panic.as_ref());
+            vec![Event::TimerSuspended { entity: timer.entity(), reason }]
+        }
+        Task::Tell(..) | Task::Trigger | Task::Anchor(_) | Task::Place(..) => resume_unwind(panic),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())
+}
+
+/// Not less than what the event takes in an envelope, for all but pathological text.
+fn weight(event: &Event) -> usize {
+    match event {
+        Event::JobDefined { definition, .. }
+        | Event::JobReceived { definition, .. }
+        | Event::JobSubmitted { definition } => 1_000 + definition.text_bytes() * 5 / 4,
+        Event::BatchGenerated { dependencies, parameters, .. } => {
+            let times: usize = dependencies.iter().map(|d| d.times.len() + d.met.len()).sum();
+            let text: usize = parameters.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
+            400 + 120 * dependencies.len() + 34 * times + text * 5 / 4
+        }
+        Event::AttemptFinished { outcome, .. } => 420 + outcome.message.len() * 5 / 4,
+        _ => 360,
+    }
+}
+
+fn weight_of_outcome(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Done | Outcome::Repeated => 0,
+        Outcome::Answered(tidemill_model::Answer::Applied { changes, .. }) => 200 * changes.len() + 200,
+        Outcome::Answered(_) => 100,
+        Outcome::Refused(_) => 600,
+    }
+}

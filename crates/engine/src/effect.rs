@@ -1,0 +1,182 @@
+//! What an accepted envelope means outside: replies, messages to workers, messages to other shards.
+//! Derived from what was read back, so that a crash in between repeats it and never invents it.
+
+use std::collections::BTreeMap;
+
+use tidemill_model::{
+    Command, Envelope, Event, InstanceId, Outcome, Reply, ShardId, Source, WorkMessage, WorkerId,
+};
+
+use crate::partition::Partition;
+
+/// Something to do outside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Tell who waits.
+    Reply {
+        /// Where it waits.
+        to: InstanceId,
+        /// What came of it.
+        reply: Reply,
+    },
+    /// Tell a worker.
+    Work {
+        /// Which.
+        worker: WorkerId,
+        /// What.
+        message: WorkMessage,
+    },
+    /// Tell a shard.
+    Send {
+        /// Which.
+        shard: ShardId,
+        /// What.
+        command: Command,
+    },
+    /// Set a command's raw record aside.
+    DeadLetter {
+        /// Its offset in the commands.
+        offset: u64,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Messages of one outbox that are on their way at once.
+const MAX_UNACKNOWLEDGED: usize = 256;
+
+/// Remembers which messages of which outbox were already handed on, so that each accepted envelope sends
+/// only what is new. Empty at takeover, and emptied when acknowledgements stay away: then all is sent again.
+#[derive(Debug, Clone, Default)]
+pub struct Courier {
+    sent: BTreeMap<(ShardId, ShardId), u64>,
+}
+
+impl Courier {
+    /// Messages between shards that are due to be sent.
+    pub fn collect(&mut self, partition: &Partition) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for (from, shard) in partition.shards() {
+            for (to, number, message) in shard.post().waiting(MAX_UNACKNOWLEDGED) {
+                let sent = self.sent.entry((from, to)).or_default();
+                if number > *sent {
+                    *sent = number;
+                    let command = Command::Deliver { from, number, message: message.clone() };
+                    effects.push(Effect::Send { shard: to, command });
+                }
+            }
+        }
+        effects
+    }
+
+    /// Whether something was sent that has not been acknowledged.
+    pub fn is_waiting(&self, partition: &Partition) -> bool {
+        partition.shards().any(|(_, shard)| shard.post().waiting(1).next().is_some())
+    }
+
+    /// Forgets what was sent.
+    pub fn start_over(&mut self) {
+        self.sent.clear();
+    }
+}
+
+/// What an envelope, accepted at `offset` and already applied, means outside.
+pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<Effect> {
+    let replies = envelope.causes.iter().filter_map(|cause| reply(partition, cause, offset));
+    let mut effects: Vec<Effect> = replies.collect();
+    let mut acknowledge: BTreeMap<(ShardId, ShardId), u64> = BTreeMap::new();
+    for recorded in &envelope.events {
+        if let Event::MessageReceived { from, number } = recorded.event {
+            acknowledge.insert((recorded.shard, from), number);
+        }
+        if let Event::CommandQuarantined { offset, reason } = &recorded.event {
+            effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
+        }
+        let messages = work(partition, recorded.shard, &recorded.event);
+        effects.extend(messages.into_iter().map(|(worker, message)| Effect::Work { worker, message }));
+    }
+    effects.extend(acknowledge.into_iter().map(|((shard, from), upto)| Effect::Send {
+        shard: from,
+        command: Command::Acknowledge { from: shard, upto },
+    }));
+    effects
+}
+
+fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> Option<Effect> {
+    let Source::Command { request: Some(request), reply_to: Some(to), .. } = &cause.source else {
+        return None;
+    };
+    let outcome = match &cause.outcome {
+        Outcome::Repeated => partition.answer_to(request)?.clone(),
+        outcome => outcome.clone(),
+    };
+    let reply = Reply { request: request.clone(), outcome, partition: partition.number(), offset };
+    Some(Effect::Reply { to: to.clone(), reply })
+}
+
+/// What workers must hear of an event. Most concern none.
+fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, WorkMessage)> {
+    let Some(group) = partition.group(shard) else { return Vec::new() };
+    match event {
+        Event::BatchAssigned { batch, token, worker, .. } => {
+            let job_type = group.batches.get(batch).map(|batch| batch.definition.job_type.clone());
+            let message =
+                |job_type| WorkMessage::Assigned { worker: worker.clone(), token: *token, job_type };
+            job_type.map(message).map(|message| (worker.clone(), message)).into_iter().collect()
+        }
+        Event::StartGranted { token, worker, .. } => {
+            group.granted_message(*token).map(|message| (worker.clone(), message)).into_iter().collect()
+        }
+        Event::AttemptFinished { token, worker, .. } => {
+            vec![(worker.clone(), WorkMessage::Recorded { token: *token })]
+        }
+        Event::AssignmentReturned { token, worker, .. } => {
+            let reason = "it was taken back".to_owned();
+            vec![(worker.clone(), WorkMessage::Refused { token: *token, reason })]
+        }
+        Event::KillRequested { batch, token, .. } => {
+            let worker = group.batches.get(batch).and_then(|batch| batch.grant()).map(|g| g.worker.clone());
+            let grace_ms = group.settings().kill_grace_ms;
+            let message = WorkMessage::Kill { token: *token, grace_ms };
+            worker.map(|worker| (worker, message)).into_iter().collect()
+        }
+        Event::WorkerRegistered { worker, .. } => {
+            let first = group.registered_message(worker);
+            let messages = first.into_iter().chain(group.outstanding_of(worker));
+            messages.map(|message| (worker.clone(), message)).collect()
+        }
+        Event::LeaseExpired { worker, incarnation } => {
+            vec![(worker.clone(), WorkMessage::Unregistered { incarnation: incarnation.clone() })]
+        }
+        Event::GroupDefined { .. }
+        | Event::KeyDefined { .. }
+        | Event::KeyRevoked { .. }
+        | Event::JobDefined { .. }
+        | Event::JobEnabled { .. }
+        | Event::JobDisabled { .. }
+        | Event::JobDeleted { .. }
+        | Event::MessageReceived { .. }
+        | Event::OutboxAcknowledged { .. }
+        | Event::GroupReceived { .. }
+        | Event::JobReceived { .. }
+        | Event::JobSwitched { .. }
+        | Event::JobRemoved { .. }
+        | Event::JobSubmitted { .. }
+        | Event::BatchGenerated { .. }
+        | Event::FiresSkipped { .. }
+        | Event::DependencySatisfied { .. }
+        | Event::DependencyWithdrawn { .. }
+        | Event::AttemptStarted { .. }
+        | Event::RetryScheduled { .. }
+        | Event::RetryDue { .. }
+        | Event::BatchFinished { .. }
+        | Event::HistoryEvicted { .. }
+        | Event::WorkerLost { .. }
+        | Event::WorkerFound { .. }
+        | Event::WorkerDrained { .. }
+        | Event::WorkerResumed { .. }
+        | Event::CommandQuarantined { .. }
+        | Event::TimerSuspended { .. }
+        | Event::TimeSet { .. } => Vec::new(),
+    }
+}

@@ -1,0 +1,556 @@
+//! What a fact does to the state. Total: whatever the journal holds, this folds it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, Token, WorkerId,
+};
+
+use super::batch::{Batch, Grant, Phase, WaitsFor};
+use super::job::{Job, Newest};
+use super::queue::{Lane, ReadyKey};
+use super::worker::{Slots, Worker};
+use super::{Group, GroupShard, REMEMBERED_SUBMISSIONS, Timer, Trigger};
+
+impl GroupShard {
+    /// Folds one fact, recorded at `now`.
+    pub fn apply(&mut self, now: Timestamp, event: &Event) {
+        match event {
+            Event::GroupReceived { group, name, worker_key, settings } => {
+                self.group = Some(Group {
+                    id: *group,
+                    name: name.clone(),
+                    worker_key: worker_key.clone(),
+                    settings: settings.clone(),
+                });
+            }
+            Event::JobReceived { definition, enabled, next } => {
+                self.job_received(definition, *enabled, *next);
+            }
+            Event::JobSwitched { job, enabled, next } => {
+                if let Some(known) = self.jobs.get_mut(job) {
+                    known.enabled = *enabled;
+                }
+                self.set_next(*job, *next);
+                self.prune_triggers();
+            }
+            Event::JobRemoved { job } => self.job_removed(*job),
+            Event::JobSubmitted { definition } => self.job_submitted(definition),
+            Event::BatchGenerated { .. } => self.batch_generated(now, event),
+            Event::FiresSkipped { job, next, .. } => {
+                self.set_next(*job, *next);
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.catching_up = false;
+                }
+            }
+            Event::DependencySatisfied { batch, parent, logical_time, .. } => {
+                self.dependency_changed(now, *batch, *parent, *logical_time, true);
+            }
+            Event::DependencyWithdrawn { batch, parent, logical_time, .. } => {
+                self.dependency_changed(now, *batch, *parent, *logical_time, false);
+            }
+            Event::BatchAssigned { batch, token, worker, start_by, .. } => {
+                self.batch_assigned(now, *batch, *token, worker, *start_by);
+            }
+            Event::AssignmentReturned { batch, token, worker, .. } => {
+                self.release(*token);
+                if let Some(batch) = self.batches.get_mut(batch) {
+                    if !batch.excluded.contains(worker) {
+                        batch.excluded.push(worker.clone());
+                    }
+                    batch.phase = Phase::Waiting;
+                    batch.since = now;
+                }
+                self.make_ready(now, *batch);
+            }
+            Event::StartGranted { batch, token, worker, incarnation, nonce } => {
+                self.start_granted(now, *batch, *token, worker, incarnation, nonce);
+            }
+            Event::AttemptStarted { batch, .. } => {
+                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    grant.started = true;
+                }
+            }
+            Event::AttemptFinished { batch, token, attempt, outcome, .. } => {
+                self.attempt_finished(now, *batch, *token, *attempt, outcome);
+            }
+            Event::RetryScheduled { batch, at, .. } => {
+                if let Some(known) = self.batches.get_mut(batch) {
+                    known.phase = Phase::Pausing { until: *at };
+                    known.since = now;
+                    self.timers.insert((*at, Timer::Retry(*batch)));
+                }
+            }
+            Event::RetryDue { batch } => self.retry_due(now, *batch),
+            Event::KillRequested { batch, by, .. } => {
+                if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
+                    grant.kill = Some(by.clone());
+                }
+            }
+            Event::BatchFinished { batch, result, .. } => self.batch_finished(*batch, *result),
+            Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
+            Event::WorkerRegistered { worker, incarnation, host, address, slots } => {
+                let old = self.workers.get(worker);
+                let same_life = old.is_some_and(|old| old.incarnation == *incarnation);
+                let tokens = old.map(|old| old.tokens.clone()).unwrap_or_default();
+                let drained = old.is_some_and(|old| old.drained);
+                let mut slots: std::collections::BTreeMap<_, _> =
+                    slots.iter().map(|(kind, max)| (kind.clone(), Slots { max: *max, used: 0 })).collect();
+                for token in &tokens {
+                    let kind = self.tokens.get(token).and_then(|id| self.batches.get(id));
+                    if let Some(slot) = kind.and_then(|b| slots.get_mut(&b.definition.job_type)) {
+                        slot.used += 1;
+                    }
+                }
+                let expired = same_life && old.is_some_and(|old| old.expired);
+                self.workers.insert(
+                    worker.clone(),
+                    Worker {
+                        incarnation: incarnation.clone(),
+                        host: host.clone(),
+                        address: address.clone(),
+                        slots,
+                        drained,
+                        lost: false,
+                        expired,
+                        tokens,
+                    },
+                );
+            }
+            Event::WorkerLost { worker, .. } => self.workers.update(worker, |worker| worker.lost = true),
+            Event::WorkerFound { worker, .. } => self.workers.update(worker, |worker| worker.lost = false),
+            Event::LeaseExpired { worker, .. } => self.workers.update(worker, |worker| worker.expired = true),
+            Event::WorkerDrained { worker } => self.workers.update(worker, |worker| worker.drained = true),
+            Event::WorkerResumed { worker } => self.workers.update(worker, |worker| worker.drained = false),
+            Event::MessageReceived { from, number } => self.post.receive(*from, *number),
+            Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
+            Event::TimerSuspended { entity, .. } => {
+                self.suspended.insert(entity.clone());
+                let suspended = &self.suspended;
+                self.timers.retain(|(_, timer)| !suspended.contains(&timer.entity()));
+            }
+            // The partition's own, and the catalogue's, which a journal of a single partition also holds.
+            Event::CommandQuarantined { .. }
+            | Event::TimeSet { .. }
+            | Event::GroupDefined { .. }
+            | Event::KeyDefined { .. }
+            | Event::KeyRevoked { .. }
+            | Event::JobDefined { .. }
+            | Event::JobEnabled { .. }
+            | Event::JobDisabled { .. }
+            | Event::JobDeleted { .. } => {}
+        }
+    }
+
+    fn job_received(
+        &mut self,
+        definition: &Arc<JobDefinition>,
+        enabled: bool,
+        next: Option<tidemill_model::Fire>,
+    ) {
+        let id = definition.id;
+        let mut job = Job::new(Arc::clone(definition), enabled, false);
+        if let Some(old) = self.jobs.remove(&id) {
+            for parent in old.parents() {
+                if let Some(parent) = self.jobs.get_mut(&parent) {
+                    parent.children.remove(&id);
+                }
+            }
+            job.next = old.next;
+            job.catching_up = old.catching_up;
+            job.children = old.children;
+            job.history = old.history;
+            job.evicted_upto = old.evicted_upto;
+            job.evicted_runs = old.evicted_runs;
+            job.limit = old.limit;
+        } else {
+            let children = |child: &Job| child.parents().any(|parent| parent == id);
+            job.children = self.jobs.iter().filter(|(_, child)| children(child)).map(|(id, _)| *id).collect();
+        }
+        self.jobs.insert(id, job);
+        let parents: Vec<JobId> = self.jobs[&id].parents().collect();
+        for parent in parents {
+            if let Some(parent) = self.jobs.get_mut(&parent) {
+                parent.children.insert(id);
+            }
+        }
+        self.set_next(id, next);
+        self.prune_triggers();
+        self.promote(id);
+    }
+
+    fn job_removed(&mut self, id: JobId) {
+        self.set_next(id, None);
+        if let Some(job) = self.jobs.remove(&id) {
+            for parent in job.parents() {
+                if let Some(parent) = self.jobs.get_mut(&parent) {
+                    parent.children.remove(&id);
+                }
+            }
+        }
+        self.prune_triggers();
+    }
+
+    fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
+        self.jobs_minted += 1;
+        for parent in &definition.parents {
+            if let Some(parent) = self.jobs.get_mut(&parent.job) {
+                parent.children.insert(definition.id);
+            }
+        }
+        self.jobs.insert(definition.id, Job::new(Arc::clone(definition), true, true));
+    }
+
+    pub(crate) fn set_next(&mut self, id: JobId, next: Option<tidemill_model::Fire>) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        if let Some(old) = job.next.take() {
+            self.timers.remove(&(old.at, Timer::Fire(id)));
+        }
+        job.next = next;
+        if let Some(next) = next {
+            self.timers.insert((next.at, Timer::Fire(id)));
+        }
+    }
+
+    fn batch_generated(&mut self, now: Timestamp, event: &Event) {
+        let Event::BatchGenerated {
+            batch: id,
+            job: job_id,
+            logical_time,
+            run,
+            origin,
+            dependencies,
+            parameters,
+            next,
+            ..
+        } = event
+        else {
+            return;
+        };
+        self.batches_minted += 1;
+        let Some(job) = self.jobs.get_mut(job_id) else { return };
+        let parameters = (!parameters.is_empty()).then(|| Arc::new(parameters.clone()));
+        let newest = Newest { run: *run, batch: *id, result: None, parameters: parameters.clone() };
+        let is_newest = job.history.get(logical_time).is_none_or(|old| old.run < *run);
+        if is_newest {
+            job.history.insert(*logical_time, newest);
+        }
+        let batch = Batch {
+            definition: Arc::clone(&job.definition),
+            logical_time: *logical_time,
+            run: *run,
+            parameters,
+            dependencies: dependencies.iter().cloned().map(WaitsFor::new).collect(),
+            attempts: 0,
+            excluded: Vec::new(),
+            since: now,
+            phase: Phase::Waiting,
+        };
+        if *origin == tidemill_model::Origin::Schedule {
+            job.catching_up = next.is_some_and(|next| next.at <= now);
+            self.set_next(*job_id, *next);
+        }
+        for (index, dependency) in batch.dependencies.iter().enumerate() {
+            for time in &dependency.declared.times {
+                let key = (dependency.declared.parent, *time);
+                self.waiters.entry(key).or_default().insert((*id, index as u16));
+            }
+        }
+        let triggered_by = match origin {
+            tidemill_model::Origin::Parent => batch.definition.parents.iter().map(|p| p.job).collect(),
+            _ => Vec::new(),
+        };
+        self.batches.insert(*id, batch);
+        self.make_ready(now, *id);
+        if is_newest {
+            self.newest_changed(*job_id, *logical_time);
+        }
+        self.advance_triggers(&triggered_by, *job_id, *logical_time);
+        let trigger = Trigger { parent: *job_id, logical_time: *logical_time, after: None };
+        if self.next_child(&trigger).is_some() {
+            self.triggers.push_back(trigger);
+        }
+    }
+
+    /// After `child` was generated for `time`: the triggers of its parents for that time go on behind it.
+    fn advance_triggers(&mut self, parents: &[JobId], child: JobId, time: Timestamp) {
+        if parents.is_empty() {
+            return;
+        }
+        if let Some(front) = self.triggers.front_mut()
+            && front.logical_time == time
+            && parents.contains(&front.parent)
+        {
+            front.after = Some(child);
+        }
+        self.drop_spent_trigger();
+    }
+
+    fn drop_spent_trigger(&mut self) {
+        while let Some(front) = self.triggers.front()
+            && self.next_child(front).is_none()
+        {
+            self.triggers.pop_front();
+        }
+    }
+
+    fn prune_triggers(&mut self) {
+        let triggers = std::mem::take(&mut self.triggers);
+        self.triggers = triggers.into_iter().filter(|trigger| self.next_child(trigger).is_some()).collect();
+    }
+
+    fn dependency_changed(&mut self, now: Timestamp, id: BatchId, parent: JobId, time: Timestamp, met: bool) {
+        let mut told = None;
+        if let Some(batch) = self.batches.get_mut(&id) {
+            for (index, dependency) in batch.dependencies.iter_mut().enumerate() {
+                if dependency.declared.parent != parent {
+                    continue;
+                }
+                if let Some(position) = dependency.position(time) {
+                    dependency.met[position] = met;
+                    told = Some((id, index as u16));
+                }
+            }
+        }
+        if met {
+            self.make_ready(now, id);
+        } else {
+            self.make_unready(now, id);
+        }
+        let key = (parent, time);
+        if self.changed.contains_key(&key) {
+            self.changed.insert(key, told);
+            if self.next_untold(parent, time, told).is_none() {
+                self.changed.remove(&key);
+            }
+        }
+    }
+
+    /// The newest run of (job, time) is another one, or ended: whoever waits for it must be told.
+    pub(crate) fn newest_changed(&mut self, job: JobId, time: Timestamp) {
+        if self.next_untold(job, time, None).is_some() {
+            self.changed.insert((job, time), None);
+        } else {
+            self.changed.remove(&(job, time));
+        }
+    }
+
+    /// Puts a batch whose own conditions are all met into the queue, or parks it behind its job's limit.
+    pub(crate) fn make_ready(&mut self, now: Timestamp, id: BatchId) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if batch.phase != Phase::Waiting || batch.unmet() > 0 {
+            return;
+        }
+        let key = ReadyKey::new(now, batch.definition.priority, id);
+        batch.phase = Phase::Ready { key };
+        batch.since = now;
+        let definition = Arc::clone(&batch.definition);
+        let Some(job) = self.jobs.get_mut(&definition.id) else {
+            self.queue.insert(Lane::of(&definition), key);
+            return;
+        };
+        job.limit.parked.insert(key);
+        self.promote(definition.id);
+    }
+
+    fn make_unready(&mut self, now: Timestamp, id: BatchId) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let Phase::Ready { key } = batch.phase else { return };
+        if batch.unmet() == 0 {
+            return;
+        }
+        batch.phase = Phase::Waiting;
+        batch.since = now;
+        let definition = Arc::clone(&batch.definition);
+        self.unqueue(&definition, key);
+    }
+
+    /// Takes a ready batch out of the queue or out of its job's parking.
+    fn unqueue(&mut self, definition: &JobDefinition, key: ReadyKey) {
+        let was_queued = self.queue.remove(&Lane::of(definition), key);
+        if let Some(job) = self.jobs.get_mut(&definition.id) {
+            if was_queued {
+                job.limit.queued = job.limit.queued.saturating_sub(1);
+            } else {
+                job.limit.parked.remove(&key);
+            }
+        }
+        self.promote(definition.id);
+    }
+
+    /// Moves parked batches into the queue while the job's limit has room.
+    pub(crate) fn promote(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        while job.limit.active + job.limit.queued < job.definition.max_concurrent {
+            let Some(key) = job.limit.parked.pop_first() else { return };
+            let lane = self.batches.get(&key.batch).map(|batch| Lane::of(&batch.definition));
+            self.queue.insert(lane.unwrap_or_else(|| Lane::of(&job.definition)), key);
+            job.limit.queued += 1;
+        }
+    }
+
+    fn batch_assigned(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        token: Token,
+        worker: &WorkerId,
+        start_by: Timestamp,
+    ) {
+        self.tokens_minted += 1;
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let definition = Arc::clone(&batch.definition);
+        let before =
+            std::mem::replace(&mut batch.phase, Phase::Assigned { token, worker: worker.clone(), start_by });
+        batch.since = now;
+        if let Some(job) = self.jobs.get_mut(&definition.id) {
+            job.limit.active += 1;
+        }
+        if let Phase::Ready { key } = before {
+            self.unqueue(&definition, key);
+        }
+        self.tokens.insert(token, id);
+        self.workers.count(worker, &definition.job_type, token, true);
+        self.timers.insert((start_by, Timer::StartBy(token)));
+    }
+
+    /// The token is nobody's any more: its slot and its place in the limit are free.
+    fn release(&mut self, token: Token) {
+        let Some(id) = self.tokens.remove(&token) else { return };
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let definition = Arc::clone(&batch.definition);
+        let phase = std::mem::replace(&mut batch.phase, Phase::Waiting);
+        let worker = match phase {
+            Phase::Assigned { worker, start_by, .. } => {
+                self.timers.remove(&(start_by, Timer::StartBy(token)));
+                worker
+            }
+            Phase::Granted(grant) => grant.worker,
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => return,
+        };
+        self.workers.count(&worker, &definition.job_type, token, false);
+        if let Some(job) = self.jobs.get_mut(&definition.id) {
+            job.limit.active = job.limit.active.saturating_sub(1);
+        }
+        self.promote(definition.id);
+    }
+
+    fn start_granted(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        token: Token,
+        worker: &WorkerId,
+        incarnation: &Incarnation,
+        nonce: &Nonce,
+    ) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if let Phase::Assigned { start_by, .. } = batch.phase {
+            self.timers.remove(&(start_by, Timer::StartBy(token)));
+        }
+        batch.since = now;
+        batch.phase = Phase::Granted(Grant {
+            token,
+            worker: worker.clone(),
+            incarnation: incarnation.clone(),
+            nonce: nonce.clone(),
+            started: false,
+            kill: None,
+        });
+    }
+
+    /// The slot is free again; what follows (retry or result) is the next event's to say.
+    fn attempt_finished(
+        &mut self,
+        now: Timestamp,
+        id: BatchId,
+        token: Token,
+        attempt: u32,
+        _outcome: &AttemptOutcome,
+    ) {
+        self.release(token);
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.attempts = attempt;
+            batch.since = now;
+        }
+    }
+
+    fn retry_due(&mut self, now: Timestamp, id: BatchId) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if let Phase::Pausing { until } = batch.phase {
+            self.timers.remove(&(until, Timer::Retry(id)));
+            batch.phase = Phase::Waiting;
+            batch.since = now;
+        }
+        self.make_ready(now, id);
+    }
+
+    fn batch_finished(&mut self, id: BatchId, result: BatchResult) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        if let Some((token, _)) = batch.holder() {
+            self.release(token);
+        }
+        let Some(batch) = self.batches.remove(&id) else { return };
+        match batch.phase {
+            Phase::Ready { key } => self.unqueue(&batch.definition, key),
+            Phase::Pausing { until } => {
+                self.timers.remove(&(until, Timer::Retry(id)));
+            }
+            Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
+        }
+        for (index, dependency) in batch.dependencies.iter().enumerate() {
+            for time in &dependency.declared.times {
+                let key = (dependency.declared.parent, *time);
+                if let Some(waiters) = self.waiters.get_mut(&key) {
+                    waiters.remove(&(id, index as u16));
+                    if waiters.is_empty() {
+                        self.waiters.remove(&key);
+                    }
+                }
+                if self.changed.contains_key(&key) {
+                    self.newest_changed(key.0, key.1);
+                }
+            }
+        }
+        self.finished.insert(id, result);
+        let Some(job) = self.jobs.get_mut(&batch.definition.id) else { return };
+        if let Some(newest) = job.history.get_mut(&batch.logical_time)
+            && newest.batch == id
+        {
+            newest.result = Some(result);
+        }
+        if job.submitted {
+            self.submissions.push_back(batch.definition.id);
+        }
+        self.newest_changed(batch.definition.id, batch.logical_time);
+        self.forget_submissions();
+    }
+
+    /// Jobs for once leave the state in the order in which they ended, once there are too many.
+    fn forget_submissions(&mut self) {
+        while self.submissions.len() > REMEMBERED_SUBMISSIONS {
+            let Some(oldest) = self.submissions.pop_front() else { return };
+            let busy = |job: &Job| job.unfinished().next().is_some() || !job.children.is_empty();
+            if self.jobs.get(&oldest).is_some_and(|job| !busy(job)) {
+                self.job_removed(oldest);
+            }
+        }
+    }
+
+    fn history_evicted(&mut self, id: JobId, upto: Timestamp) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let kept = job.history.split_off(&upto);
+        for (time, newest) in std::mem::replace(&mut job.history, kept) {
+            if newest.run > 0 {
+                job.evicted_runs.insert(time, newest.run);
+            }
+        }
+        if let Some(last) = job.history.remove(&upto)
+            && last.run > 0
+        {
+            job.evicted_runs.insert(upto, last.run);
+        }
+        job.evicted_upto = Some(job.evicted_upto.map_or(upto, |old| old.max(upto)));
+    }
+}

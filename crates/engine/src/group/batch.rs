@@ -1,0 +1,107 @@
+//! An unfinished batch. A finished one leaves the state; what must outlive it stands in its job's history.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, Nonce, Token, WorkerId,
+};
+
+use super::queue::ReadyKey;
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Batch {
+    pub(crate) definition: Arc<JobDefinition>,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) run: u32,
+    pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
+    pub(crate) dependencies: Box<[WaitsFor]>,
+    /// Attempts that have ended.
+    pub(crate) attempts: u32,
+    /// Workers that had it and did not start it.
+    pub(crate) excluded: Vec<WorkerId>,
+    /// When the phase began.
+    pub(crate) since: Timestamp,
+    pub(crate) phase: Phase,
+}
+
+/// One declared dependency of one batch.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WaitsFor {
+    pub(crate) declared: Dependency,
+    /// For each of the declared times, whether its newest run succeeded.
+    pub(crate) met: Box<[bool]>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Phase {
+    /// Conditions unmet.
+    Waiting,
+    /// A failed attempt is behind it; the next may not begin before.
+    Pausing { until: Timestamp },
+    /// All conditions of its own are met: it stands in the queue, or is parked by its job's limit.
+    Ready { key: ReadyKey },
+    /// A worker has it.
+    Assigned { token: Token, worker: WorkerId, start_by: Timestamp },
+    /// That worker may start it, or has.
+    Granted(Grant),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Grant {
+    pub(crate) token: Token,
+    pub(crate) worker: WorkerId,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) nonce: Nonce,
+    pub(crate) started: bool,
+    pub(crate) kill: Option<Actor>,
+}
+
+impl Batch {
+    pub(crate) fn state(&self) -> BatchState {
+        match self.phase {
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => BatchState::Waiting,
+            Phase::Assigned { .. } => BatchState::Assigned,
+            Phase::Granted(_) => BatchState::Running,
+        }
+    }
+
+    pub(crate) fn unmet(&self) -> u32 {
+        self.dependencies.iter().filter(|dependency| !dependency.is_satisfied()).count() as u32
+    }
+
+    pub(crate) fn grant(&self) -> Option<&Grant> {
+        match &self.phase {
+            Phase::Granted(grant) => Some(grant),
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } | Phase::Assigned { .. } => None,
+        }
+    }
+
+    /// The token and worker that have it, started or not.
+    pub(crate) fn holder(&self) -> Option<(Token, &WorkerId)> {
+        match &self.phase {
+            Phase::Assigned { token, worker, .. } => Some((*token, worker)),
+            Phase::Granted(grant) => Some((grant.token, &grant.worker)),
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => None,
+        }
+    }
+}
+
+impl WaitsFor {
+    pub(crate) fn new(declared: Dependency) -> Self {
+        let met = declared.times.iter().map(|time| declared.met.contains(time)).collect();
+        Self { declared, met }
+    }
+
+    pub(crate) fn is_satisfied(&self) -> bool {
+        self.declared.is_satisfied(self.met.iter().filter(|met| **met).count())
+    }
+
+    pub(crate) fn position(&self, time: Timestamp) -> Option<usize> {
+        self.declared.times.iter().position(|t| *t == time)
+    }
+}
+
+/// The batches whose dependency number `index` includes some (parent, logical time).
+pub(crate) type Waiter = (BatchId, u16);

@@ -1,0 +1,100 @@
+//! What people do to one job or batch: run, rerun, kill.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, Rejection};
+
+use super::GroupShard;
+use super::job::Job;
+use crate::decision::Decision;
+
+const MAX_PARAMETERS_BYTES: usize = 64 * 1024;
+
+impl GroupShard {
+    /// GEN-5: one batch for the current period, unless one for it is unfinished.
+    pub(crate) fn run_job(
+        &self,
+        id: JobId,
+        logical_time: Option<Timestamp>,
+        parameters: &BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        if !job.enabled {
+            return Err(Rejection::JobDisabled { job: id.0 });
+        }
+        let size: usize = parameters.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if size > MAX_PARAMETERS_BYTES {
+            let rule = format!("all parameters together must be at most {MAX_PARAMETERS_BYTES} bytes");
+            return Err(Rejection::field("parameters", format!("{size} bytes"), rule));
+        }
+        let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let current = || self.grid(job).and_then(|grid| grid.period_start(now)).unwrap_or(millis);
+        let time = logical_time.unwrap_or_else(current);
+        self.another_run(job, time, Origin::Manual, parameters.clone())
+    }
+
+    /// The same logical time again, with the parameters it had and today's definition.
+    pub(crate) fn rerun_batch(
+        &self,
+        batch: BatchId,
+        id: JobId,
+        time: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        if let Some(live) = self.batches.get(&batch) {
+            return Err(unfinished(id, batch, live.logical_time));
+        }
+        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        if !job.has_batch_for(time) {
+            return Err(Rejection::unknown("batch", batch));
+        }
+        let parameters = job.history.get(&time).and_then(|newest| newest.parameters.as_deref().cloned());
+        self.another_run(job, time, Origin::Rerun, parameters.unwrap_or_default())
+    }
+
+    fn another_run(
+        &self,
+        job: &Job,
+        time: Timestamp,
+        origin: Origin,
+        parameters: BTreeMap<String, String>,
+    ) -> Result<Decision, Rejection> {
+        if let Some(newest) = job.history.get(&time).filter(|newest| newest.result.is_none()) {
+            return Err(unfinished(job.definition.id, newest.batch, time));
+        }
+        let run = job.next_run(time);
+        let batch = self.next_batch_id();
+        let event = self.generated(job, time, run, origin, parameters, None);
+        Ok(Decision::answered(vec![event], Answer::Generated { batch }))
+    }
+
+    /// EXE-5: a waiting or assigned batch is cancelled at once, a running one is ended by its worker.
+    pub(crate) fn kill_batch(&self, id: BatchId, by: &Actor, reason: &str) -> Result<Decision, Rejection> {
+        let batch = self.unfinished(id)?;
+        let reason: String = reason.chars().take(500).collect();
+        let event = match batch.grant() {
+            Some(grant) if grant.kill.is_some() => return Ok(Decision::nothing()),
+            Some(grant) => Event::KillRequested { batch: id, token: grant.token, by: by.clone(), reason },
+            None => Event::BatchFinished {
+                batch: id,
+                result: BatchResult::Killed,
+                by: Some(by.clone()),
+                message: reason,
+            },
+        };
+        Ok(Decision::events(vec![event]))
+    }
+
+    /// The job call's kill: the newest batch of the job.
+    pub(crate) fn kill_job(&self, id: JobId, by: &Actor) -> Result<Decision, Rejection> {
+        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        let (_, newest) =
+            job.history.last_key_value().ok_or_else(|| Rejection::unknown("batch of job", id))?;
+        self.kill_batch(newest.batch, by, "")
+    }
+}
+
+fn unfinished(job: JobId, batch: BatchId, time: Timestamp) -> Rejection {
+    Rejection::BatchUnfinished { job: job.0, batch: batch.0, logical_time: time.to_string() }
+}

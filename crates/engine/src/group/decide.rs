@@ -1,0 +1,59 @@
+//! Which rule a command falls under.
+
+use jiff::Timestamp;
+use tidemill_model::{Actor, Command, Rejection, WorkMessage, WorkerId};
+
+use super::GroupShard;
+use crate::decision::Decision;
+
+impl GroupShard {
+    pub(crate) fn decide(&self, command: &Command, actor: &Actor, now: Timestamp) -> Decision {
+        match command {
+            Command::SubmitJob(submission) => self.submit_job(submission, now).into(),
+            Command::RunJob { job, logical_time, parameters } => {
+                self.run_job(*job, *logical_time, parameters, now).into()
+            }
+            Command::RerunBatch { batch, job, logical_time } => {
+                self.rerun_batch(*batch, *job, *logical_time).into()
+            }
+            Command::KillBatch { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
+            Command::KillJob { job } => self.kill_job(*job, actor).into(),
+            Command::DrainWorker { worker } => self.drain_worker(worker).into(),
+            Command::ResumeWorker { worker } => self.resume_worker(worker).into(),
+            Command::RegisterWorker(registration) => self.register_worker(registration).into(),
+            Command::Heartbeat(heartbeat) => self.heartbeat(heartbeat),
+            Command::RequestStart(request) => self.request_start(request),
+            Command::RejectAssignment { token, worker, reason } => {
+                self.reject_assignment(*token, worker, reason).into()
+            }
+            Command::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
+            Command::ReportFinished { token, worker, outcome, usage } => {
+                self.report_finished(*token, worker, outcome, usage.as_ref(), now)
+            }
+            Command::DeclareLost { worker, incarnation } => self.declare_lost(worker, incarnation),
+            Command::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation, now),
+            Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
+            Command::PlantedPanic {} => panic!("planted"),
+            Command::Acknowledge { .. }
+            | Command::SetTime { .. }
+            | Command::DefineGroup { .. }
+            | Command::DefineKey { .. }
+            | Command::RevokeKey { .. }
+            | Command::ApplyJobs { .. }
+            | Command::DefineJob { .. }
+            | Command::SwitchJob { .. }
+            | Command::DeleteJob { .. } => {
+                let what = "a command of the catalogue".to_owned();
+                Rejection::WrongShard { what, shard: self.id.0 }.into()
+            }
+        }
+    }
+
+    /// Everything that this shard's workers should know and may have missed.
+    pub(crate) fn outstanding(&self) -> Vec<(WorkerId, WorkMessage)> {
+        let workers = self.workers.iter().filter(|(_, worker)| !worker.tokens.is_empty());
+        workers
+            .flat_map(|(id, _)| self.outstanding_of(id).into_iter().map(move |message| (id.clone(), message)))
+            .collect()
+    }
+}

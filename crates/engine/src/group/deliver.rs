@@ -1,0 +1,75 @@
+//! What the catalogue tells a group's shard.
+
+use jiff::Timestamp;
+use tidemill_model::{Command, Event, Fire, JobDefinition, JobId, Rejection, ShardId, ShardMessage};
+
+use super::GroupShard;
+use crate::decision::Decision;
+use crate::effect::Effect;
+use crate::schedule::{fire, grid_from_spec};
+
+impl GroupShard {
+    /// The next message of a shard, exactly; an earlier one changes nothing, a later one is refused.
+    pub(crate) fn deliver(
+        &self,
+        from: ShardId,
+        number: u64,
+        message: &ShardMessage,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let expected = self.post.received(from) + 1;
+        if number < expected {
+            // The acknowledgement may have been lost.
+            let command = Command::Acknowledge { from: self.id, upto: expected - 1 };
+            let notices = vec![Effect::Send { shard: from, command }];
+            return Ok(Decision { notices, ..Decision::nothing() });
+        }
+        if number > expected {
+            return Err(Rejection::OutOfOrder { from: from.0, number, expected });
+        }
+        let received = Event::MessageReceived { from, number };
+        Ok(Decision::events(vec![received, self.learned(message, now)]))
+    }
+
+    fn learned(&self, message: &ShardMessage, now: Timestamp) -> Event {
+        match message {
+            ShardMessage::Group { id, name, worker_key, settings } => Event::GroupReceived {
+                group: *id,
+                name: name.clone(),
+                worker_key: worker_key.clone(),
+                settings: settings.clone(),
+            },
+            ShardMessage::Job { definition, enabled } => Event::JobReceived {
+                definition: std::sync::Arc::clone(definition),
+                enabled: *enabled,
+                next: if *enabled { self.next_fire(definition, now) } else { None },
+            },
+            ShardMessage::Switch { job, enabled } => Event::JobSwitched {
+                job: *job,
+                enabled: *enabled,
+                next: if *enabled { self.next_of(*job, now) } else { None },
+            },
+            ShardMessage::Remove { job } => Event::JobRemoved { job: *job },
+        }
+    }
+
+    /// A changed definition keeps a fire that is pending on the same schedule; otherwise times count from
+    /// now on (GEN-9).
+    fn next_fire(&self, definition: &JobDefinition, now: Timestamp) -> Option<Fire> {
+        let known = self.jobs.get(&definition.id).filter(|known| known.enabled);
+        let same = known.filter(|known| known.definition.schedule == definition.schedule);
+        if let Some(pending) = same.and_then(|known| known.next) {
+            return Some(pending);
+        }
+        let schedule = grid_from_spec(definition.schedule.as_ref()?).ok()?;
+        schedule.next_after(now).map(fire)
+    }
+
+    fn next_of(&self, job: JobId, now: Timestamp) -> Option<Fire> {
+        let known = self.jobs.get(&job)?;
+        if known.enabled && known.next.is_some() {
+            return known.next;
+        }
+        known.schedule.as_ref()?.next_after(now).map(fire)
+    }
+}

@@ -1,0 +1,136 @@
+//! What the state itself asks for: waiters to be told, children to be generated, timers that are due,
+//! anchors to be completed, and ready batches for which there is a slot. One small decision at a time.
+
+use jiff::Timestamp;
+use tidemill_model::{BatchId, BatchResult, Event, JobId, JobType, ReturnReason, WorkerId};
+
+use super::batch::Waiter;
+use super::queue::Lane;
+use super::{GroupShard, Timer};
+
+/// What to decide next; found cheaply, decided separately so that a panic can be laid at its door.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Task {
+    Tell(JobId, Timestamp, Waiter),
+    Trigger,
+    Timer(Timestamp, Timer),
+    Anchor(BatchId),
+    Place(BatchId, WorkerId),
+}
+
+impl GroupShard {
+    /// The next thing to decide; timers only those due by `horizon`.
+    pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Task> {
+        if let Some(((job, time), after)) = self.changed.first_key_value()
+            && let Some(waiter) = self.next_untold(*job, *time, *after)
+        {
+            return Some(Task::Tell(*job, *time, waiter));
+        }
+        if !self.triggers.is_empty() {
+            return Some(Task::Trigger);
+        }
+        if let Some((at, timer)) = self.timers.first()
+            && *at <= horizon
+        {
+            return Some(Task::Timer(*at, *timer));
+        }
+        if let Some(anchor) = self.ready_anchor() {
+            return Some(Task::Anchor(anchor));
+        }
+        self.find_placement().map(|(batch, worker)| Task::Place(batch, worker))
+    }
+
+    /// When the next timer is due.
+    pub(crate) fn next_timer(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    pub(crate) fn decide_task(&self, task: &Task, now: Timestamp) -> Vec<Event> {
+        match task {
+            Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
+            Task::Trigger => self.triggered().unwrap_or_default(),
+            Task::Timer(_, timer) => self.timer(*timer, now),
+            Task::Anchor(batch) => vec![Event::BatchFinished {
+                batch: *batch,
+                result: BatchResult::Success,
+                by: None,
+                message: String::new(),
+            }],
+            Task::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
+        }
+    }
+
+    fn timer(&self, timer: Timer, now: Timestamp) -> Vec<Event> {
+        match timer {
+            Timer::Fire(job) => self.fire(job, now),
+            Timer::Retry(batch) => vec![Event::RetryDue { batch }],
+            Timer::StartBy(token) => {
+                let Some(id) = self.tokens.get(&token) else { return Vec::new() };
+                let Some((_, worker)) = self.batches.get(id).and_then(|batch| batch.holder()) else {
+                    return Vec::new();
+                };
+                vec![Event::AssignmentReturned {
+                    batch: *id,
+                    token,
+                    worker: worker.clone(),
+                    reason: ReturnReason::NotStarted,
+                }]
+            }
+        }
+    }
+
+    fn ready_anchor(&self) -> Option<BatchId> {
+        let anchor = JobType::try_from("anchor").expect("is a name");
+        let lane = Lane { job_type: anchor, host: None };
+        self.queue.lane(&lane).and_then(|keys| keys.first()).map(|key| key.batch)
+    }
+
+    fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
+        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
+        let met = self.jobs.get(&parent).is_some_and(|job| job.has_succeeded(time));
+        let unmet = batch
+            .dependencies
+            .iter()
+            .enumerate()
+            .filter(|(other, dependency)| {
+                let counted = dependency.met.iter().filter(|met| **met).count();
+                let concerned = dependency.declared.parent == parent && dependency.position(time).is_some();
+                let changed = concerned || *other == usize::from(index);
+                let counted = match (changed, met) {
+                    (false, _) => counted,
+                    (true, true) => counted + 1,
+                    (true, false) => counted.saturating_sub(1),
+                };
+                !dependency.declared.is_satisfied(counted)
+            })
+            .count() as u32;
+        let (batch, logical_time) = (id, time);
+        vec![if met {
+            Event::DependencySatisfied { batch, parent, logical_time, unmet }
+        } else {
+            Event::DependencyWithdrawn { batch, parent, logical_time, unmet }
+        }]
+    }
+
+    /// The first waiter behind `after` that does not know yet how (parent, time) stands.
+    pub(crate) fn next_untold(
+        &self,
+        parent: JobId,
+        time: Timestamp,
+        after: Option<Waiter>,
+    ) -> Option<Waiter> {
+        let waiters = self.waiters.get(&(parent, time))?;
+        let met = self.jobs.get(&parent).is_some_and(|job| job.has_succeeded(time));
+        let behind = match after {
+            Some(after) => std::ops::Bound::Excluded(after),
+            None => std::ops::Bound::Unbounded,
+        };
+        waiters.range((behind, std::ops::Bound::Unbounded)).copied().find(|(id, index)| {
+            self.batches
+                .get(id)
+                .and_then(|batch| batch.dependencies.get(usize::from(*index)))
+                .and_then(|dependency| Some(dependency.met[dependency.position(time)?] != met))
+                .unwrap_or(false)
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! How an attempt's end becomes a retry or a result.
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Rejection, Token, Usage};
+
+use super::GroupShard;
+use super::batch::Batch;
+
+impl GroupShard {
+    /// The events that end a granted attempt.
+    pub(crate) fn end_attempt(
+        &self,
+        id: BatchId,
+        token: Token,
+        outcome: AttemptOutcome,
+        usage: Option<Usage>,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
+        let attempt = batch.attempts + 1;
+        let Some((_, worker)) = batch.holder() else { return Vec::new() };
+        let worker = worker.clone();
+        let next = self.after_attempt(id, batch, &outcome, now);
+        vec![Event::AttemptFinished { batch: id, token, attempt, worker, outcome, usage }, next]
+    }
+
+    /// Killed stays killed; success ends the batch; a failed or lost attempt is followed by another while
+    /// retries are left.
+    fn after_attempt(&self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome, now: Timestamp) -> Event {
+        let attempt = batch.attempts + 1;
+        if let Some(by) = batch.grant().and_then(|grant| grant.kill.clone()) {
+            let message = "killed on request".to_owned();
+            return Event::BatchFinished { batch: id, result: BatchResult::Killed, by: Some(by), message };
+        }
+        match outcome.result {
+            AttemptResult::Success => {
+                let message = outcome.message.clone();
+                Event::BatchFinished { batch: id, result: BatchResult::Success, by: None, message }
+            }
+            AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost
+                if attempt <= batch.definition.retries =>
+            {
+                let pause = SignedDuration::from_millis(batch.definition.retry_interval_ms as i64);
+                let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
+                Event::RetryScheduled { batch: id, attempt: attempt + 1, at }
+            }
+            AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost => {
+                let message = describe(outcome);
+                Event::BatchFinished { batch: id, result: BatchResult::Failed, by: None, message }
+            }
+        }
+    }
+
+    /// A batch that a person may still act on, or why not.
+    pub(crate) fn unfinished(&self, id: BatchId) -> Result<&Batch, Rejection> {
+        if let Some(batch) = self.batches.get(&id) {
+            return Ok(batch);
+        }
+        Err(match self.finished.get(&id) {
+            Some(result) => {
+                Rejection::BatchAlreadyFinished { batch: id.0, result: result.as_str().to_owned() }
+            }
+            None => Rejection::unknown("batch", id),
+        })
+    }
+}
+
+fn describe(outcome: &AttemptOutcome) -> String {
+    let cause = match (outcome.exit_code, outcome.signal) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => match outcome.result {
+            AttemptResult::Lost => "lost with its worker".to_owned(),
+            AttemptResult::Killed => "killed".to_owned(),
+            AttemptResult::Failed | AttemptResult::Success => "failed".to_owned(),
+        },
+    };
+    if outcome.message.is_empty() { cause } else { format!("{cause}: {}", outcome.message) }
+}

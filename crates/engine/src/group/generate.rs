@@ -1,0 +1,216 @@
+//! Making batches: by schedule, by a parent's generation, with their dependencies resolved.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_calendar::{Schedule, Zone};
+use tidemill_model::{
+    BatchId, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin, Parent, SkipReason,
+};
+
+use super::job::Job;
+use super::{GroupShard, Trigger};
+use crate::schedule::{fire, required_times};
+
+/// Base times further back than this are skipped, not generated.
+const MAX_CATCH_UP: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// Of those within it, at most this many, the newest.
+const MAX_CATCH_UP_BATCHES: usize = 1_000;
+/// A base time this old counts as missed for the policies that skip missed ones.
+const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
+/// Fires that one skip event covers at most, so that one decision stays short.
+const MAX_SKIP: usize = 10_000;
+/// Logical times of a job kept beyond what its children's mappings reach.
+const SPARE_HISTORY: usize = 8;
+
+impl GroupShard {
+    /// The zone in which a job's times are written.
+    pub(crate) fn zone_of(&self, definition: &JobDefinition) -> Zone {
+        let grid = self.jobs.get(&definition.id).and_then(|job| self.grid(job));
+        grid.map_or_else(crate::schedule::utc, |grid| grid.zone.clone())
+    }
+
+    /// The job's own schedule, or that of its nearest ancestor that has one.
+    pub(crate) fn grid(&self, job: &Job) -> Option<Arc<Schedule>> {
+        let mut job = job;
+        for _ in 0..self.jobs.len() {
+            if let Some(schedule) = &job.schedule {
+                return Some(Arc::clone(schedule));
+            }
+            job = job.parents().find_map(|parent| self.jobs.get(&parent))?;
+        }
+        None
+    }
+
+    /// What a due schedule asks for: one batch, or a skip.
+    pub(crate) fn fire(&self, id: JobId, now: Timestamp) -> Vec<Event> {
+        let Some(job) = self.jobs.get(&id) else { return Vec::new() };
+        let (Some(next), Some(schedule)) = (job.next, &job.schedule) else { return Vec::new() };
+        if !job.enabled {
+            return Vec::new();
+        }
+        if let Some(skip) = skip_missed(job, schedule, next, now) {
+            return vec![skip];
+        }
+        if job.has_batch_for(next.logical_time) {
+            // Two runs of one logical time must never live at once, and the newer one decides.
+            return vec![skip(job, schedule, next, next.at, SkipReason::RunByHand)];
+        }
+        let after = schedule.next_after(next.at).map(fire);
+        let mut events = self.evict_history(job);
+        events.push(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
+        events
+    }
+
+    /// One batch of `job`, with what it waits for resolved at this moment.
+    pub(crate) fn generated(
+        &self,
+        job: &Job,
+        logical_time: Timestamp,
+        run: u32,
+        origin: Origin,
+        parameters: BTreeMap<String, String>,
+        next: Option<Fire>,
+    ) -> Event {
+        let parents = job.definition.parents.iter();
+        Event::BatchGenerated {
+            batch: self.next_batch_id(),
+            job: job.definition.id,
+            version: job.definition.version,
+            logical_time,
+            run,
+            origin,
+            dependencies: parents.map(|parent| self.resolve(job, parent, logical_time)).collect(),
+            parameters,
+            next,
+        }
+    }
+
+    pub(crate) fn next_batch_id(&self) -> BatchId {
+        BatchId::mint(self.batches_minted + 1, self.id)
+    }
+
+    fn resolve(&self, job: &Job, parent: &Parent, logical_time: Timestamp) -> Dependency {
+        let own_past = parent.job == job.definition.id;
+        let known = if own_past { Some(job) } else { self.jobs.get(&parent.job) };
+        let mut times = match known {
+            Some(known) => self.times_of(job, known, parent.mapping, logical_time),
+            None => vec![logical_time],
+        };
+        if own_past {
+            // The first batch has no previous one to wait for.
+            times.retain(|time| job.has_batch_for(*time));
+        }
+        let met = |time: &&Timestamp| known.is_some_and(|known| known.has_succeeded(**time));
+        let met = times.iter().filter(met).copied().collect();
+        Dependency { parent: parent.job, mapping: parent.mapping, times, met }
+    }
+
+    fn times_of(&self, job: &Job, parent: &Job, mapping: Mapping, time: Timestamp) -> Vec<Timestamp> {
+        let newest_known = || parent.history.range(..=time).next_back().map(|(time, _)| vec![*time]);
+        match (mapping, self.grid(job), self.grid(parent)) {
+            (Mapping::Same, ..) => vec![time],
+            (Mapping::Latest, None, _) | (Mapping::Latest, _, None) => newest_known().unwrap_or_default(),
+            (_, Some(own), Some(parents)) => {
+                required_times(&own, &parents, mapping, time).unwrap_or_else(|_| vec![time])
+            }
+            (_, _, _) => vec![time],
+        }
+    }
+
+    /// Which child a trigger generates next: the first behind `after` that has no batch for the time yet.
+    pub(crate) fn next_child(&self, trigger: &Trigger) -> Option<JobId> {
+        let parent = self.jobs.get(&trigger.parent)?;
+        let behind = |child: &&JobId| trigger.after.is_none_or(|after| **child > after);
+        parent.children.iter().filter(behind).copied().find(|child| {
+            self.jobs.get(child).is_some_and(|child| {
+                child.enabled && child.is_dependency_triggered() && !child.has_batch_for(trigger.logical_time)
+            })
+        })
+    }
+
+    /// What the oldest trigger asks for.
+    pub(crate) fn triggered(&self) -> Option<Vec<Event>> {
+        let trigger = self.triggers.front()?;
+        let child = self.jobs.get(&self.next_child(trigger)?)?;
+        let run = child.next_run(trigger.logical_time);
+        let mut events = self.evict_history(child);
+        events.push(self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None));
+        Some(events)
+    }
+
+    /// Before another logical time is added: lets go of the oldest ended ones that no mapping reaches.
+    fn evict_history(&self, job: &Job) -> Vec<Event> {
+        let keep = self.history_reach(job) + SPARE_HISTORY;
+        if job.history.len() < 2 * keep {
+            return Vec::new();
+        }
+        let surplus = job.history.len() - keep;
+        let ended = job.history.iter().take(surplus).take_while(|(_, newest)| newest.result.is_some());
+        let upto = ended.map(|(time, _)| *time).last();
+        upto.map(|upto| Event::HistoryEvicted { job: job.definition.id, upto }).into_iter().collect()
+    }
+
+    /// How many logical times back the widest mapping of any child reaches.
+    fn history_reach(&self, job: &Job) -> usize {
+        let Some((newest, _)) = job.history.last_key_value() else { return 0 };
+        let reach = |child: &Job, mapping: Mapping| match mapping {
+            Mapping::Same | Mapping::Latest => 1,
+            Mapping::Offset(n) => usize::from(n) + 1,
+            Mapping::All | Mapping::Any => 2 * self.times_of(child, job, mapping, *newest).len() + 1,
+        };
+        let own = job.definition.id;
+        let children = job.children.iter().filter_map(|id| self.jobs.get(id)).chain([job]);
+        children
+            .flat_map(|child| child.definition.parents.iter().map(move |parent| (child, parent)))
+            .filter(|(_, parent)| parent.job == own)
+            .map(|(child, parent)| reach(child, parent.mapping))
+            .max()
+            .unwrap_or(1)
+    }
+}
+
+/// GEN-3, GEN-9: what the policy leaves out of the fires that are due by now, oldest first.
+fn skip_missed(job: &Job, schedule: &Schedule, next: Fire, now: Timestamp) -> Option<Event> {
+    let cutoff = now.saturating_sub(MAX_CATCH_UP).unwrap_or(Timestamp::MIN);
+    if next.at < cutoff {
+        return Some(skip(job, schedule, next, cutoff, SkipReason::TooOld));
+    }
+    let missed = now.saturating_sub(MISSED_AFTER).unwrap_or(Timestamp::MIN);
+    match job.definition.missed_runs {
+        MissedRuns::All if job.catching_up => None,
+        MissedRuns::All => {
+            let due = schedule.fires_between(next.at, now).take(MAX_SKIP).count() + 1;
+            let surplus = due.saturating_sub(MAX_CATCH_UP_BATCHES);
+            let first_kept = schedule.fires_between(next.at, now).nth(surplus.checked_sub(1)?)?;
+            Some(skip(job, schedule, next, first_kept.at, SkipReason::TooMany))
+        }
+        MissedRuns::Latest => {
+            let newest = schedule.fires_between(next.at, now).take(MAX_SKIP).last()?;
+            Some(skip(job, schedule, next, newest.at, SkipReason::Policy))
+        }
+        MissedRuns::None if next.at < missed => Some(skip(job, schedule, next, missed, SkipReason::Policy)),
+        MissedRuns::None => None,
+    }
+}
+
+/// One skip of the fires from `next` until before `until`, `next` included in any case.
+fn skip(job: &Job, schedule: &Schedule, next: Fire, until: Timestamp, reason: SkipReason) -> Event {
+    let mut last = next;
+    let mut count = 1;
+    let mut following = schedule.next_after(next.at);
+    while let Some(passed) = following.filter(|fire| fire.at < until && count < MAX_SKIP as u64) {
+        last = fire(passed);
+        count += 1;
+        following = schedule.next_after(passed.at);
+    }
+    Event::FiresSkipped {
+        job: job.definition.id,
+        from: next.logical_time,
+        to: last.logical_time,
+        count,
+        reason,
+        next: following.map(fire),
+    }
+}

@@ -1,0 +1,247 @@
+//! The shard of one worker group: its jobs' batches, from generation to result, and its workers.
+//!
+//! ```text
+//!  BatchGenerated        DependencySatisfied (unmet 0)     BatchAssigned       StartGranted
+//! ───────────────► Waiting ───────────────────────► Ready ───────────► Assigned ───────► Granted ─► finished
+//!                     ▲     ◄─── DependencyWithdrawn ──┘ ◄─ AssignmentReturned ┘            │
+//!                     └──────────────────────── Pausing ◄──── RetryScheduled ───────────────┘
+//! ```
+//!
+//! *Invariant:* a batch is in exactly one phase; assigned and granted ones are counted in their job's limit and
+//! in one worker's slots, and those counts are never recomputed, only moved with the phase.
+
+mod apply;
+mod batch;
+mod by_hand;
+mod decide;
+mod deliver;
+mod due;
+mod finish;
+mod generate;
+mod job;
+mod place;
+mod queue;
+mod report;
+mod submit;
+mod why;
+mod worker;
+mod workers;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use jiff::Timestamp;
+use rustc_hash::FxHashMap;
+use tidemill_model::{
+    BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, RunSpec, ShardId, Token,
+    WorkMessage, WorkerId,
+};
+
+pub(crate) use self::batch::Batch;
+use self::batch::{Phase, Waiter};
+pub(crate) use self::due::Task;
+use self::job::Job;
+use self::queue::Queue;
+use self::worker::Workers;
+pub(crate) use self::workers::is_public_key;
+use crate::outbox::Post;
+
+/// Finished batches that a late command can still be answered about.
+const REMEMBERED_BATCHES: usize = 16_384;
+/// Finished jobs for once that can still be named as parents or run again.
+const REMEMBERED_SUBMISSIONS: usize = 16_384;
+
+/// The state of a group's shard.
+#[derive(Debug, Clone)]
+pub struct GroupShard {
+    pub(crate) id: ShardId,
+    pub(crate) group: Option<Group>,
+    pub(crate) jobs: BTreeMap<JobId, Job>,
+    pub(crate) batches: FxHashMap<BatchId, Batch>,
+    pub(crate) tokens: FxHashMap<Token, BatchId>,
+    /// (parent, logical time) → who waits for it.
+    pub(crate) waiters: BTreeMap<(JobId, Timestamp), BTreeSet<Waiter>>,
+    /// (parent, logical time) whose newest run changed, and the last waiter that has been told.
+    pub(crate) changed: BTreeMap<(JobId, Timestamp), Option<Waiter>>,
+    /// Generated batches whose dependency-triggered children are still to be generated.
+    pub(crate) triggers: VecDeque<Trigger>,
+    pub(crate) queue: Queue,
+    pub(crate) workers: Workers,
+    pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
+    /// Timers that could not be decided; nothing fires for these until a person acts.
+    pub(crate) suspended: BTreeSet<String>,
+    pub(crate) finished: Remembered<BatchId, BatchResult>,
+    pub(crate) submissions: VecDeque<JobId>,
+    pub(crate) post: Post,
+    pub(crate) jobs_minted: u64,
+    pub(crate) batches_minted: u64,
+    pub(crate) tokens_minted: u64,
+}
+
+/// What the catalogue said of the group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Group {
+    pub(crate) id: GroupId,
+    pub(crate) name: GroupName,
+    pub(crate) worker_key: String,
+    pub(crate) settings: GroupSettings,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Trigger {
+    pub(crate) parent: JobId,
+    pub(crate) logical_time: Timestamp,
+    /// The last child that has been dealt with.
+    pub(crate) after: Option<JobId>,
+}
+
+/// What is to be decided at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    Fire(JobId),
+    Retry(BatchId),
+    StartBy(Token),
+}
+
+impl Timer {
+    pub(crate) fn entity(self) -> String {
+        match self {
+            Timer::Fire(job) => format!("job/{job}"),
+            Timer::Retry(batch) => format!("batch/{batch}"),
+            Timer::StartBy(token) => format!("token/{token}"),
+        }
+    }
+}
+
+/// The newest entries of something that would grow without end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Remembered<K: std::hash::Hash + Eq, V> {
+    by_key: FxHashMap<K, V>,
+    order: VecDeque<K>,
+}
+
+impl<K: std::hash::Hash + Eq + Copy, V> Remembered<K, V> {
+    fn new() -> Self {
+        Self { by_key: FxHashMap::default(), order: VecDeque::new() }
+    }
+
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        if self.by_key.insert(key, value).is_none() {
+            self.order.push_back(key);
+        }
+        while self.order.len() > REMEMBERED_BATCHES {
+            if let Some(oldest) = self.order.pop_front() {
+                self.by_key.remove(&oldest);
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.by_key.get(key)
+    }
+}
+
+/// A worker that holds something or may get something, as its owner must watch it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveWorker {
+    /// Which.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+    /// It has been declared lost; what remains is its lease.
+    pub lost: bool,
+}
+
+impl GroupShard {
+    /// A shard that knows nothing yet.
+    pub fn new(id: ShardId) -> Self {
+        Self {
+            id,
+            group: None,
+            jobs: BTreeMap::new(),
+            batches: FxHashMap::default(),
+            tokens: FxHashMap::default(),
+            waiters: BTreeMap::new(),
+            changed: BTreeMap::new(),
+            triggers: VecDeque::new(),
+            queue: Queue::default(),
+            workers: Workers::default(),
+            timers: BTreeSet::new(),
+            suspended: BTreeSet::new(),
+            finished: Remembered::new(),
+            submissions: VecDeque::new(),
+            post: Post::default(),
+            jobs_minted: 0,
+            batches_minted: 0,
+            tokens_minted: 0,
+        }
+    }
+
+    /// The group's bounds, or the defaults while they are not known.
+    pub fn settings(&self) -> GroupSettings {
+        self.group.as_ref().map(|group| group.settings.clone()).unwrap_or_default()
+    }
+
+    /// The workers that an owner must watch for silence.
+    pub fn live_workers(&self) -> impl Iterator<Item = LiveWorker> + '_ {
+        self.workers.iter().filter(|(_, worker)| !worker.expired).map(|(id, worker)| LiveWorker {
+            worker: id.clone(),
+            incarnation: worker.incarnation.clone(),
+            lost: worker.lost,
+        })
+    }
+
+    /// Unfinished batches.
+    pub fn unfinished_batches(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Ready batches that wait for a slot.
+    pub fn queued_batches(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// What the worker must hear so that nothing outstanding is lost, in order of token.
+    pub(crate) fn outstanding_of(&self, worker: &WorkerId) -> Vec<WorkMessage> {
+        let Some(known) = self.workers.get(worker) else { return Vec::new() };
+        known.tokens.iter().flat_map(|token| self.outstanding_of_token(*token)).collect()
+    }
+
+    fn outstanding_of_token(&self, token: Token) -> Vec<WorkMessage> {
+        let Some(batch) = self.tokens.get(&token).and_then(|id| self.batches.get(id)) else {
+            return Vec::new();
+        };
+        match &batch.phase {
+            Phase::Assigned { token, worker, .. } => vec![WorkMessage::Assigned {
+                worker: worker.clone(),
+                token: *token,
+                job_type: batch.definition.job_type.clone(),
+            }],
+            Phase::Granted(grant) => {
+                let kill = grant
+                    .kill
+                    .as_ref()
+                    .map(|_| WorkMessage::Kill { token, grace_ms: self.settings().kill_grace_ms });
+                self.granted_message(token).into_iter().chain(kill).collect()
+            }
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => Vec::new(),
+        }
+    }
+
+    /// The order to start a granted token, with everything the worker needs.
+    pub(crate) fn granted_message(&self, token: Token) -> Option<WorkMessage> {
+        let id = *self.tokens.get(&token)?;
+        let batch = self.batches.get(&id)?;
+        let grant = batch.grant()?;
+        let spec = self.run_spec(id, batch, token).ok()?;
+        Some(WorkMessage::Granted {
+            incarnation: grant.incarnation.clone(),
+            nonce: grant.nonce.clone(),
+            spec: Box::new(spec),
+        })
+    }
+
+    /// What the attempt would run, templates resolved; the error is for people.
+    pub(crate) fn run_spec(&self, id: BatchId, batch: &Batch, token: Token) -> Result<RunSpec, String> {
+        crate::schedule::run_spec(id, batch, token, &self.zone_of(&batch.definition))
+    }
+}

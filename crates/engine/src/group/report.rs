@@ -1,0 +1,134 @@
+//! What workers say of assignments and attempts. A word about a token that is not theirs, or not live any
+//! more, changes nothing and is on record as refused.
+
+use jiff::Timestamp;
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Rejection, ReturnReason, StartRequest, Token,
+    Usage, WorkMessage, WorkerId,
+};
+
+use super::GroupShard;
+use super::batch::{Batch, Phase};
+use crate::decision::Decision;
+
+impl GroupShard {
+    /// DSP-5, EXE-8: only the assigned worker, in its present life, and only while the assignment stands.
+    pub(crate) fn request_start(&self, request: &StartRequest) -> Decision {
+        let StartRequest { token, worker, incarnation, nonce } = request;
+        let refused = |reason: &str| {
+            Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
+                .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
+        };
+        let (id, batch) = match self.holding(*token, worker) {
+            Ok(found) => found,
+            Err(reason) => return refused(&reason),
+        };
+        let known = self.workers.get(worker);
+        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired) {
+            return refused("this life of the worker is not registered, or lost");
+        }
+        match &batch.phase {
+            Phase::Assigned { .. } => match self.run_spec(id, batch, *token) {
+                Ok(_) => Decision::events(vec![Event::StartGranted {
+                    batch: id,
+                    token: *token,
+                    worker: worker.clone(),
+                    incarnation: incarnation.clone(),
+                    nonce: nonce.clone(),
+                }]),
+                Err(message) => {
+                    let result = BatchResult::Failed;
+                    Decision::events(vec![Event::BatchFinished { batch: id, result, by: None, message }])
+                        .telling(
+                            worker,
+                            WorkMessage::Refused {
+                                token: *token,
+                                reason: "its templates cannot be resolved".to_owned(),
+                            },
+                        )
+                }
+            },
+            Phase::Granted(grant) if grant.incarnation == *incarnation && grant.nonce == *nonce => {
+                let again = self.granted_message(*token);
+                again
+                    .into_iter()
+                    .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
+            }
+            Phase::Granted(_) => refused("it was granted to another question"),
+            Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => refused("it was taken back"),
+        }
+    }
+
+    pub(crate) fn reject_assignment(
+        &self,
+        token: Token,
+        worker: &WorkerId,
+        reason: &str,
+    ) -> Result<Decision, Rejection> {
+        let (id, batch) =
+            self.holding(token, worker).map_err(|reason| Rejection::StaleToken { token: token.0, reason })?;
+        if batch.grant().is_some() {
+            let reason = "it was granted; its end must be reported".to_owned();
+            return Err(Rejection::StaleToken { token: token.0, reason });
+        }
+        Ok(Decision::events(vec![Event::AssignmentReturned {
+            batch: id,
+            token,
+            worker: worker.clone(),
+            reason: ReturnReason::Rejected(reason.chars().take(500).collect()),
+        }]))
+    }
+
+    pub(crate) fn report_started(&self, token: Token, worker: &WorkerId) -> Result<Decision, Rejection> {
+        let stale = |reason| Rejection::StaleToken { token: token.0, reason };
+        let (id, batch) = self.holding(token, worker).map_err(stale)?;
+        match batch.grant() {
+            Some(grant) if grant.started => Ok(Decision::nothing()),
+            Some(_) => Ok(Decision::events(vec![Event::AttemptStarted { batch: id, token }])),
+            None => Err(stale("its start was never granted".to_owned())),
+        }
+    }
+
+    pub(crate) fn report_finished(
+        &self,
+        token: Token,
+        worker: &WorkerId,
+        outcome: &AttemptOutcome,
+        usage: Option<&Usage>,
+        now: Timestamp,
+    ) -> Decision {
+        let recorded = WorkMessage::Recorded { token };
+        let (id, batch) = match self.holding(token, worker) {
+            Ok(found) => found,
+            Err(reason) => {
+                let stale = Rejection::StaleToken { token: token.0, reason };
+                return Decision::from(stale).telling(worker, recorded);
+            }
+        };
+        if batch.grant().is_some() {
+            let mut outcome = outcome.clone();
+            outcome.message = outcome.message.chars().take(500).collect();
+            return Decision::events(self.end_attempt(id, token, outcome, usage.cloned(), now));
+        }
+        if outcome.result == AttemptResult::Lost || outcome.result == AttemptResult::Killed {
+            return Decision::events(vec![Event::AssignmentReturned {
+                batch: id,
+                token,
+                worker: worker.clone(),
+                reason: ReturnReason::WorkerRestarted,
+            }]);
+        }
+        let reason = "its start was never granted".to_owned();
+        Decision::from(Rejection::StaleToken { token: token.0, reason })
+    }
+
+    /// The batch that `worker` holds under `token`.
+    fn holding(&self, token: Token, worker: &WorkerId) -> Result<(BatchId, &Batch), String> {
+        let id = self.tokens.get(&token).ok_or("it has ended, or was never issued")?;
+        let batch = self.batches.get(id).ok_or("its batch has ended")?;
+        match batch.holder() {
+            Some((held, holder)) if held == token && holder == worker => Ok((*id, batch)),
+            Some(_) | None => Err("another worker has it".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A job for once: defined, generated and forgotten by its group's shard alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Answer, BatchId, Event, JobDefinition, JobId, Mapping, MissedRuns, Origin, Parent, Rejection, Submission,
+};
+
+use super::GroupShard;
+use super::job::Job;
+use crate::catalogue::check_program;
+use crate::decision::Decision;
+
+const MAX_PARENTS: usize = 1_000;
+
+impl GroupShard {
+    /// API-1 without cron: runs at once, or as soon as the newest batches of its parents have succeeded.
+    pub(crate) fn submit_job(&self, submission: &Submission, now: Timestamp) -> Result<Decision, Rejection> {
+        let known = self.group.as_ref().filter(|group| group.name == submission.group);
+        let group = known.ok_or_else(|| Rejection::unknown("group", &submission.group))?;
+        if submission.parents.len() > MAX_PARENTS {
+            let rule = format!("at most {MAX_PARENTS} jobs can be waited for");
+            return Err(Rejection::field("dependency_jobids", submission.parents.len(), rule));
+        }
+        if let Some(unknown) = submission.parents.iter().find(|parent| !self.jobs.contains_key(parent)) {
+            return Err(Rejection::unknown("job", unknown));
+        }
+        let parents = submission.parents.iter().map(|job| Parent { job: *job, mapping: Mapping::Latest });
+        let definition = JobDefinition {
+            id: JobId::mint(self.jobs_minted + 1, self.id),
+            version: 1,
+            group: submission.group.clone(),
+            group_id: group.id,
+            name: submission.name.clone(),
+            owner: submission.owner.clone(),
+            app_name: submission.app_name.clone(),
+            job_type: submission.job_type.clone(),
+            program: submission.program.clone(),
+            parameters: submission.parameters.clone(),
+            business_type: String::new(),
+            comment: String::new(),
+            priority: submission.priority,
+            schedule: None,
+            parents: parents.collect(),
+            max_concurrent: 1,
+            retries: submission.retries,
+            retry_interval_ms: submission.retry_interval_ms,
+            host: None,
+            missed_runs: MissedRuns::All,
+        };
+        check_program(&definition).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        let definition = Arc::new(definition);
+        let job = Job::new(Arc::clone(&definition), true, true);
+        let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+        let generated = self.generated(&job, time, 0, Origin::Submission, BTreeMap::new(), None);
+        let batch = Some(BatchId::mint(self.batches_minted + 1, self.id));
+        let answer = Answer::Submitted { job: definition.id, batch };
+        Ok(Decision::answered(vec![Event::JobSubmitted { definition }, generated], answer))
+    }
+}

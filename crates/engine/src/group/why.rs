@@ -1,0 +1,134 @@
+//! DEP-8: every condition that keeps a batch from running, and since when.
+
+use tidemill_model::{
+    BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Mapping, Why,
+};
+
+use super::GroupShard;
+use super::batch::{Batch, Phase, WaitsFor};
+use super::queue::Lane;
+
+/// Unmet times of one dependency that are listed one by one.
+const LISTED_TIMES: usize = 50;
+
+impl GroupShard {
+    /// Answers a question about the present.
+    pub fn answer(&self, query: &LiveQuery) -> LiveAnswer {
+        match query {
+            LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
+            LiveQuery::NewestBatch { job } => {
+                let Some(job) = self.jobs.get(job) else { return LiveAnswer::NotFound };
+                let newest = job.history.last_key_value().map(|(_, newest)| newest);
+                let live = newest.and_then(|newest| self.batches.get(&newest.batch));
+                let state = newest.map(|_| live.map_or(BatchState::Finished, Batch::state));
+                LiveAnswer::NewestBatch { batch: newest.map(|newest| newest.batch), state }
+            }
+        }
+    }
+
+    fn why(&self, id: BatchId) -> Option<Why> {
+        let Some(batch) = self.batches.get(&id) else {
+            let result = *self.finished.get(&id)?;
+            let state = BatchState::Finished;
+            return Some(Why { batch: id, state, result: Some(result), conditions: Vec::new() });
+        };
+        let mut conditions: Vec<Condition> = batch
+            .dependencies
+            .iter()
+            .filter(|dependency| !dependency.is_satisfied())
+            .flat_map(|dependency| self.unmet_times(batch, dependency))
+            .collect();
+        conditions.extend(self.unmet_phase(batch));
+        Some(Why { batch: id, state: batch.state(), result: None, conditions })
+    }
+
+    fn unmet_times(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<Condition> {
+        let parent = dependency.declared.parent;
+        let name = self.name_of(parent);
+        if dependency.declared.times.is_empty() {
+            let message = format!("{name} has no logical time in this batch's period, and one must succeed");
+            return vec![self.condition("dependency", message, batch)];
+        }
+        let times = dependency.declared.times.iter().zip(&dependency.met);
+        let any = if dependency.declared.mapping == Mapping::Any { "any of: " } else { "" };
+        times
+            .filter(|(_, met)| !**met)
+            .take(LISTED_TIMES)
+            .map(|(time, _)| {
+                let stands = self.how_parent_stands(parent, *time);
+                let message = format!("{any}waits for {name} of {time}: {stands}");
+                let mut condition = self.condition("dependency", message, batch);
+                condition.job = Some(parent);
+                condition.logical_time = Some(*time);
+                condition
+            })
+            .collect()
+    }
+
+    fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
+        let newest = self.jobs.get(&parent).and_then(|job| job.history.get(&time));
+        let Some(newest) = newest else { return "it has no batch yet".to_owned() };
+        match newest.result {
+            Some(result) => format!("batch {} (run {}) {}", newest.batch, newest.run, result.as_str()),
+            None => {
+                let state = self.batches.get(&newest.batch).map_or(BatchState::Finished, Batch::state);
+                format!("batch {} (run {}) is {}", newest.batch, newest.run, state.as_str())
+            }
+        }
+    }
+
+    fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
+        match &batch.phase {
+            Phase::Waiting => None,
+            Phase::Pausing { until } => {
+                let message = format!("attempt {} failed; the next may start at {until}", batch.attempts);
+                Some(self.condition("retry_interval", message, batch))
+            }
+            Phase::Ready { key } => Some(self.why_not_placed(batch, *key)),
+            Phase::Assigned { worker, start_by, .. } => {
+                let host = self.workers.get(worker).map_or("?", |worker| worker.host.as_str());
+                let message = format!("worker {worker} ({host}) has it and has until {start_by} to start it");
+                Some(self.condition("not_started", message, batch))
+            }
+            Phase::Granted(_) => None,
+        }
+    }
+
+    fn why_not_placed(&self, batch: &Batch, key: super::queue::ReadyKey) -> Condition {
+        let definition = &batch.definition;
+        if let Some(job) = self.jobs.get(&definition.id).filter(|job| job.limit.parked.contains(&key)) {
+            let message = format!("concurrency limit {} reached", job.definition.max_concurrent);
+            return self.condition("concurrency", message, batch);
+        }
+        let lane = Lane::of(definition);
+        let offers = |worker: &super::worker::Worker| worker.slots.contains_key(&definition.job_type);
+        let of_type: Vec<_> = self.workers.iter().filter(|(_, worker)| offers(worker)).collect();
+        if let Some(host) = &lane.host
+            && !of_type.iter().any(|(_, worker)| worker.host == host.as_ref() && worker.takes_work())
+        {
+            let message =
+                format!("it is pinned to host {host}, where no worker takes {}", definition.job_type);
+            return self.condition("pinned_host", message, batch);
+        }
+        if of_type.is_empty() || of_type.iter().all(|(_, worker)| worker.lost || worker.expired) {
+            let message = format!("no worker of the group takes jobs of type {}", definition.job_type);
+            return self.condition("no_worker", message, batch);
+        }
+        if of_type.iter().all(|(_, worker)| !worker.takes_work()) {
+            let message = "every worker of its type is drained or lost".to_owned();
+            return self.condition("drained", message, batch);
+        }
+        let message = format!("every slot for {} is taken", definition.job_type);
+        self.condition("no_slot", message, batch)
+    }
+
+    fn condition(&self, kind: &str, message: String, batch: &Batch) -> Condition {
+        let since = Some(batch.since);
+        Condition { kind: kind.to_owned(), message, since, job: None, logical_time: None }
+    }
+
+    fn name_of(&self, job: JobId) -> String {
+        let name = |definition: &JobDefinition| format!("{}/{}", definition.group, definition.name);
+        self.jobs.get(&job).map_or_else(|| format!("job {job}"), |job| name(&job.definition))
+    }
+}

@@ -1,0 +1,195 @@
+//! Workers come, fall silent, come back, and stop taking work.
+
+use ed25519_dalek::{Signature, VerifyingKey};
+use jiff::Timestamp;
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, Event, Heartbeat, Incarnation, OnSilence, Registration, Rejection,
+    ReturnReason, Token, WorkMessage, WorkerId,
+};
+
+use super::batch::Phase;
+use super::{Group, GroupShard};
+use crate::decision::Decision;
+
+const MAX_WORKERS: usize = 10_000;
+const MAX_TYPES: usize = 64;
+const MAX_SLOTS: u32 = 100_000;
+
+impl GroupShard {
+    /// EXE-11: only with the group's key.
+    pub(crate) fn register_worker(&self, registration: &Registration) -> Result<Decision, Rejection> {
+        let group = self.group.as_ref().ok_or_else(|| Rejection::unknown("group", &registration.group))?;
+        check_registration(group, registration)?;
+        let known = self.workers.get(&registration.worker);
+        if known.is_none() && self.workers.iter().count() >= MAX_WORKERS {
+            let what = format!("group {}: its number of workers", group.name);
+            return Err(Rejection::LimitReached { what, limit: MAX_WORKERS as u64 });
+        }
+        let mut events = Vec::new();
+        if let Some(known) = known {
+            if known.incarnation == registration.incarnation && known.expired {
+                return Err(bad(registration, "the lease of this life is over; start as a new one"));
+            }
+            if known.incarnation != registration.incarnation {
+                events = self.return_assignments(&registration.worker, &ReturnReason::WorkerRestarted);
+            }
+        }
+        events.push(Event::WorkerRegistered {
+            worker: registration.worker.clone(),
+            incarnation: registration.incarnation.clone(),
+            host: registration.host.clone(),
+            address: registration.address.clone(),
+            slots: registration.slots.clone(),
+        });
+        Ok(Decision::events(events))
+    }
+
+    /// Makes an event only when a lost worker turns out to live; an unknown one is told to register.
+    pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat) -> Decision {
+        let Heartbeat { worker, incarnation } = heartbeat;
+        match self.workers.get(worker) {
+            Some(known) if known.incarnation == *incarnation && !known.expired => {
+                if known.lost {
+                    let (worker, incarnation) = (worker.clone(), incarnation.clone());
+                    return Decision::events(vec![Event::WorkerFound { worker, incarnation }]);
+                }
+                Decision::nothing()
+            }
+            Some(_) | None => Decision::nothing()
+                .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
+        }
+    }
+
+    /// The answer to a registration: everything outstanding for the worker.
+    pub(crate) fn registered_message(&self, worker: &WorkerId) -> Option<WorkMessage> {
+        let known = self.workers.get(worker)?;
+        Some(WorkMessage::Registered {
+            incarnation: known.incarnation.clone(),
+            shard: self.id,
+            settings: self.settings(),
+            granted: self.granted_to(worker).map(|(token, _)| token).collect(),
+        })
+    }
+
+    pub(crate) fn declare_lost(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
+        let known = self.workers.get(worker);
+        if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost) {
+            return Decision::nothing();
+        }
+        let mut events = vec![Event::WorkerLost { worker: worker.clone(), incarnation: incarnation.clone() }];
+        events.extend(self.return_assignments(worker, &ReturnReason::WorkerLost));
+        Decision::events(events)
+    }
+
+    /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless the group holds.
+    pub(crate) fn expire_lease(
+        &self,
+        worker: &WorkerId,
+        incarnation: &Incarnation,
+        now: Timestamp,
+    ) -> Decision {
+        let known = self.workers.get(worker);
+        let lost = |w: &super::worker::Worker| w.incarnation == *incarnation && w.lost && !w.expired;
+        if !known.is_some_and(lost) || self.settings().on_silence == OnSilence::Hold {
+            return Decision::nothing();
+        }
+        let mut events =
+            vec![Event::LeaseExpired { worker: worker.clone(), incarnation: incarnation.clone() }];
+        for (token, batch) in self.granted_to(worker) {
+            let outcome = AttemptOutcome {
+                result: AttemptResult::Lost,
+                exit_code: None,
+                signal: None,
+                message: "its worker fell silent and the lease is over".to_owned(),
+            };
+            events.extend(self.end_attempt(batch, token, outcome, None, now));
+        }
+        Decision::events(events)
+    }
+
+    pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
+        let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
+        let event = Event::WorkerDrained { worker: worker.clone() };
+        Ok(Decision::events(if known.drained { Vec::new() } else { vec![event] }))
+    }
+
+    pub(crate) fn resume_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
+        let known = self.workers.get(worker).ok_or_else(|| Rejection::unknown("worker", worker))?;
+        let event = Event::WorkerResumed { worker: worker.clone() };
+        Ok(Decision::events(if known.drained { vec![event] } else { Vec::new() }))
+    }
+
+    fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = (Token, tidemill_model::BatchId)> + '_ {
+        let tokens = self.workers.get(worker).into_iter().flat_map(|worker| worker.tokens.iter());
+        tokens.filter_map(|token| {
+            let id = self.tokens.get(token)?;
+            self.batches.get(id)?.grant().map(|_| (*token, *id))
+        })
+    }
+
+    fn return_assignments(&self, worker: &WorkerId, reason: &ReturnReason) -> Vec<Event> {
+        let Some(known) = self.workers.get(worker) else { return Vec::new() };
+        let assigned = known.tokens.iter().filter_map(|token| {
+            let id = *self.tokens.get(token)?;
+            matches!(self.batches.get(&id)?.phase, Phase::Assigned { .. }).then_some((id, *token))
+        });
+        assigned
+            .map(|(batch, token)| Event::AssignmentReturned {
+                batch,
+                token,
+                worker: worker.clone(),
+                reason: reason.clone(),
+            })
+            .collect()
+    }
+}
+
+fn bad(registration: &Registration, reason: &str) -> Rejection {
+    Rejection::BadRegistration { worker: registration.worker.to_string(), reason: reason.to_owned() }
+}
+
+fn check_registration(group: &Group, registration: &Registration) -> Result<(), Rejection> {
+    if registration.group != group.name {
+        return Err(bad(registration, &format!("this shard works for group {}", group.name)));
+    }
+    if registration.slots.is_empty() || registration.slots.len() > MAX_TYPES {
+        return Err(bad(registration, "it must offer 1 to 64 job types"));
+    }
+    if registration.slots.values().any(|slots| *slots == 0 || *slots > MAX_SLOTS) {
+        return Err(bad(registration, "slots of a type must be 1 to 100000"));
+    }
+    let too_long = |text: &str| text.is_empty() || text.len() > 255;
+    if too_long(registration.worker.as_str()) || too_long(&registration.host) {
+        return Err(bad(registration, "worker and host must be 1 to 255 bytes"));
+    }
+    let text =
+        Registration::signed_text(&registration.group, &registration.worker, &registration.incarnation);
+    let signed = key(&group.worker_key)
+        .zip(signature(&registration.signature))
+        .is_some_and(|(key, signature)| key.verify_strict(text.as_bytes(), &signature).is_ok());
+    if signed { Ok(()) } else { Err(bad(registration, "its signature is not by the group's key")) }
+}
+
+fn key(hex: &str) -> Option<VerifyingKey> {
+    VerifyingKey::from_bytes(&bytes::<32>(hex)?).ok()
+}
+
+fn signature(hex: &str) -> Option<Signature> {
+    Some(Signature::from_bytes(&bytes::<64>(hex)?))
+}
+
+/// Whether a text is a group's public key.
+pub(crate) fn is_public_key(hex: &str) -> bool {
+    key(hex).is_some()
+}
+
+fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    if hex.len() != 2 * N || !hex.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (index, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).ok()?;
+    }
+    Some(bytes)
+}

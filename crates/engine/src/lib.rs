@@ -1,0 +1,35 @@
+//! The rules of Tidemill: what follows from a command, and what the facts add up to.
+//!
+//! ```text
+//!            decide(&State, Command)            apply(&mut State, Event)
+//! command ─────────────────────────► events ─────────────────────────────► state
+//! timer   ────► due(&State, now) ──►                                         │
+//!                                             outstanding(&State) ──► effects ▼
+//! ```
+//!
+//! *Invariant:* nothing here reads a clock, draws a random number, does I/O, or depends on the order of a
+//! hash table. The same journal gives the same state on every machine, for ever.
+//!
+//! *Invariant:* [`Partition::apply`] cannot fail. What could be wrong was refused by `decide`, before it
+//! became a fact.
+//!
+//! Start reading at [`Draft`], which turns commands and due timers into one envelope, then
+//! [`Partition`], the fold; `group` holds the life of a batch, `catalogue` the definitions.
+
+mod answers;
+mod catalogue;
+mod decision;
+mod draft;
+mod effect;
+mod group;
+mod outbox;
+mod partition;
+mod schedule;
+
+pub use catalogue::Catalogue;
+pub use decision::{Decision, Verdict};
+pub use draft::{Draft, Drafted, MAX_ENVELOPE_WEIGHT};
+pub use effect::{Courier, Effect, effects};
+pub use group::{GroupShard, LiveWorker};
+pub use partition::{Partition, Shard};
+pub use schedule::{grid_from_spec, templates};

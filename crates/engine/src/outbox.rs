@@ -1,0 +1,57 @@
+//! Messages between shards: numbered per pair, kept until the receiver has applied them, sent again by
+//! every new owner. The receiver applies exactly the next number, so each arrives once and in order.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tidemill_model::{ShardId, ShardMessage};
+
+/// One shard's side of its conversations.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Post {
+    outgoing: BTreeMap<ShardId, Outbox>,
+    received: BTreeMap<ShardId, u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Outbox {
+    /// Number of the last message ever put in.
+    last: u64,
+    waiting: VecDeque<(u64, ShardMessage)>,
+}
+
+impl Post {
+    pub(crate) fn send(&mut self, to: ShardId, message: ShardMessage) {
+        let outbox = self.outgoing.entry(to).or_default();
+        outbox.last += 1;
+        outbox.waiting.push_back((outbox.last, message));
+    }
+
+    pub(crate) fn acknowledge(&mut self, to: ShardId, upto: u64) {
+        let Some(outbox) = self.outgoing.get_mut(&to) else { return };
+        while outbox.waiting.front().is_some_and(|(number, _)| *number <= upto) {
+            outbox.waiting.pop_front();
+        }
+    }
+
+    /// Whether an acknowledgement of `upto` would free something, and nothing that was never sent.
+    pub(crate) fn is_news(&self, to: ShardId, upto: u64) -> bool {
+        self.outgoing.get(&to).is_some_and(|outbox| {
+            upto <= outbox.last && outbox.waiting.front().is_some_and(|(number, _)| *number <= upto)
+        })
+    }
+
+    pub(crate) fn received(&self, from: ShardId) -> u64 {
+        self.received.get(&from).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn receive(&mut self, from: ShardId, number: u64) {
+        self.received.insert(from, number);
+    }
+
+    /// Everything that has not been acknowledged, in order per receiver, at most `limit` each.
+    pub(crate) fn waiting(&self, limit: usize) -> impl Iterator<Item = (ShardId, u64, &ShardMessage)> + '_ {
+        self.outgoing.iter().flat_map(move |(to, outbox)| {
+            outbox.waiting.iter().take(limit).map(move |(number, message)| (*to, *number, message))
+        })
+    }
+}

@@ -1,0 +1,219 @@
+//! The fold of one journal: every shard of the partition, its clock, its resume point, its answers.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, Recorded, Rejection,
+    RequestId, Resume, ShardId, Source, WorkMessage, WorkerId,
+};
+
+use crate::answers::Answers;
+use crate::catalogue::Catalogue;
+use crate::decision::Decision;
+use crate::group::{GroupShard, Task};
+use crate::outbox::Post;
+
+/// One shard's state.
+#[derive(Debug, Clone)]
+pub enum Shard {
+    /// The one that decides definitions.
+    Catalogue(Box<Catalogue>),
+    /// One that decides the work of a group.
+    Group(Box<GroupShard>),
+}
+
+impl Shard {
+    fn new(id: ShardId) -> Self {
+        if id == ShardId::CATALOGUE {
+            Shard::Catalogue(Box::default())
+        } else {
+            Shard::Group(Box::new(GroupShard::new(id)))
+        }
+    }
+
+    fn apply(&mut self, now: Timestamp, event: &Event) {
+        match self {
+            Shard::Catalogue(catalogue) => catalogue.apply(event),
+            Shard::Group(group) => group.apply(now, event),
+        }
+    }
+
+    pub(crate) fn post(&self) -> &Post {
+        match self {
+            Shard::Catalogue(catalogue) => &catalogue.post,
+            Shard::Group(group) => &group.post,
+        }
+    }
+}
+
+/// The state of one partition.
+#[derive(Debug, Clone)]
+pub struct Partition {
+    number: u32,
+    count: u32,
+    now: Timestamp,
+    resume: Option<Resume>,
+    answers: Answers,
+    shards: BTreeMap<ShardId, Shard>,
+}
+
+impl Partition {
+    /// Partition `number` of `count`, before its first envelope.
+    pub fn new(number: u32, count: u32) -> Self {
+        Self {
+            number,
+            count,
+            now: Timestamp::UNIX_EPOCH,
+            resume: None,
+            answers: Answers::default(),
+            shards: BTreeMap::new(),
+        }
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The time of the last envelope, or what an operator set since.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The last command that is done with.
+    pub fn resume(&self) -> Option<&Resume> {
+        self.resume.as_ref()
+    }
+
+    /// Its shards.
+    pub fn shards(&self) -> impl Iterator<Item = (ShardId, &Shard)> {
+        self.shards.iter().map(|(id, shard)| (*id, shard))
+    }
+
+    /// Its group shards.
+    pub fn groups(&self) -> impl Iterator<Item = &GroupShard> {
+        self.shards.values().filter_map(|shard| match shard {
+            Shard::Group(group) => Some(group.as_ref()),
+            Shard::Catalogue(_) => None,
+        })
+    }
+
+    /// The state of a group's shard.
+    pub fn group(&self, id: ShardId) -> Option<&GroupShard> {
+        match self.shards.get(&id) {
+            Some(Shard::Group(group)) => Some(group),
+            Some(Shard::Catalogue(_)) | None => None,
+        }
+    }
+
+    /// The catalogue, if this partition holds it and it is not empty.
+    pub fn catalogue(&self) -> Option<&Catalogue> {
+        match self.shards.get(&ShardId::CATALOGUE) {
+            Some(Shard::Catalogue(catalogue)) => Some(catalogue),
+            Some(Shard::Group(_)) | None => None,
+        }
+    }
+
+    /// Folds one accepted envelope. Total.
+    pub fn apply(&mut self, envelope: &Envelope) {
+        self.begin(envelope.now);
+        for recorded in &envelope.events {
+            self.apply_event(envelope.now, recorded);
+        }
+        self.end(envelope.now, envelope.resume.clone(), &envelope.causes);
+    }
+
+    pub(crate) fn begin(&mut self, now: Timestamp) {
+        self.now = now;
+    }
+
+    pub(crate) fn apply_event(&mut self, now: Timestamp, recorded: &Recorded) {
+        if let Event::TimeSet { now } = recorded.event {
+            self.now = now;
+        }
+        let shard = self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard));
+        shard.apply(now, &recorded.event);
+    }
+
+    pub(crate) fn end(&mut self, now: Timestamp, resume: Option<Resume>, causes: &[tidemill_model::Cause]) {
+        for cause in causes {
+            if let Source::Command { request: Some(request), .. } = &cause.source
+                && cause.outcome != Outcome::Repeated
+            {
+                self.answers.keep(now, request.clone(), cause.outcome.clone());
+            }
+        }
+        if resume.is_some() {
+            self.resume = resume;
+        }
+    }
+
+    /// The stored answer to a request, if it was decided in the last 24 hours.
+    pub fn answer_to(&self, request: &RequestId) -> Option<&Outcome> {
+        self.answers.get(request)
+    }
+
+    /// What a command would do now.
+    pub fn decide(&self, record: &CommandRecord, now: Timestamp) -> Decision {
+        if record.shard.partition(self.count) != self.number {
+            return wrong_shard("the command", record.shard);
+        }
+        match &record.command {
+            Command::DeclareLost { .. } | Command::ExpireLease { .. } => {
+                wrong_shard("what only an owner can see", record.shard)
+            }
+            Command::SetTime { now } => Decision::events(vec![Event::TimeSet { now: *now }]),
+            command => self.dispatch(record.shard, command, &record.actor, now),
+        }
+    }
+
+    /// What follows from something that the owner saw by its own monotonic clock.
+    pub(crate) fn decide_observed(&self, shard: ShardId, command: &Command, now: Timestamp) -> Decision {
+        self.dispatch(shard, command, &Actor::default(), now)
+    }
+
+    fn dispatch(&self, id: ShardId, command: &Command, actor: &Actor, now: Timestamp) -> Decision {
+        if let Command::Acknowledge { from, upto } = command {
+            let news = self.shards.get(&id).is_some_and(|shard| shard.post().is_news(*from, *upto));
+            let event = Event::OutboxAcknowledged { to: *from, upto: *upto };
+            return Decision::events(if news { vec![event] } else { Vec::new() });
+        }
+        let unborn;
+        let shard = match self.shards.get(&id) {
+            Some(shard) => shard,
+            None => {
+                unborn = Shard::new(id);
+                &unborn
+            }
+        };
+        match shard {
+            Shard::Catalogue(catalogue) => catalogue.decide(command, now),
+            Shard::Group(group) => group.decide(command, actor, now),
+        }
+    }
+
+    /// The next thing that some shard asks for by itself; timers only those due by `horizon`.
+    pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<(ShardId, Task)> {
+        self.groups().find_map(|group| group.next_task(horizon).map(|task| (group.id, task)))
+    }
+
+    /// When the next timer of any shard is due.
+    pub fn next_timer(&self) -> Option<Timestamp> {
+        self.groups().filter_map(GroupShard::next_timer).min()
+    }
+
+    /// Answers a question about the present.
+    pub fn answer(&self, shard: ShardId, query: &LiveQuery) -> LiveAnswer {
+        self.group(shard).map_or(LiveAnswer::NotFound, |group| group.answer(query))
+    }
+
+    /// Everything that workers should know and may have missed: what a new owner says first.
+    pub fn outstanding(&self) -> Vec<(WorkerId, WorkMessage)> {
+        self.groups().flat_map(GroupShard::outstanding).collect()
+    }
+}
+
+fn wrong_shard(what: &str, shard: ShardId) -> Decision {
+    Rejection::WrongShard { what: what.to_owned(), shard: shard.0 }.into()
+}

@@ -1,0 +1,190 @@
+//! Between the model's words for time and the calendar's: schedules, mappings, templates.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_calendar as calendar;
+use tidemill_calendar::{Schedule, Template, TemplateContext, Zone};
+use tidemill_model::{
+    BatchId, FieldError, Fire, JobDefinition, Mapping, Period, Program, RunSpec, ScheduleRule, ScheduleSpec,
+    Token,
+};
+
+use crate::group::Batch;
+
+/// Parses a schedule.
+///
+/// # Errors
+/// The field that cannot be read: `schedule.cron` or `schedule.zone`.
+pub fn grid_from_spec(spec: &ScheduleSpec) -> Result<Schedule, FieldError> {
+    let zone = calendar::Zone::try_from(spec.zone.as_str())
+        .map_err(|error| FieldError::new("schedule.zone", &spec.zone, error.to_string()))?;
+    let rule = match &spec.rule {
+        ScheduleRule::Period(period) => calendar::Rule::Period(match period {
+            Period::Hour => calendar::Period::Hour,
+            Period::Day => calendar::Period::Day,
+            Period::Week => calendar::Period::Week,
+            Period::Month => calendar::Period::Month,
+        }),
+        ScheduleRule::Cron(text) => calendar::Rule::Cron(
+            calendar::Cron::try_from(text.as_str())
+                .map_err(|error| FieldError::new("schedule.cron", text, error.to_string()))?,
+        ),
+    };
+    Ok(Schedule { rule, zone })
+}
+
+pub(crate) fn fire(fire: calendar::Fire) -> Fire {
+    Fire { at: fire.at, logical_time: fire.logical_time }
+}
+
+pub(crate) fn utc() -> Zone {
+    Zone::try_from("UTC").expect("UTC is a zone")
+}
+
+fn mapping(mapping: Mapping) -> Result<calendar::Mapping, String> {
+    Ok(match mapping {
+        Mapping::Same => calendar::Mapping::Same,
+        Mapping::Offset(n) => {
+            let periods = calendar::PeriodsBack::try_from(i32::from(n)).map_err(|e| e.to_string())?;
+            calendar::Mapping::Offset(periods)
+        }
+        Mapping::All => calendar::Mapping::All,
+        Mapping::Latest => calendar::Mapping::Latest,
+        Mapping::Any => calendar::Mapping::Any,
+    })
+}
+
+/// Whether a mapping can work between two schedules; the error is for people.
+pub(crate) fn check_mapping(own: &Schedule, parent: &Schedule, declared: Mapping) -> Result<(), String> {
+    calendar::check_mapping(own, parent, mapping(declared)?).map_err(|error| error.to_string())
+}
+
+pub(crate) fn same_grid(a: &Schedule, b: &Schedule) -> bool {
+    calendar::same_grid(a, b)
+}
+
+/// The parent's logical times that a batch needs.
+pub(crate) fn required_times(
+    own: &Schedule,
+    parent: &Schedule,
+    declared: Mapping,
+    time: Timestamp,
+) -> Result<Vec<Timestamp>, String> {
+    let required =
+        calendar::parent_times(own, parent, mapping(declared)?, time).map_err(|e| e.to_string())?;
+    Ok(required.times)
+}
+
+/// The texts of a program that may hold templates, each with the field it stands in.
+pub fn templates(program: &Program) -> Vec<(&'static str, &str)> {
+    match program {
+        Program::Command(text) => vec![("command", text)],
+        Program::Path { path, class, arguments } => {
+            let arguments = arguments.iter().map(|argument| ("arguments", argument.as_str()));
+            let class = class.iter().map(|class| ("class", class.as_str()));
+            std::iter::once(("program", path.as_str())).chain(class).chain(arguments).collect()
+        }
+        Program::None => Vec::new(),
+    }
+}
+
+/// What an attempt runs, all templates resolved. The error is for people.
+pub(crate) fn run_spec(id: BatchId, batch: &Batch, token: Token, zone: &Zone) -> Result<RunSpec, String> {
+    let definition = &batch.definition;
+    let mut parameters = definition.parameters.clone();
+    if let Some(own) = &batch.parameters {
+        parameters.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+    let attempt = batch.attempts + 1;
+    let facts = Facts { batch: id, run: batch.run, attempt, logical_time: batch.logical_time };
+    let parameters = render_parameters(definition, parameters, &facts, zone)?;
+    Ok(RunSpec {
+        token,
+        batch: id,
+        attempt,
+        job: definition.id,
+        job_name: definition.name.clone(),
+        group: definition.group.clone(),
+        job_type: definition.job_type.clone(),
+        program: render_program(definition, &parameters, &facts, zone)?,
+        logical_time: batch.logical_time,
+        logical_time_text: batch
+            .logical_time
+            .to_zoned(zone.time_zone().clone())
+            .strftime("%Y-%m-%dT%H:%M:%S%:z")
+            .to_string(),
+        run: batch.run,
+        parameters,
+    })
+}
+
+/// What templates can say about one attempt.
+pub(crate) struct Facts {
+    pub(crate) batch: BatchId,
+    pub(crate) run: u32,
+    pub(crate) attempt: u32,
+    pub(crate) logical_time: Timestamp,
+}
+
+/// Parameters may hold templates of their own, though not of each other.
+fn render_parameters(
+    definition: &JobDefinition,
+    parameters: BTreeMap<String, String>,
+    facts: &Facts,
+    zone: &Zone,
+) -> Result<BTreeMap<String, String>, String> {
+    if !parameters.values().any(|value| value.contains("${")) {
+        return Ok(parameters);
+    }
+    let none = BTreeMap::new();
+    let render = |(name, value): (String, String)| {
+        let text = render(&value, definition, &none, facts, zone)
+            .map_err(|error| format!("parameter {name}: {error}"))?;
+        Ok((name, text))
+    };
+    parameters.into_iter().map(render).collect()
+}
+
+pub(crate) fn render_program(
+    definition: &JobDefinition,
+    parameters: &BTreeMap<String, String>,
+    facts: &Facts,
+    zone: &Zone,
+) -> Result<Program, String> {
+    let render = |text: &String| render(text, definition, parameters, facts, zone);
+    Ok(match &definition.program {
+        Program::None => Program::None,
+        Program::Command(text) => Program::Command(render(text)?),
+        Program::Path { path, class, arguments } => Program::Path {
+            path: render(path)?,
+            class: class.as_ref().map(render).transpose()?,
+            arguments: arguments.iter().map(render).collect::<Result<_, _>>()?,
+        },
+    })
+}
+
+fn render(
+    text: &str,
+    definition: &JobDefinition,
+    parameters: &BTreeMap<String, String>,
+    facts: &Facts,
+    zone: &Zone,
+) -> Result<String, String> {
+    if !text.contains("${") {
+        return Ok(text.to_owned());
+    }
+    let template = Template::parse(text).map_err(|error| error.to_string())?;
+    let context = TemplateContext {
+        logical_time: facts.logical_time,
+        zone,
+        batch_id: facts.batch.0,
+        run: facts.run,
+        attempt: facts.attempt,
+        job: definition.name.as_str(),
+        job_id: definition.id.0,
+        group: definition.group.as_str(),
+        params: parameters,
+    };
+    template.render(&context).map_err(|error| error.to_string())
+}
