@@ -1,0 +1,70 @@
+//! The bounds of what waits for an outcome.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// How long to wait, and how much may wait at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How long the outcome of a command is waited for where the caller names no time, milliseconds.
+    /// Default 10,000; 100 to 60,000.
+    pub deadline_ms: u64,
+    /// After how long without an outcome the same request is appended again, milliseconds. Default 2,000;
+    /// 10 to 60,000.
+    pub append_again_ms: u64,
+    /// Commands that wait for their outcome at once; more are refused as overload. Default 10,000;
+    /// 1 to 1,000,000.
+    pub max_in_flight: usize,
+    /// Bytes of those commands; more are refused as overload. Default 64 MiB.
+    pub max_in_flight_bytes: usize,
+    /// When the oldest command to a partition has waited longer than this, new ones to it are refused as
+    /// overload, milliseconds. Default 5,000.
+    pub max_lag_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            deadline_ms: 10_000,
+            append_again_ms: 2_000,
+            max_in_flight: 10_000,
+            max_in_flight_bytes: 64 << 20,
+            max_lag_ms: 5_000,
+        }
+    }
+}
+
+impl Config {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// The first field outside its range, with the rule.
+    pub fn check(&self) -> Result<(), String> {
+        let within = |name: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("{name} is {value}; it must be {low} to {high}"))
+            }
+        };
+        within("deadline_ms", self.deadline_ms, 100, 60_000)?;
+        within("append_again_ms", self.append_again_ms, 10, 60_000)?;
+        within("max_in_flight", self.max_in_flight as u64, 1, 1_000_000)?;
+        within("max_in_flight_bytes", self.max_in_flight_bytes as u64, 1, 1 << 40)?;
+        within("max_lag_ms", self.max_lag_ms, 10, 600_000)
+    }
+
+    pub(crate) fn deadline(&self) -> Duration {
+        Duration::from_millis(self.deadline_ms)
+    }
+
+    pub(crate) fn append_again(&self) -> Duration {
+        Duration::from_millis(self.append_again_ms)
+    }
+
+    pub(crate) fn max_lag(&self) -> Duration {
+        Duration::from_millis(self.max_lag_ms)
+    }
+}
