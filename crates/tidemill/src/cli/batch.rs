@@ -1,0 +1,98 @@
+//! `tidemill batch …`.
+
+use clap::{Subcommand, ValueEnum};
+use jiff::Timestamp;
+
+/// What to do with batches.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BatchCommand {
+    /// List batches, newest first
+    Ls {
+        /// Only of this job: id, or group/name
+        #[arg(long)]
+        job: Option<String>,
+        /// Only of this group
+        #[arg(long)]
+        group: Option<String>,
+        /// Only in this state
+        #[arg(long, value_enum)]
+        state: Option<State>,
+        /// Only with this result
+        #[arg(long, value_enum)]
+        result: Option<Ending>,
+        /// Only for logical times from this one on, RFC 3339
+        #[arg(long, value_name = "TIME")]
+        from: Option<Timestamp>,
+        /// Only for logical times before this one, RFC 3339
+        #[arg(long, value_name = "TIME")]
+        to: Option<Timestamp>,
+        /// At most so many; all pages are fetched until then
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+    },
+    /// Show one batch with its dependencies and attempts
+    Show {
+        /// Its id
+        batch: i64,
+    },
+    /// Say what keeps a batch from running
+    Why {
+        /// Its id
+        batch: i64,
+    },
+    /// End a batch with its whole process tree
+    Kill {
+        /// Its id
+        batch: i64,
+        /// Why, for the record
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
+    /// Run the same logical time once more
+    Rerun {
+        /// Its id
+        batch: i64,
+        /// Wait for the end; the exit code says how it ended
+        #[arg(long)]
+        wait: bool,
+        /// Name this wish, so that repeating it does it once
+        #[arg(long, value_name = "ID")]
+        request_id: Option<String>,
+    },
+    /// Write what a batch printed
+    Logs {
+        /// Its id
+        batch: i64,
+        /// Go on until it ends
+        #[arg(short, long)]
+        follow: bool,
+        /// Its standard error instead of its standard output
+        #[arg(long)]
+        stderr: bool,
+        /// Of this attempt [default: the newest]
+        #[arg(long, value_name = "N")]
+        attempt: Option<u32>,
+    },
+}
+
+/// State of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum State {
+    Waiting,
+    Assigned,
+    Running,
+    Finished,
+}
+
+/// Result of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Ending {
+    Success,
+    Failed,
+    Killed,
+}
+
+/// The word of a choice, as the server knows it.
+pub(crate) fn word(choice: &impl ValueEnum) -> String {
+    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,125 @@
+//! `tidemill job …`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Subcommand;
+use jiff::Timestamp;
+
+/// What to do with jobs. A JOB is an id, or `group/name`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Add and change the jobs of a YAML file, or of all in a directory, all or none
+    Apply {
+        /// File, or directory of *.yaml and *.yml
+        #[arg(short, long, value_name = "PATH")]
+        file: PathBuf,
+        /// Also delete the jobs of this group that are not named (repeatable)
+        #[arg(long, value_name = "GROUP")]
+        prune: Vec<String>,
+        /// Sets a parameter of every job in the file (repeatable)
+        #[arg(long = "param", value_name = "NAME=VALUE")]
+        parameters: Vec<Parameter>,
+    },
+    /// Write jobs as YAML that `apply` takes back unchanged
+    Export {
+        /// Only this group
+        #[arg(long)]
+        group: Option<String>,
+    },
+    /// List jobs
+    Ls {
+        /// Only this group
+        #[arg(long)]
+        group: Option<String>,
+        /// Only this name
+        #[arg(long)]
+        name: Option<String>,
+        /// Only this type
+        #[arg(long = "type", value_name = "TYPE")]
+        job_type: Option<String>,
+        /// Only those that are (not) enabled
+        #[arg(long)]
+        enabled: Option<bool>,
+        /// At most so many; all pages are fetched until then
+        #[arg(long, default_value_t = 200)]
+        limit: usize,
+    },
+    /// Show one job
+    Show {
+        /// Id, or group/name
+        job: String,
+    },
+    /// Make one batch of a job by hand
+    Run {
+        /// Id, or group/name
+        job: String,
+        /// For which logical time, RFC 3339 [default: the current period's]
+        #[arg(long, value_name = "TIME")]
+        logical_time: Option<Timestamp>,
+        /// Parameter over those of the definition (repeatable)
+        #[arg(long = "param", value_name = "NAME=VALUE")]
+        parameters: Vec<Parameter>,
+        /// Wait for the end; the exit code says how it ended
+        #[arg(long)]
+        wait: bool,
+        /// Name this wish, so that repeating it does it once
+        #[arg(long, value_name = "ID")]
+        request_id: Option<String>,
+    },
+    /// Generate batches from now on
+    Enable {
+        /// Id, or group/name
+        job: String,
+    },
+    /// Generate no more batches
+    Disable {
+        /// Id, or group/name
+        job: String,
+    },
+    /// Show the next logical times, with templates resolved
+    Preview {
+        /// Id, or group/name
+        job: String,
+        /// How many
+        #[arg(short, default_value_t = 10)]
+        n: u32,
+        /// Those after this time, RFC 3339 [default: now]
+        #[arg(long, value_name = "TIME")]
+        after: Option<Timestamp>,
+    },
+    /// Remove a definition
+    Delete {
+        /// Id, or group/name
+        job: String,
+    },
+}
+
+/// `NAME=VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl FromStr for Parameter {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() => Ok(Self { name: name.into(), value: value.into() }),
+            _ => Err("must be NAME=VALUE, as in day=2026-01-01".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameter_ends_its_name_at_the_first_equals_sign() {
+        let parameter: Parameter = "query=a=b".parse().unwrap();
+        assert_eq!((parameter.name.as_str(), parameter.value.as_str()), ("query", "a=b"));
+        assert!("=x".parse::<Parameter>().is_err());
+    }
+}

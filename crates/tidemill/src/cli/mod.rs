@@ -1,0 +1,164 @@
+//! The command line: names, arguments and help. No behaviour; that is in [`crate::commands`].
+
+mod batch;
+mod job;
+mod operate;
+
+pub(crate) use batch::{BatchCommand, word};
+pub(crate) use job::{JobCommand, Parameter};
+pub(crate) use operate::{ConfigCommand, EventsArgs, EventsCommand, GroupCommand, KeyCommand, WorkerCommand};
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A scheduler whose only truth is a log of events.
+#[derive(Debug, Parser)]
+#[command(name = "tidemill", version, after_help = crate::exit::help(), propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Configuration file [default: ./tidemill.toml where there is one]
+    #[arg(long, env = "TIDEMILL_CONFIG", value_name = "FILE", global = true, hide_env_values = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Data directory [default: ./tidemill-data]
+    #[arg(long, env = "TIDEMILL_DATA", value_name = "DIR", global = true, hide_env_values = true)]
+    pub(crate) data: Option<PathBuf>,
+    /// Server to talk to [default: <data>/api.address, else http://127.0.0.1:8780]
+    #[arg(long, env = "TIDEMILL_SERVER", value_name = "URL", global = true, hide_env_values = true)]
+    pub(crate) server: Option<String>,
+    /// Application key, APP:SECRET [default: <data>/admin.key]
+    #[arg(long, env = "TIDEMILL_KEY", value_name = "KEY", global = true, hide_env_values = true)]
+    pub(crate) key: Option<String>,
+    /// Form of the answer
+    #[arg(short, long, value_enum, default_value = "table", global = true)]
+    pub(crate) output: OutputFormat,
+}
+
+/// Form of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people
+    Table,
+    /// For programs: the server's answer as it is
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Define, run and look at jobs
+    #[command(subcommand, visible_alias = "jobs")]
+    Job(JobCommand),
+    /// Look at, kill and rerun batches, and read their logs
+    #[command(subcommand, visible_alias = "batches")]
+    Batch(BatchCommand),
+    /// Look at workers, drain and resume them
+    #[command(subcommand, visible_alias = "workers")]
+    Worker(WorkerCommand),
+    /// Look at and define worker groups
+    #[command(subcommand, visible_alias = "groups")]
+    Group(GroupCommand),
+    /// Define, revoke and list application keys
+    #[command(subcommand, visible_alias = "keys")]
+    Key(KeyCommand),
+    /// Follow the public feed of events
+    #[command(subcommand)]
+    Events(EventsCommand),
+    /// Show partitions, their owners and how far the tables are behind
+    Status,
+    /// Show the effective configuration and its schema
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Write a completion script for a shell to stdout
+    Completion {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(std::iter::once("tidemill").chain(line.split(' ')))
+    }
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// API-6: every command of the catalogue parses.
+    #[test]
+    fn documented_command_lines_parse() {
+        for line in [
+            "job apply -f jobs.yaml",
+            "job apply -f jobs --prune demo --prune other",
+            "job export --group demo",
+            "job ls --group demo -o json",
+            "job show demo/load-1",
+            "job run demo/load-1 --logical-time 2026-01-01T00:00:00Z --param day=1 --param x=a=b --wait",
+            "job enable 4097",
+            "job disable demo/load-1",
+            "job preview demo/load-1 -n 5",
+            "job delete demo/load-1",
+            "batch ls --state waiting --result failed --job demo/load-1",
+            "batch show 4097",
+            "batch why 4097",
+            "batch kill 4097 --reason enough",
+            "batch rerun 4097 --wait",
+            "batch logs 4097 -f --stderr",
+            "worker ls",
+            "worker drain w1",
+            "worker resume w1",
+            "group ls",
+            "group define etl --worker-key abcd",
+            "key define app --role viewer --group demo",
+            "key revoke app",
+            "key ls",
+            "events tail --from start --type batch.finished --limit 3",
+            "events tail --cursor abc",
+            "status",
+            "config show",
+            "config schema",
+            "completion bash",
+        ] {
+            if let Err(error) = parse(line) {
+                panic!("{line}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_command_lines_are_usage_errors() {
+        for line in [
+            "job run demo/a --param novalue",
+            "batch show abc",
+            "batch ls --state nowhere",
+            "job run demo/a --logical-time yesterday",
+            "key define app --role king",
+            "events tail --from start --cursor abc",
+            "job apply",
+            "nonsense",
+        ] {
+            assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn help_lists_the_exit_codes() {
+        let help = Cli::command().render_help().to_string();
+        assert!(help.contains("10  with --wait: the batch failed"), "{help}");
+    }
+}

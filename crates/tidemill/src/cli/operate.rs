@@ -1,0 +1,124 @@
+//! `tidemill worker | group | key | events | config …`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What to do with workers.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkerCommand {
+    /// List workers
+    Ls,
+    /// Show one worker
+    Show {
+        /// Its id
+        worker: String,
+    },
+    /// Take no new work; what runs goes on
+    Drain {
+        /// Its id
+        worker: String,
+    },
+    /// Take work again
+    Resume {
+        /// Its id
+        worker: String,
+    },
+}
+
+/// What to do with worker groups.
+#[derive(Debug, Subcommand)]
+pub(crate) enum GroupCommand {
+    /// List groups
+    Ls,
+    /// Create a group, or change its key
+    Define {
+        /// Its name
+        name: String,
+        /// Ed25519 public key of its workers, 64 hexadecimal digits
+        #[arg(long, value_name = "HEX")]
+        worker_key: String,
+    },
+}
+
+/// What an application key allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum KeyRole {
+    /// Reads
+    Viewer,
+    /// Reads, submits and acts on the groups it is bound to
+    User,
+    /// Everything but keys and groups
+    Administrator,
+    /// Everything
+    SuperAdministrator,
+}
+
+/// What to do with application keys.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Create or replace a key; its secret is shown once
+    Define {
+        /// Name of the application
+        app: String,
+        /// What it allows
+        #[arg(long, value_enum, default_value = "user")]
+        role: KeyRole,
+        /// Bind it to this group (repeatable) [default: all groups]
+        #[arg(long = "group", value_name = "GROUP")]
+        groups: Vec<String>,
+    },
+    /// End a key
+    Revoke {
+        /// Name of the application
+        app: String,
+    },
+    /// List keys, without their secrets
+    Ls,
+}
+
+/// What to do with the public feed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EventsCommand {
+    /// Write events as they come
+    Tail(EventsArgs),
+}
+
+/// Where to begin in the feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FeedFrom {
+    /// With the first event on record
+    Start,
+    /// With the next one
+    End,
+}
+
+/// Which events to write.
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Where to begin
+    #[arg(long, value_enum, default_value = "end", conflicts_with = "cursor")]
+    pub(crate) from: FeedFrom,
+    /// After the event with this cursor
+    #[arg(long)]
+    pub(crate) cursor: Option<String>,
+    /// Only types that begin so, as in batch or batch.finished
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) event_type: Option<String>,
+    /// Only subjects that begin so, as in batch/4097
+    #[arg(long)]
+    pub(crate) subject: Option<String>,
+    /// End after so many
+    #[arg(long)]
+    pub(crate) limit: Option<u64>,
+}
+
+/// What to show of the configuration.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Every setting with its effective value and where it came from
+    Show,
+    /// The JSON Schema of the configuration file
+    Schema,
+    /// Every environment variable, as Markdown
+    Environment,
+}

@@ -1,0 +1,268 @@
+//! The public calls of a server, made over HTTP. Knows no more of it than any other client does.
+
+mod problem;
+mod sse;
+mod target;
+
+pub(crate) use sse::{Message, Messages};
+pub(crate) use target::Target;
+
+use std::io::BufReader;
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+
+/// Largest answer that is read into memory.
+const MAX_ANSWER_BYTES: u64 = 256 << 20;
+/// Most items that one call returns.
+const MAX_PAGE: usize = 1000;
+
+/// Query parameters of a call; absent ones are left out.
+pub(crate) type Query<'a> = Vec<(&'a str, String)>;
+
+/// How a write is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Method {
+    Post,
+    Delete,
+}
+
+/// A server and the right to speak to it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: Agent,
+    target: Target,
+}
+
+impl Client {
+    pub(crate) fn new(target: Target) -> Self {
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_connect(Some(Duration::from_secs(5)))
+            .timeout_recv_response(Some(Duration::from_secs(60)))
+            .user_agent(concat!("tidemill/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .into();
+        Self { agent, target }
+    }
+
+    /// Reads one answer.
+    pub(crate) fn get(&self, path: &str, query: &[(&str, String)]) -> Done<Value> {
+        let response = self.call_get(path, query)?;
+        self.answer(response, Kind::Read)
+    }
+
+    /// Reads the pages of a list until `limit` items are there: `{items, next}`.
+    pub(crate) fn list(&self, path: &str, query: &Query<'_>, limit: usize) -> Done<Value> {
+        let mut items = Vec::new();
+        let mut cursor: Option<String> = None;
+        loop {
+            let mut page = query.clone();
+            page.push(("limit", (limit - items.len()).clamp(1, MAX_PAGE).to_string()));
+            page.extend(cursor.take().map(|cursor| ("cursor", cursor)));
+            let mut answer = self.get(path, &page)?;
+            let next = answer.get("next").and_then(Value::as_str).map(str::to_owned);
+            if let Some(Value::Array(more)) = answer.get_mut("items").map(Value::take) {
+                items.extend(more);
+            }
+            if next.is_none() || items.len() >= limit {
+                return Ok(serde_json::json!({ "items": items, "next": next }));
+            }
+            cursor = next;
+        }
+    }
+
+    /// Wishes something. `request` names the wish, so that a repeat of it is answered, not done again.
+    pub(crate) fn write(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        request: Option<&str>,
+    ) -> Done<Value> {
+        let request = request.map_or_else(draw_request, str::to_owned);
+        let url = self.url(path);
+        let key = ("Idempotency-Key", request.as_str());
+        let sent = match (method, body) {
+            (Method::Post, Some(body)) => {
+                self.signed(self.agent.post(&url)).header(key.0, key.1).send_json(body)
+            }
+            (Method::Post, None) => self.signed(self.agent.post(&url)).header(key.0, key.1).send_empty(),
+            (Method::Delete, _) => self.signed(self.agent.delete(&url)).header(key.0, key.1).call(),
+        };
+        let response = sent.map_err(|error| self.transport(&error, Kind::Write, Some(&request)))?;
+        self.answer(response, Kind::Write).map_err(|failure| unknown_outcome(failure, &request))
+    }
+
+    /// Wishes something that needs no body and no name.
+    pub(crate) fn post(&self, path: &str, body: Option<&Value>) -> Done<Value> {
+        self.write(Method::Post, path, body, None)
+    }
+
+    /// Follows server-sent events.
+    pub(crate) fn follow(&self, path: &str, query: &[(&str, String)]) -> Done<Messages> {
+        let mut response = self.call_get(path, query)?;
+        let status = response.status().as_u16();
+        if status >= 400 {
+            return Err(problem::failure(status, &read_json(&mut response)?, Kind::Read));
+        }
+        Ok(Messages::new(Box::new(BufReader::new(response.into_body().into_reader()))))
+    }
+
+    fn call_get(&self, path: &str, query: &[(&str, String)]) -> Done<Response<Body>> {
+        let mut request = self.signed(self.agent.get(self.url(path)));
+        for (name, value) in query {
+            request = request.query(name, value);
+        }
+        request.call().map_err(|error| self.transport(&error, Kind::Read, None))
+    }
+
+    fn signed<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+        match &self.target.key {
+            Some(key) => request.header("Authorization", format!("Bearer {key}")),
+            None => request,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.target.server)
+    }
+
+    fn answer(&self, mut response: Response<Body>, kind: Kind) -> Done<Value> {
+        let status = response.status().as_u16();
+        let value = read_json(&mut response)?;
+        if status < 400 {
+            return Ok(value);
+        }
+        let failure = problem::failure(status, &value, kind);
+        Err(if status == 401 && self.target.key.is_none() {
+            failure.hint("no key was given and no admin.key is in the data directory: use --key, TIDEMILL_KEY or --data")
+        } else {
+            failure
+        })
+    }
+
+    fn transport(&self, error: &ureq::Error, kind: Kind, request: Option<&str>) -> Failure {
+        let before_sending = matches!(
+            error,
+            ureq::Error::HostNotFound
+                | ureq::Error::ConnectionFailed
+                | ureq::Error::BadUri(_)
+                | ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve)
+        ) || matches!(error, ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused);
+        let message = format!("no answer from {} ({}): {error}", self.target.server, self.target.server_from);
+        match (before_sending, kind, request) {
+            (false, Kind::Write, Some(request)) => {
+                unknown_outcome(Failure::new(Exit::OutcomeUnknown, message), request)
+            }
+            _ => Failure::new(Exit::Unreachable, message)
+                .hint("start one with `tidemill standalone`, or name it with --server or TIDEMILL_SERVER"),
+        }
+    }
+}
+
+/// Whether a call only asks, or wishes something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Read,
+    Write,
+}
+
+/// Tells how to repeat a wish safely when it is not known what became of it.
+fn unknown_outcome(failure: Failure, request: &str) -> Failure {
+    if failure.exit != Exit::OutcomeUnknown {
+        return failure;
+    }
+    failure.hint(format!(
+        "it may have been done; look, or repeat it with --request-id {request} where the command takes it, \
+         which does it at most once"
+    ))
+}
+
+fn read_json(response: &mut Response<Body>) -> Done<Value> {
+    let status = response.status();
+    let body = response
+        .body_mut()
+        .with_config()
+        .limit(MAX_ANSWER_BYTES)
+        .read_to_vec()
+        .map_err(|error| Failure::caused("the answer broke off", &error))?;
+    if body.is_empty() {
+        return Ok(Value::Null);
+    }
+    match serde_json::from_slice(&body) {
+        Ok(value) => Ok(value),
+        Err(_) if status.as_u16() >= 400 => {
+            let text: String = String::from_utf8_lossy(&body).chars().take(300).collect();
+            Ok(serde_json::json!({ "title": status.to_string(), "detail": text }))
+        }
+        Err(error) => Err(Failure::caused("the answer is not JSON; is this a Tidemill server?", &error)),
+    }
+}
+
+/// Draws the name of a wish.
+fn draw_request() -> String {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    format!("cli-{}", hex(&bytes))
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A name as one segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_hold_any_name() {
+        assert_eq!(segment("load-1"), "load-1");
+        assert_eq!(segment("报 a/b"), "%E6%8A%A5%20a%2Fb");
+    }
+
+    #[test]
+    fn refused_connection_means_nothing_was_done() {
+        let target = Target { server: "http://127.0.0.1:1".into(), server_from: "--server", key: None };
+        let failure = Client::new(target).post("/api/jobs/1/run", None).unwrap_err();
+        assert_eq!(failure.exit, Exit::Unreachable);
+        assert!(failure.message.contains("http://127.0.0.1:1 (--server)"), "{}", failure.message);
+    }
+
+    #[test]
+    fn broken_write_has_an_unknown_outcome_and_a_broken_read_does_not() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = format!("http://{}", listener.local_addr().unwrap());
+        let closer = std::thread::spawn(move || {
+            for stream in listener.incoming().take(2) {
+                let mut stream = stream.unwrap();
+                let mut seen = [0_u8; 16];
+                std::io::Read::read_exact(&mut stream, &mut seen).unwrap();
+            }
+        });
+        let client = Client::new(Target { server, server_from: "--server", key: None });
+        let failure = client.write(Method::Post, "/x", None, Some("req-7")).unwrap_err();
+        assert_eq!(failure.exit, Exit::OutcomeUnknown);
+        assert!(failure.hint.unwrap().contains("--request-id req-7"));
+        assert_eq!(client.get("/x", &[]).unwrap_err().exit, Exit::Unreachable);
+        closer.join().unwrap();
+    }
+}

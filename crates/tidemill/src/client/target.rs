@@ -1,0 +1,89 @@
+//! Which server, and with which key: option, then environment, then the data directory.
+
+use std::fs;
+use std::path::Path;
+
+use crate::failure::{Done, Failure};
+
+/// Where nothing else is said.
+const DEFAULT_SERVER: &str = "http://127.0.0.1:8780";
+/// Written by a running `standalone`: the address that it listens on.
+pub(crate) const ADDRESS_FILE: &str = "api.address";
+/// Written by the first start: `APP:SECRET` of the administrator.
+pub(crate) const KEY_FILE: &str = "admin.key";
+
+/// A server and a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    /// Without a slash at the end.
+    pub(crate) server: String,
+    /// Where that came from, for messages.
+    pub(crate) server_from: &'static str,
+    /// `APP:SECRET`.
+    pub(crate) key: Option<String>,
+}
+
+impl Target {
+    /// Finds server and key; `server` and `key` are what option or environment gave.
+    pub(crate) fn find(server: Option<&str>, key: Option<&str>, data_dir: &Path) -> Done<Self> {
+        let (server, server_from) = match server {
+            Some(server) => (server.to_owned(), "--server or TIDEMILL_SERVER"),
+            None => match read(&data_dir.join(ADDRESS_FILE))? {
+                Some(address) => (address, "the data directory's api.address"),
+                None => (DEFAULT_SERVER.to_owned(), "the default address"),
+            },
+        };
+        let server = if server.contains("://") { server } else { format!("http://{server}") };
+        if !server.starts_with("http://") {
+            return Err(Failure::bad_input(format!("server {server:?} must begin with http://"))
+                .hint("put a proxy that ends TLS on this host, and name its plain address"));
+        }
+        let key = match key {
+            Some(key) => Some(key.trim().to_owned()),
+            None => read(&data_dir.join(KEY_FILE))?,
+        };
+        Ok(Self { server: server.trim_end_matches('/').to_owned(), server_from, key })
+    }
+}
+
+/// A small file's one line; absent where there is no such file, or it is not ours to read.
+fn read(path: &Path) -> Done<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::caused(format!("cannot read {}", path.display()), &error)
+            .hint("name server and key with --server and --key, or another directory with --data")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-6: the key comes from the option, then the environment, then the data directory.
+    #[test]
+    fn option_wins_over_data_directory_over_default() {
+        let empty = tempfile::tempdir().unwrap();
+        let used = tempfile::tempdir().unwrap();
+        fs::write(used.path().join(ADDRESS_FILE), "127.0.0.1:9000\n").unwrap();
+        fs::write(used.path().join(KEY_FILE), "admin:s3cret\n").unwrap();
+        let found = |server, key, dir: &Path| {
+            let target = Target::find(server, key, dir).unwrap();
+            (target.server, target.key)
+        };
+        let key = |text: &str| Some(text.to_owned());
+        assert_eq!(found(None, None, empty.path()), (DEFAULT_SERVER.to_owned(), None));
+        assert_eq!(found(None, None, used.path()), ("http://127.0.0.1:9000".to_owned(), key("admin:s3cret")));
+        assert_eq!(
+            found(Some("http://h:1/"), Some("a:b"), used.path()),
+            ("http://h:1".to_owned(), key("a:b"))
+        );
+    }
+
+    #[test]
+    fn encrypted_addresses_are_refused_with_what_to_do() {
+        let failure = Target::find(Some("https://h"), None, Path::new(".")).unwrap_err();
+        assert!(failure.hint.is_some());
+        assert_eq!(failure.exit, crate::exit::Exit::BadInput);
+    }
+}

@@ -1,0 +1,194 @@
+//! `tidemill batch …`.
+
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{Session, job, wait};
+use crate::cli::{BatchCommand, OutputFormat, word};
+use crate::client::{Method, Query};
+use crate::exit::Exit;
+use crate::failure::Done;
+use crate::output;
+use crate::render::{self, Column};
+
+/// Between two looks at a log that grows.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(300);
+/// Lines of one look.
+const LOG_LINES: u32 = 1000;
+
+pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
+    match command {
+        BatchCommand::Ls { job, group, state, result, from, to, limit } => {
+            let mut query = Query::new();
+            if let Some(job) = job {
+                query.push(("job", job::id_of(session, &job)?.to_string()));
+            }
+            query.extend(group.map(|group| ("group", group)));
+            query.extend(state.map(|state| ("state", word(&state))));
+            query.extend(result.map(|result| ("result", word(&result))));
+            query.extend(from.map(|from| ("from", from.to_string())));
+            query.extend(to.map(|to| ("to", to.to_string())));
+            let answer = session.client.list("/api/batches", &query, limit)?;
+            Ok(session.show(&answer, |answer| render::list(answer, BATCHES, "No batches.")))
+        }
+        BatchCommand::Show { batch } => {
+            let answer = session.client.get(&format!("/api/batches/{batch}"), &[])?;
+            Ok(session.show(&answer, one))
+        }
+        BatchCommand::Why { batch } => {
+            let answer = session.client.get(&format!("/api/batches/{batch}/why"), &[])?;
+            Ok(session.show(&answer, why))
+        }
+        BatchCommand::Kill { batch, reason } => {
+            let body = serde_json::json!({ "reason": reason });
+            let answer = session.client.post(&format!("/api/batches/{batch}/kill"), Some(&body))?;
+            Ok(session.show(&answer, |_| format!("Batch {batch}: its end is ordered.")))
+        }
+        BatchCommand::Rerun { batch, wait, request_id } => {
+            let path = format!("/api/batches/{batch}/rerun");
+            let answer = session.client.write(Method::Post, &path, None, request_id.as_deref())?;
+            wait::show_batch(session, &answer, wait)
+        }
+        BatchCommand::Logs { batch, follow, stderr, attempt } => {
+            logs(session, &Log { batch, follow, stderr, attempt })
+        }
+    }
+}
+
+const BATCHES: &[Column] = &[
+    Column("ID", &["/id"]),
+    Column("JOB", &["/job_name", "/job"]),
+    Column("LOGICAL TIME", &["/logical_time"]),
+    Column("RUN", &["/run"]),
+    Column("STATE", &["/state"]),
+    Column("RESULT", &["/result"]),
+    Column("ATTEMPT", &["/attempt", "/attempts"]),
+    Column("STARTED", &["/started_at"]),
+    Column("FINISHED", &["/finished_at"]),
+];
+const DEPENDENCIES: &[Column] = &[
+    Column("PARENT", &["/parent_name", "/parent"]),
+    Column("MAPPING", &["/mapping"]),
+    Column("LOGICAL TIME", &["/logical_time"]),
+    Column("SATISFIED", &["/satisfied", "/met"]),
+];
+const ATTEMPTS: &[Column] = &[
+    Column("ATTEMPT", &["/attempt", "/number"]),
+    Column("TOKEN", &["/token", "/id"]),
+    Column("WORKER", &["/worker"]),
+    Column("STATE", &["/state"]),
+    Column("RESULT", &["/result"]),
+    Column("EXIT", &["/exit_code"]),
+    Column("SIGNAL", &["/signal"]),
+    Column("STARTED", &["/started_at"]),
+    Column("FINISHED", &["/finished_at"]),
+    Column("MESSAGE", &["/message"]),
+];
+const CONDITIONS: &[Column] =
+    &[Column("WAITS FOR", &["/kind"]), Column("BECAUSE", &["/message"]), Column("SINCE", &["/since"])];
+
+/// Fields of the batch, then its dependencies and attempts.
+fn one(batch: &Value) -> String {
+    let mut text = render::fields(batch, &["dependencies", "attempts"]);
+    for (field, columns) in [("dependencies", DEPENDENCIES), ("attempts", ATTEMPTS)] {
+        let items = serde_json::json!({ "items": batch[field] });
+        if batch[field].as_array().is_some_and(|items| !items.is_empty()) {
+            text.push_str(&format!("\n{field}\n{}\n", render::list(&items, columns, "")));
+        }
+    }
+    text
+}
+
+fn why(answer: &Value) -> String {
+    let state = render::one_line(&answer["state"]);
+    let items = serde_json::json!({ "items": answer["conditions"] });
+    let batch = render::one_line(&answer["batch"]);
+    match (answer["result"].as_str(), answer["conditions"].as_array().is_some_and(|all| !all.is_empty())) {
+        (Some(result), _) => format!("Batch {batch} has finished: {result}."),
+        (None, false) => format!("Batch {batch} is {state}; nothing keeps it."),
+        (None, true) => format!("Batch {batch} is {state}.\n{}", render::list(&items, CONDITIONS, "")),
+    }
+}
+
+struct Log {
+    batch: i64,
+    follow: bool,
+    stderr: bool,
+    attempt: Option<u32>,
+}
+
+fn logs(session: &Session, log: &Log) -> Done<Exit> {
+    let path = format!("/api/batches/{}/log", log.batch);
+    let stream = if log.stderr { "2" } else { "1" };
+    let mut offset: u64 = 0;
+    loop {
+        let mut query = vec![
+            ("type", stream.to_owned()),
+            ("offset", offset.to_string()),
+            ("lines", LOG_LINES.to_string()),
+        ];
+        query.extend(log.attempt.map(|attempt| ("attempt", attempt.to_string())));
+        let page = session.client.get(&path, &query)?;
+        match session.format {
+            OutputFormat::Json => output::json(&page),
+            OutputFormat::Table => output::raw(page["content"].as_str().unwrap_or_default().as_bytes()),
+        }
+        let next = page["offset"].as_u64().unwrap_or(offset);
+        let has_more = next > offset;
+        offset = next;
+        if page["is_end"] == Value::Bool(true) || (!has_more && !log.follow) {
+            return Ok(Exit::Success);
+        }
+        if !has_more {
+            thread::sleep(FOLLOW_PAUSE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// DEP-8: every unmet condition, and since when.
+    #[test]
+    fn why_lists_every_unmet_condition() {
+        let answer = json!({"batch": 4097, "state": "waiting", "conditions": [
+            {"kind": "dependency", "message": "demo/message-words failed", "since": "2026-01-01T00:00:00Z"},
+            {"kind": "concurrency", "message": "concurrency limit 1 reached"},
+        ]});
+        expect_test::expect![[r#"
+            Batch 4097 is waiting.
+            WAITS FOR    BECAUSE                      SINCE
+            dependency   demo/message-words failed    2026-01-01T00:00:00Z
+            concurrency  concurrency limit 1 reached  -"#]]
+        .assert_eq(&why(&answer));
+        let finished = json!({"batch": 1, "state": "finished", "result": "success", "conditions": []});
+        assert_eq!(why(&finished), "Batch 1 has finished: success.");
+        assert_eq!(
+            why(&json!({"batch": 1, "state": "running", "conditions": []})),
+            "Batch 1 is running; nothing keeps it."
+        );
+    }
+
+    #[test]
+    fn batch_is_shown_with_its_attempts() {
+        let batch = json!({
+            "id": 4097, "job_name": "load-1", "state": "finished", "result": "failed", "dependencies": [],
+            "attempts": [{"attempt": 1, "token": 8193, "worker": "w1", "result": "failed", "exit_code": 3}],
+        });
+        expect_test::expect![[r#"
+            id        4097
+            job_name  load-1
+            result    failed
+            state     finished
+
+            attempts
+            ATTEMPT  TOKEN  WORKER  STATE  RESULT  EXIT  SIGNAL  STARTED  FINISHED  MESSAGE
+            1        8193   w1      -      failed  3     -       -        -         -
+        "#]]
+        .assert_eq(&one(&batch));
+    }
+}

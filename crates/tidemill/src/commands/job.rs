@@ -1,0 +1,191 @@
+//! `tidemill job …`.
+
+use serde_json::{Value, json};
+
+use super::{Session, wait};
+use crate::cli::{JobCommand, Parameter};
+use crate::client::{Method, Query, segment};
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::output;
+use crate::render::{self, Column};
+use crate::yaml::{self, JobFiles};
+
+pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
+    match command {
+        JobCommand::Apply { file, prune, parameters } => {
+            let mut files = JobFiles::read(&file)?;
+            files.set_parameters(&parameters);
+            let answer = apply(session, &files, &prune)?;
+            Ok(session.show(&answer, changes))
+        }
+        JobCommand::Export { group } => export(session, group),
+        JobCommand::Ls { group, name, job_type, enabled, limit } => {
+            let mut query = Query::new();
+            query.extend(group.map(|group| ("group", group)));
+            query.extend(name.map(|name| ("name", name)));
+            query.extend(job_type.map(|job_type| ("type", job_type)));
+            query.extend(enabled.map(|enabled| ("enabled", enabled.to_string())));
+            let answer = session.client.list("/api/jobs", &query, limit)?;
+            Ok(session.show(&answer, |answer| {
+                render::list(answer, JOBS, "No jobs. Add some with `tidemill job apply -f FILE`.")
+            }))
+        }
+        JobCommand::Show { job } => {
+            let answer = session.client.get(&path_of(&job), &[])?;
+            Ok(session.show(&answer, |job| render::fields(job, &[])))
+        }
+        JobCommand::Run { job, logical_time, parameters, wait, request_id } => {
+            let mut body = json!({ "parameters": object(&parameters) });
+            if let Some(time) = logical_time {
+                body["logical_time"] = json!(time);
+            }
+            let path = format!("/api/jobs/{}/run", id_of(session, &job)?);
+            let answer = session.client.write(Method::Post, &path, Some(&body), request_id.as_deref())?;
+            wait::show_batch(session, &answer, wait)
+        }
+        JobCommand::Enable { job } => act(session, &job, "enable", "enabled"),
+        JobCommand::Disable { job } => act(session, &job, "disable", "disabled"),
+        JobCommand::Preview { job, n, after } => {
+            let mut query = vec![("n", n.to_string())];
+            query.extend(after.map(|after| ("after", after.to_string())));
+            let path = format!("/api/jobs/{}/preview", id_of(session, &job)?);
+            let answer = session.client.get(&path, &query)?;
+            Ok(session.show(&answer, preview))
+        }
+        JobCommand::Delete { job } => {
+            let path = format!("/api/jobs/{}", id_of(session, &job)?);
+            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            Ok(session.show(&answer, |_| format!("Job {job} deleted.")))
+        }
+    }
+}
+
+const JOBS: &[Column] = &[
+    Column("ID", &["/id"]),
+    Column("GROUP", &["/group"]),
+    Column("NAME", &["/name"]),
+    Column("TYPE", &["/type"]),
+    Column("SCHEDULE", &["/schedule/cron", "/schedule/period", "/schedule"]),
+    Column("ENABLED", &["/enabled"]),
+    Column("VERSION", &["/version"]),
+    Column("OWNER", &["/owner"]),
+];
+
+/// Applies jobs; errors name file and job.
+pub(crate) fn apply(session: &Session, files: &JobFiles, prune: &[String]) -> Done<Value> {
+    let body = json!({ "jobs": files.jobs, "prune": prune });
+    session.client.post("/api/jobs/apply", Some(&body)).map_err(|failure| files.explain(failure))
+}
+
+/// `+ added  ~ changed  - deleted`, and a sum.
+fn changes(answer: &Value) -> String {
+    let mut lines = Vec::new();
+    let mut unchanged = 0;
+    let changes = answer["changes"].as_array().map_or(&[][..], Vec::as_slice);
+    for change in changes {
+        let name = render::one_line(&change["name"]);
+        let (version, fields) = (render::one_line(&change["version"]), render::one_line(&change["fields"]));
+        match change["change"].as_str() {
+            Some("added") => lines.push(format!("+ {name}")),
+            Some("changed") => lines.push(format!("~ {name}  version {version}: {fields}")),
+            Some("deleted") => lines.push(format!("- {name}")),
+            _ => unchanged += 1,
+        }
+    }
+    for warning in answer["warnings"].as_array().into_iter().flatten() {
+        lines.push(format!("warning: {}", render::one_line(warning)));
+    }
+    let changed = changes.len() - unchanged;
+    lines.push(format!("{changed} changed, {unchanged} as before."));
+    lines.join("\n")
+}
+
+fn export(session: &Session, group: Option<String>) -> Done<Exit> {
+    let query: Query<'_> = group.map(|group| ("group", group)).into_iter().collect();
+    let answer = session.client.get("/api/jobs/export", &query)?;
+    let jobs = json!({ "jobs": answer["jobs"] });
+    match session.format {
+        crate::cli::OutputFormat::Json => output::json(&jobs),
+        crate::cli::OutputFormat::Table => output::line(yaml::write(jobs)?),
+    }
+    Ok(Exit::Success)
+}
+
+fn act(session: &Session, job: &str, verb: &str, done: &str) -> Done<Exit> {
+    let path = format!("/api/jobs/{}/{verb}", id_of(session, job)?);
+    let answer = session.client.post(&path, None)?;
+    Ok(session.show(&answer, |_| format!("Job {job} {done}.")))
+}
+
+fn preview(answer: &Value) -> String {
+    let fires = answer["fires"].as_array().map_or(&[][..], Vec::as_slice);
+    if fires.is_empty() {
+        return "It does not run by itself: it has no schedule, or no time is left.".to_owned();
+    }
+    let rows = fires.iter().map(|fire| {
+        ["at", "logical_time", "command", "parameters"].map(|field| render::one_line(&fire[field])).to_vec()
+    });
+    let zone = render::one_line(&answer["zone"]);
+    format!("Zone {zone}\n{}", render::table(&["AT", "LOGICAL TIME", "COMMAND", "PARAMETERS"], rows))
+}
+
+fn object(parameters: &[Parameter]) -> Value {
+    let fields: serde_json::Map<_, _> =
+        parameters.iter().map(|parameter| (parameter.name.clone(), json!(parameter.value))).collect();
+    fields.into()
+}
+
+fn path_of(job: &str) -> String {
+    match job.split_once('/') {
+        Some((group, name)) => format!("/api/jobs/{}/{}", segment(group), segment(name)),
+        None => format!("/api/jobs/{}", segment(job)),
+    }
+}
+
+/// The id of a job named by id or `group/name`.
+pub(super) fn id_of(session: &Session, job: &str) -> Done<i64> {
+    if let Ok(id) = job.parse() {
+        return Ok(id);
+    }
+    if !job.contains('/') {
+        return Err(Failure::bad_input(format!("job {job:?}: must be an id or group/name"))
+            .hint("`tidemill job ls` lists both"));
+    }
+    let found = session.client.get(&path_of(job), &[])?;
+    found["id"]
+        .as_i64()
+        .ok_or_else(|| Failure::new(Exit::Failure, format!("the server's answer about job {job} has no id")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn apply_shows_what_changed() {
+        let answer = json!({
+            "changes": [
+                {"job": 1, "name": "g/a", "change": "added", "version": 1},
+                {"job": 2, "name": "g/b", "change": "changed", "version": 3, "fields": ["command", "priority"]},
+                {"job": 3, "name": "g/c", "change": "unchanged", "version": 1},
+                {"job": 4, "name": "g/d", "change": "deleted", "version": 2},
+            ],
+            "warnings": ["g/a: the offset is left out"],
+        });
+        expect_test::expect![[r#"
+            + g/a
+            ~ g/b  version 3: command, priority
+            - g/d
+            warning: g/a: the offset is left out
+            3 changed, 1 as before."#]]
+        .assert_eq(&changes(&answer));
+    }
+
+    #[test]
+    fn jobs_are_found_by_id_or_by_group_and_name() {
+        assert_eq!(path_of("4097"), "/api/jobs/4097");
+        assert_eq!(path_of("demo/load-1"), "/api/jobs/demo/load-1");
+        assert_eq!(path_of("demo/报"), "/api/jobs/demo/%E6%8A%A5");
+    }
+}

@@ -1,0 +1,76 @@
+//! What each command does. Client commands make public calls and show the answers.
+
+mod batch;
+mod events;
+mod job;
+mod operate;
+mod wait;
+
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Command, ConfigCommand, EventsCommand, Global, OutputFormat};
+use crate::client::{Client, Target};
+use crate::config;
+use crate::exit::Exit;
+use crate::failure::Done;
+use crate::output;
+
+/// Does what the command line says.
+pub(crate) fn run(cli: Cli) -> Done<Exit> {
+    let global = cli.global;
+    match cli.command {
+        Command::Job(command) => job::run(&Session::new(&global)?, command),
+        Command::Batch(command) => batch::run(&Session::new(&global)?, command),
+        Command::Worker(command) => operate::worker(&Session::new(&global)?, command),
+        Command::Group(command) => operate::group(&Session::new(&global)?, command),
+        Command::Key(command) => operate::key(&Session::new(&global)?, command),
+        Command::Events(EventsCommand::Tail(args)) => events::tail(&Session::new(&global)?, &args),
+        Command::Status => operate::status(&Session::new(&global)?),
+        Command::Config(command) => show_config(&global, &command),
+        Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tidemill", &mut script);
+            output::raw(&script);
+            Ok(Exit::Success)
+        }
+    }
+}
+
+/// A client, and how to show what it gets.
+pub(crate) struct Session {
+    client: Client,
+    format: OutputFormat,
+}
+
+impl Session {
+    fn new(global: &Global) -> Done<Self> {
+        let loaded = config::from_command_line(global, Vec::new())?;
+        let data_dir = &loaded.settings.data_dir;
+        let target = Target::find(global.server.as_deref(), global.key.as_deref(), data_dir)?;
+        Ok(Self { client: Client::new(target), format: global.output })
+    }
+
+    /// Shows an answer: as it is to programs, by `table` to people.
+    fn show(&self, answer: &serde_json::Value, table: impl FnOnce(&serde_json::Value) -> String) -> Exit {
+        match self.format {
+            OutputFormat::Json => output::json(answer),
+            OutputFormat::Table => output::line(table(answer)),
+        }
+        Exit::Success
+    }
+}
+
+fn show_config(global: &Global, command: &ConfigCommand) -> Done<Exit> {
+    match command {
+        ConfigCommand::Schema => output::json(&config::schema()),
+        ConfigCommand::Environment => output::line(config::environment()),
+        ConfigCommand::Show => {
+            let loaded = config::from_command_line(global, Vec::new())?;
+            match global.output {
+                OutputFormat::Json => output::json(&config::as_json(&loaded)),
+                OutputFormat::Table => output::line(config::as_table(&loaded)),
+            }
+        }
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,125 @@
+//! `tidemill worker | group | key | status`.
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::Session;
+use crate::cli::{GroupCommand, KeyCommand, WorkerCommand, word};
+use crate::client::{Method, Query, hex, segment};
+use crate::exit::Exit;
+use crate::failure::Done;
+use crate::render::{self, Column};
+
+/// Most rows of the short lists.
+const LIMIT: usize = 10_000;
+
+const WORKERS: &[Column] = &[
+    Column("ID", &["/id", "/worker"]),
+    Column("GROUP", &["/group"]),
+    Column("STATE", &["/state"]),
+    Column("HOST", &["/host"]),
+    Column("ADDRESS", &["/address"]),
+    Column("SLOTS", &["/slots"]),
+    Column("RUNNING", &["/running"]),
+    Column("REGISTERED", &["/registered_at"]),
+];
+
+pub(super) fn worker(session: &Session, command: WorkerCommand) -> Done<Exit> {
+    let act = |worker: &str, verb: &str, done: &str| {
+        let answer = session.client.post(&format!("/api/workers/{}/{verb}", segment(worker)), None)?;
+        Ok(session.show(&answer, |_| format!("Worker {worker} {done}.")))
+    };
+    match command {
+        WorkerCommand::Ls => {
+            let answer = session.client.list("/api/workers", &Query::new(), LIMIT)?;
+            let nothing = "No workers. Start one with `tidemill executor`.";
+            Ok(session.show(&answer, |answer| render::list(answer, WORKERS, nothing)))
+        }
+        WorkerCommand::Show { worker } => {
+            let answer = session.client.get(&format!("/api/workers/{}", segment(&worker)), &[])?;
+            Ok(session.show(&answer, |worker| render::fields(worker, &[])))
+        }
+        WorkerCommand::Drain { worker } => act(&worker, "drain", "takes no new work"),
+        WorkerCommand::Resume { worker } => act(&worker, "resume", "takes work again"),
+    }
+}
+
+const GROUPS: &[Column] = &[
+    Column("ID", &["/id", "/group"]),
+    Column("NAME", &["/name"]),
+    Column("SHARD", &["/shard"]),
+    Column("WORKER KEY", &["/worker_key"]),
+];
+
+pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
+    match command {
+        GroupCommand::Ls => {
+            let answer = session.client.list("/api/groups", &Query::new(), LIMIT)?;
+            Ok(session.show(&answer, |answer| render::list(answer, GROUPS, "No groups.")))
+        }
+        GroupCommand::Define { name, worker_key } => {
+            let body = json!({ "name": name, "worker_key": worker_key });
+            let answer = session.client.post("/api/groups", Some(&body))?;
+            Ok(session.show(&answer, |answer| {
+                format!("Group {name} defined, number {}.", render::one_line(&answer["group"]))
+            }))
+        }
+    }
+}
+
+const KEYS: &[Column] = &[
+    Column("APP", &["/app", "/name"]),
+    Column("ROLE", &["/role"]),
+    Column("GROUPS", &["/groups"]),
+    Column("DEFINED", &["/defined_at", "/created_at"]),
+];
+
+pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
+    match command {
+        KeyCommand::Ls => {
+            let answer = session.client.list("/api/keys", &Query::new(), LIMIT)?;
+            Ok(session.show(&answer, |answer| render::list(answer, KEYS, "No keys.")))
+        }
+        KeyCommand::Define { app, role, groups } => {
+            let secret = draw_secret();
+            let hash = hex(&Sha256::digest(secret.as_bytes()));
+            let body = json!({ "app": app, "hash": hash, "role": word(&role), "groups": groups });
+            let mut answer = session.client.post("/api/keys", Some(&body))?;
+            if let Value::Object(fields) = &mut answer {
+                fields.insert("key".to_owned(), json!(format!("{app}:{secret}")));
+            }
+            Ok(session.show(&answer, |_| format!("{app}:{secret}\nKeep it: only its hash is on record.")))
+        }
+        KeyCommand::Revoke { app } => {
+            let path = format!("/api/keys/{}", segment(&app));
+            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            Ok(session.show(&answer, |_| format!("Key {app} revoked.")))
+        }
+    }
+}
+
+/// 32 hexadecimal digits from the operating system.
+fn draw_secret() -> String {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
+    hex(&bytes)
+}
+
+const PARTITIONS: &[Column] = &[
+    Column("PARTITION", &["/partition"]),
+    Column("OWNER", &["/owner"]),
+    Column("EPOCH", &["/epoch"]),
+    Column("JOURNAL END", &["/journal_end"]),
+    Column("PROJECTED", &["/projected"]),
+    Column("LAG", &["/lag_records"]),
+    Column("VOID", &["/void_records"]),
+];
+
+pub(super) fn status(session: &Session) -> Done<Exit> {
+    let answer = session.client.get("/api/status", &[])?;
+    Ok(session.show(&answer, |answer| {
+        let partitions = json!({ "items": answer["partitions"] });
+        let rest = render::fields(answer, &["partitions"]);
+        format!("{rest}\n{}", render::list(&partitions, PARTITIONS, "No partitions."))
+    }))
+}

@@ -1,0 +1,50 @@
+//! The effective configuration: defaults < file < environment < options, and where each value came from.
+
+mod env;
+mod layers;
+mod settings;
+mod show;
+
+pub(crate) use env::reference as environment;
+pub(crate) use layers::{Flag, Loaded, load};
+pub(crate) use settings::Settings;
+pub(crate) use show::{as_json, as_table, schema};
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::cli::Global;
+use crate::failure::{Done, Failure};
+
+/// The file that is read where none is named, if it is there.
+const DEFAULT_FILE: &str = "tidemill.toml";
+
+/// Loads what `global` and the process's environment say.
+pub(crate) fn from_command_line(global: &Global, mut flags: Vec<Flag>) -> Done<Loaded> {
+    if let Some(data) = &global.data {
+        flags.push(Flag::new("data_dir", data.display().to_string(), "--data or TIDEMILL_DATA"));
+    }
+    let file = match &global.config {
+        Some(file) => Some(file.clone()),
+        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file()),
+    };
+    let text = file.as_deref().map(read).transpose()?;
+    let vars = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect::<Vec<_>>();
+    load(file.as_deref().zip(text.as_deref()), &vars, &flags)
+}
+
+fn read(file: &Path) -> Done<String> {
+    std::fs::read_to_string(file).map_err(|error| {
+        Failure::caused(format!("cannot read the configuration file {}", file.display()), &error)
+            .with_exit(crate::exit::Exit::BadInput)
+            .hint("name another with --config or TIDEMILL_CONFIG")
+    })
+}
+
+/// The default settings as a value; its shape is the shape of every layer.
+fn defaults() -> Value {
+    serde_json::to_value(Settings::default()).expect("settings are plain data")
+}

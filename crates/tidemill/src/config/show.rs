@@ -1,0 +1,75 @@
+//! The configuration for people and programs; secrets stay hidden.
+
+use serde_json::{Map, Value, json};
+
+use super::{Loaded, Settings, settings};
+use crate::render::table;
+
+/// `SETTING VALUE FROM`, one line each.
+pub(crate) fn as_table(loaded: &Loaded) -> String {
+    let rows = loaded
+        .values
+        .iter()
+        .map(|(path, (value, origin))| vec![path.clone(), plain(&shown(path, value)), origin.to_string()]);
+    table(&["SETTING", "VALUE", "FROM"], rows)
+}
+
+/// `{setting: {value, from}}`.
+pub(crate) fn as_json(loaded: &Loaded) -> Value {
+    let fields: Map<_, _> = loaded
+        .values
+        .iter()
+        .map(|(path, (value, origin))| {
+            (path.clone(), json!({ "value": shown(path, value), "from": origin.to_string() }))
+        })
+        .collect();
+    fields.into()
+}
+
+/// The JSON Schema of the configuration file.
+pub(crate) fn schema() -> Value {
+    schemars::schema_for!(Settings).to_value()
+}
+
+fn shown(path: &str, value: &Value) -> Value {
+    if settings::SECRET.contains(&path) && !value.is_null() { json!("(hidden)") } else { value.clone() }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Flag, load};
+
+    #[test]
+    fn secrets_are_hidden_in_every_form() {
+        let flags = [
+            Flag::new("internal_key", "sesame-sesame-sesame", "--test"),
+            Flag::new("store.url", "mysql://u:sesame@h/d", "--test"),
+        ];
+        let loaded = load(None, &[], &flags).unwrap();
+        assert!(!as_table(&loaded).contains("sesame"));
+        assert!(!as_json(&loaded).to_string().contains("sesame"));
+        assert!(as_table(&loaded).contains("(hidden)"));
+    }
+
+    /// Every field documented: the schema has a description for each setting.
+    #[test]
+    fn schema_describes_every_setting() {
+        let schema = schema();
+        let mut sections = vec![schema.clone()];
+        sections.extend(schema["$defs"].as_object().unwrap().values().cloned());
+        for section in sections {
+            for (name, field) in section["properties"].as_object().into_iter().flatten() {
+                assert!(field.get("description").is_some(), "{name} has no description");
+            }
+        }
+    }
+}

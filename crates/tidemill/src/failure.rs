@@ -1,0 +1,107 @@
+//! Why a command did not do what it was asked to: for people on stderr, for programs as JSON.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use crate::exit::Exit;
+
+/// A command's failure: what failed, the details line by line, and what to do about it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+    pub(crate) details: Vec<String>,
+    pub(crate) hint: Option<String>,
+}
+
+/// What every command returns.
+pub(crate) type Done<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), details: Vec::new(), hint: None }
+    }
+
+    /// Something outside failed: `what` was being done, `source` says how it went wrong.
+    pub(crate) fn caused(what: impl fmt::Display, source: &dyn std::error::Error) -> Self {
+        let mut message = format!("{what}: {source}");
+        let mut inner = source.source();
+        while let Some(cause) = inner {
+            let text = cause.to_string();
+            if !message.ends_with(&text) {
+                message.push_str(": ");
+                message.push_str(&text);
+            }
+            inner = cause.source();
+        }
+        Self::new(Exit::Failure, message)
+    }
+
+    /// The command line, a file or a field cannot be accepted.
+    pub(crate) fn bad_input(message: impl Into<String>) -> Self {
+        Self::new(Exit::BadInput, message)
+    }
+
+    pub(crate) fn with_exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    pub(crate) fn detail(mut self, line: impl Into<String>) -> Self {
+        self.details.push(line.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// For programs.
+    pub(crate) fn to_json(&self) -> Value {
+        json!({
+            "error": self.message,
+            "details": self.details,
+            "hint": self.hint,
+            "exit_code": self.exit.code(),
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        for line in &self.details {
+            write!(f, "\n  {line}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\nhint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_is_message_then_details_then_hint() {
+        let failure = Failure::bad_input("jobs.yaml: 1 field cannot be accepted")
+            .detail("nightly.priority: \"12\": must be 0 to 9")
+            .hint("correct the file and apply it again");
+        expect_test::expect![[r#"
+            error: jobs.yaml: 1 field cannot be accepted
+              nightly.priority: "12": must be 0 to 9
+            hint: correct the file and apply it again"#]]
+        .assert_eq(&failure.to_string());
+    }
+
+    #[test]
+    fn sources_are_told_once() {
+        let inner = std::io::Error::other("disk on fire");
+        let failure = Failure::caused("cannot read a.yaml", &inner);
+        assert_eq!(failure.message, "cannot read a.yaml: disk on fire");
+    }
+}

@@ -1,0 +1,230 @@
+//! Job files: YAML in, YAML out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tidemill_model::SpecFile;
+
+use crate::cli::Parameter;
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+
+/// Largest file of jobs.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+/// Most files of one directory.
+const MAX_FILES: usize = 1000;
+
+/// Jobs as written, each with the file that it stands in.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct JobFiles {
+    /// As written; the server judges the fields.
+    pub(crate) jobs: Vec<Value>,
+    /// The file of each.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+impl JobFiles {
+    /// Reads a file, or every `*.yaml` and `*.yml` of a directory in the order of their names.
+    pub(crate) fn read(path: &Path) -> Done<Self> {
+        let mut read = Self::default();
+        for file in list(path)? {
+            for job in jobs_of(&file)? {
+                read.jobs.push(job);
+                read.files.push(file.clone());
+            }
+        }
+        if read.jobs.is_empty() {
+            return Err(Failure::bad_input(format!("{}: no job is in it", path.display()))
+                .hint("write `jobs:` and under it a list of jobs, each with name, group and type"));
+        }
+        Ok(read)
+    }
+
+    /// Sets parameters of every job, over those in the files.
+    pub(crate) fn set_parameters(&mut self, parameters: &[Parameter]) {
+        for job in self.jobs.iter_mut().filter_map(Value::as_object_mut) {
+            for parameter in parameters {
+                let all = job.entry("parameters").or_insert_with(|| json!({}));
+                if let Some(all) = all.as_object_mut() {
+                    all.insert(parameter.name.clone(), json!(parameter.value));
+                }
+            }
+        }
+    }
+
+    /// Puts file and job in place of `jobs[3]` where an error names it.
+    pub(crate) fn explain(&self, mut failure: Failure) -> Failure {
+        failure.message = self.locate(&failure.message);
+        for line in &mut failure.details {
+            *line = self.locate(line);
+        }
+        failure
+    }
+
+    fn locate(&self, text: &str) -> String {
+        let Some((before, rest)) = text.split_once("jobs[") else { return text.to_owned() };
+        let Some((number, after)) = rest.split_once(']') else { return text.to_owned() };
+        let Some(index) = number.parse::<usize>().ok().filter(|index| *index < self.jobs.len()) else {
+            return text.to_owned();
+        };
+        let name = self.jobs[index].get("name").and_then(Value::as_str).unwrap_or("(no name)");
+        let after = after.strip_prefix('.').unwrap_or(after);
+        format!("{before}{}: job {name}: {after}", self.files[index].display())
+    }
+}
+
+fn list(path: &Path) -> Done<Vec<PathBuf>> {
+    let cannot = |error: std::io::Error| {
+        let exit = if error.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failure };
+        Failure::caused(format!("cannot read {}", path.display()), &error).with_exit(exit)
+    };
+    if !fs::metadata(path).map_err(cannot)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(cannot)? {
+        let file = entry.map_err(cannot)?.path();
+        let is_yaml = file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        if is_yaml && file.is_file() {
+            files.push(file);
+        }
+    }
+    if files.len() > MAX_FILES {
+        return Err(Failure::bad_input(format!(
+            "{}: {} files; a directory may have {MAX_FILES}",
+            path.display(),
+            files.len()
+        )));
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn jobs_of(file: &Path) -> Done<Vec<Value>> {
+    let cannot = |error: std::io::Error| Failure::caused(format!("cannot read {}", file.display()), &error);
+    let size = fs::metadata(file).map_err(cannot)?.len();
+    if size > MAX_FILE_BYTES {
+        return Err(Failure::bad_input(format!(
+            "{}: {size} bytes; a file of jobs may have {MAX_FILE_BYTES}",
+            file.display()
+        ))
+        .hint("split it into several files of one directory"));
+    }
+    parse(file, &fs::read_to_string(file).map_err(cannot)?)
+}
+
+fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
+    let shape = |what: &str| {
+        Failure::bad_input(format!("{}: {what}", file.display()))
+            .hint("write `jobs:` and under it a list of jobs, each with name, group and type")
+    };
+    let whole: Value = serde_saphyr::from_str(text).map_err(|error| {
+        Failure::bad_input(format!("{} is not YAML: {}", file.display(), error.to_string().trim_end()))
+    })?;
+    let Value::Object(mut fields) = whole else { return Err(shape("must be a mapping with the field jobs")) };
+    let jobs = fields.remove("jobs").ok_or_else(|| shape("has no field jobs"))?;
+    if let Some(field) = fields.keys().next() {
+        return Err(shape(&format!("has the unknown field {field}; only jobs is known")));
+    }
+    match jobs {
+        Value::Array(jobs) => Ok(jobs),
+        Value::Null => Ok(Vec::new()),
+        _ => Err(shape("jobs must be a list")),
+    }
+}
+
+/// Writes exported jobs as YAML, fields in the order of the documentation.
+pub(crate) fn write(export: Value) -> Done<String> {
+    let file: SpecFile = serde_json::from_value(export).map_err(|error| {
+        Failure::caused("the server's jobs are of another form than this program's", &error)
+    })?;
+    serde_saphyr::to_string(&file).map_err(|error| Failure::caused("cannot write YAML", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Vec<Value>, String> {
+        parse(Path::new("a.yaml"), text).map_err(|failure| failure.message)
+    }
+
+    #[test]
+    fn yaml_is_read_as_written() {
+        let jobs = parsed(
+            "jobs:\n- name: a\n  group: g\n  type: shell\n  command: |\n    echo 1\n    echo 2\n  priority: 3\n  enabled: false\n  parents: [b, {job: c, mapping: {offset: 2}}]\n",
+        )
+        .unwrap();
+        assert_eq!(
+            jobs,
+            [json!({
+                "name": "a", "group": "g", "type": "shell", "command": "echo 1\necho 2\n", "priority": 3,
+                "enabled": false, "parents": ["b", {"job": "c", "mapping": {"offset": 2}}],
+            })]
+        );
+    }
+
+    /// A6: what is wrong with a file is told with the file's name.
+    #[test]
+    fn bad_files_are_told_by_name() {
+        for (text, start) in [
+            ("jobs: [", "a.yaml is not YAML: "),
+            ("jobs:\n- name: a\n  name: b\n", "a.yaml is not YAML: "),
+            ("- name: a\n", "a.yaml: must be a mapping with the field jobs"),
+            ("job: []\n", "a.yaml: has no field jobs"),
+            ("jobs: []\ncolour: red\n", "a.yaml: has the unknown field colour"),
+            ("jobs: 3\n", "a.yaml: jobs must be a list"),
+        ] {
+            let message = parsed(text).unwrap_err();
+            assert!(message.starts_with(start), "{text:?}: {message}");
+        }
+    }
+
+    #[test]
+    fn aliases_cannot_blow_up_a_file() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for level in 1..12 {
+            let below = format!("*a{},", level - 1).repeat(10);
+            text.push_str(&format!("a{level}: &a{level} [{}]\n", below.trim_end_matches(',')));
+        }
+        assert!(parsed(&text).is_err());
+    }
+
+    #[test]
+    fn directory_is_read_in_order_and_errors_name_file_and_job() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("b.yml"), "jobs: [{name: two}]\n").unwrap();
+        fs::write(dir.path().join("a.yaml"), "jobs: [{name: one}]\n").unwrap();
+        fs::write(dir.path().join("c.txt"), "not yaml: [").unwrap();
+        let mut read = JobFiles::read(dir.path()).unwrap();
+        read.set_parameters(&["day=1".parse().unwrap()]);
+        assert_eq!(
+            read.jobs,
+            [
+                json!({"name": "one", "parameters": {"day": "1"}}),
+                json!({"name": "two", "parameters": {"day": "1"}})
+            ]
+        );
+        let told = read.explain(Failure::bad_input("x").detail("jobs[1].schedule.cron: \"?\": bad"));
+        assert!(
+            told.details[0].ends_with("b.yml: job two: schedule.cron: \"?\": bad"),
+            "{}",
+            told.details[0]
+        );
+    }
+
+    /// JOB-5: what export writes, apply reads unchanged.
+    #[test]
+    fn export_reads_back_unchanged() {
+        let export = json!({"jobs": [{
+            "name": "a", "group": "g", "type": "shell", "command": "echo '1'\n# two: [\n", "priority": 3,
+            "parameters": {"yes": "no", "n": "1", "e": ""}, "parents": ["b", {"job": "h/c", "mapping": {"offset": 2}}],
+            "schedule": {"cron": "0 0 23 * * ?", "zone": "Europe/Berlin"},
+            "max_concurrent": 1, "retries": 0, "retry_interval_s": 60, "missed_runs": "all", "enabled": true,
+        }]});
+        let text = write(export.clone()).unwrap();
+        assert!(text.starts_with("jobs:\n"), "{text}");
+        assert_eq!(json!({ "jobs": parsed(&text).unwrap() }), export);
+    }
+}

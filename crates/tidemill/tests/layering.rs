@@ -1,0 +1,179 @@
+//! Which crates of the workspace may import which, and what the pure ones may never reach.
+//!
+//! ```text
+//! model ◄── { calendar, engine, log, store } ◄── { producers, dispatcher, executor, projector } ◄── api ◄── tidemill
+//! ```
+
+#![allow(clippy::unwrap_used, reason = "the form of cargo's answer is part of what is tested")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+
+const PURE: &[&str] = &["model", "calendar", "engine"];
+const BASES: &[&str] = &["model", "calendar", "engine", "log", "store", "probe"];
+const SHELLS: &[&str] = &["producers", "dispatcher", "executor", "projector", "notifier"];
+
+/// What a crate may import of ours. A crate that is not listed fails the test: decide where it stands.
+fn allowed(name: &str) -> Option<Vec<&'static str>> {
+    Some(match name {
+        "model" | "calendar" | "log" => vec![],
+        "engine" => vec!["model", "calendar"],
+        "store" => vec!["model", "log"],
+        "checker" => vec!["model", "log"],
+        shell if SHELLS.contains(&shell) => BASES.to_vec(),
+        "api" => [BASES, &["producers", "projector"]].concat(),
+        "tidemill" => [BASES, SHELLS, &["api", "checker", "bench"]].concat(),
+        _ => return None,
+    })
+}
+
+/// Crates that do I/O, read clocks or draw numbers. None of the pure crates may reach one.
+const NEVER_BELOW_PURE: &[&str] = &[
+    "tokio",
+    "async-std",
+    "smol",
+    "mio",
+    "rusqlite",
+    "libsqlite3-sys",
+    "mysql",
+    "sqlx",
+    "redis",
+    "rdkafka",
+    "rdkafka-sys",
+    "reqwest",
+    "ureq",
+    "hyper",
+    "axum",
+    "socket2",
+    "getrandom",
+    "rand",
+    "fastrand",
+    "chrono",
+    "rustix",
+    "nix",
+    "tempfile",
+    "crossbeam-channel",
+    "tracing",
+    "hdfs-native",
+    "object_store",
+];
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--offline", "--all-features"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
+}
+
+fn short(name: &str) -> &str {
+    name.strip_prefix("tidemill-").unwrap_or(name)
+}
+
+/// Imports that end up in a program, by short name; imports of tests only are left out.
+fn imports(metadata: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    let members: BTreeSet<_> =
+        metadata["workspace_members"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    let packages = metadata["packages"].as_array().unwrap();
+    let ours: Vec<_> = packages.iter().filter(|p| members.contains(p["id"].as_str().unwrap())).collect();
+    let names: BTreeSet<_> = ours.iter().map(|p| p["name"].as_str().unwrap()).collect();
+    ours.iter()
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().unwrap().iter();
+            let used = dependencies
+                .filter(|dependency| dependency["kind"] != "dev")
+                .map(|dependency| dependency["name"].as_str().unwrap())
+                .filter(|name| names.contains(name))
+                .map(|name| short(name).to_owned())
+                .collect();
+            (short(package["name"].as_str().unwrap()).to_owned(), used)
+        })
+        .collect()
+}
+
+/// Imports that break the direction, as `a → b`.
+fn forbidden(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, used) in imports {
+        // The testkit is imported by tests only, so it may reach everything; nothing may reach it.
+        let may = if name == "testkit" { None } else { Some(allowed(name)) };
+        match may {
+            None => {}
+            Some(None) => found.push(format!("{name} is not in the table of allowed imports")),
+            Some(Some(may)) => found.extend(
+                used.iter()
+                    .filter(|used| !may.contains(&used.as_str()))
+                    .map(|used| format!("{name} → {used}")),
+            ),
+        }
+    }
+    found
+}
+
+#[test]
+fn workspace_crates_import_only_in_the_allowed_direction() {
+    assert_eq!(forbidden(&imports(&metadata())), Vec::<String>::new());
+}
+
+#[test]
+fn check_notices_a_forbidden_import() {
+    let one = |name: &str, used: &str| BTreeMap::from([(name.to_owned(), BTreeSet::from([used.to_owned()]))]);
+    assert_eq!(forbidden(&one("engine", "log")), ["engine → log"]);
+    assert_eq!(forbidden(&one("executor", "dispatcher")), ["executor → dispatcher"]);
+    assert_eq!(forbidden(&one("checker", "engine")), ["checker → engine"]);
+    assert_eq!(forbidden(&one("api", "dispatcher")), ["api → dispatcher"]);
+    assert_eq!(forbidden(&one("newcomer", "model")).len(), 1);
+    assert!(forbidden(&one("api", "producers")).is_empty());
+}
+
+/// Everything that `root` reaches without imports of tests and builds, with the way there.
+fn reach(metadata: &Value, root: &str) -> BTreeMap<String, String> {
+    let nodes: BTreeMap<_, _> = metadata["resolve"]["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|node| (node["id"].as_str().unwrap(), node))
+        .collect();
+    let name_of: BTreeMap<_, _> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| (package["id"].as_str().unwrap(), package["name"].as_str().unwrap()))
+        .collect();
+    let start = name_of.iter().find(|(_, name)| **name == root).map(|(id, _)| *id).expect("the crate exists");
+    let mut way = BTreeMap::new();
+    let mut open = vec![(start, root.to_owned())];
+    while let Some((id, path)) = open.pop() {
+        for dependency in nodes[id]["deps"].as_array().unwrap() {
+            let linked = dependency["dep_kinds"].as_array().unwrap().iter().any(|kind| {
+                kind["kind"].is_null()
+                    && !kind["target"].as_str().is_some_and(|target| {
+                        target.contains("windows") || target.contains("wasm") || target.contains("macos")
+                    })
+            });
+            let id = dependency["pkg"].as_str().unwrap();
+            let name = name_of[id];
+            if linked && !way.contains_key(name) {
+                let path = format!("{path} → {name}");
+                way.insert(name.to_owned(), path.clone());
+                open.push((id, path));
+            }
+        }
+    }
+    way
+}
+
+#[test]
+fn pure_crates_reach_no_io_clock_or_randomness() {
+    let metadata = metadata();
+    for name in PURE {
+        let reached = reach(&metadata, &format!("tidemill-{name}"));
+        let bad: Vec<_> =
+            NEVER_BELOW_PURE.iter().filter_map(|never| reached.get(*never)).map(String::as_str).collect();
+        assert_eq!(bad, Vec::<&str>::new());
+    }
+}
