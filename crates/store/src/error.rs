@@ -1,0 +1,101 @@
+//! What can fail, one variant per operation.
+
+use thiserror::Error;
+
+/// The source of an error, whatever back end it comes from.
+pub type Source = Box<dyn std::error::Error + Send + Sync>;
+
+/// An operation on the tables that failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The database could not be opened or connected to.
+    #[error("cannot open the tables at {place}")]
+    Open {
+        /// File, or server and database; never a password.
+        place: String,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
+    /// The database refused a statement, or could not be reached.
+    #[error("cannot {what}")]
+    Database {
+        /// What was to be done.
+        what: String,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
+    /// A column does not hold what its definition says.
+    #[error(
+        "column {column} of {table} is missing or of another kind; `tidemill rebuild` makes the tables anew"
+    )]
+    Column {
+        /// Which table.
+        table: &'static str,
+        /// Which column.
+        column: &'static str,
+    },
+    /// No set of tables is active yet.
+    #[error("there are no tables yet: the projector has not run")]
+    NoGeneration,
+    /// The set of tables is gone.
+    #[error("generation {generation} of the tables is not there")]
+    UnknownGeneration {
+        /// Which.
+        generation: u32,
+    },
+    /// The active set of tables cannot be dropped.
+    #[error("generation {generation} is in use; activate another one first")]
+    GenerationActive {
+        /// Which.
+        generation: u32,
+    },
+    /// The tables were made by a version whose columns differ.
+    #[error("the tables have form {found}, this program has form {wanted}; run `tidemill rebuild`")]
+    Format {
+        /// Of the tables.
+        found: i64,
+        /// Of this program.
+        wanted: i64,
+    },
+    /// Somebody else has moved the position meanwhile.
+    #[error(
+        "partition {partition} stands at {found}, not at {expected}: another projector writes these tables"
+    )]
+    PositionConflict {
+        /// Which partition.
+        partition: u32,
+        /// Where the batch begins.
+        expected: String,
+        /// Where the tables stand.
+        found: String,
+    },
+    /// The set of tables has not folded as much as the one in use.
+    #[error("generation {generation} is behind the one in use on partition {partition}")]
+    Behind {
+        /// Which generation.
+        generation: u32,
+        /// On which partition.
+        partition: u32,
+    },
+    /// The cursor is not one that was given out for this list.
+    #[error("the cursor {cursor:?} is not one of this list")]
+    BadCursor {
+        /// As given.
+        cursor: String,
+    },
+}
+
+impl Error {
+    pub(crate) fn database(what: impl Into<String>, source: impl Into<Source>) -> Self {
+        Self::Database { what: what.into(), source: source.into() }
+    }
+
+    /// Whether the same call may succeed later without anybody doing anything but mending the database.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        matches!(self, Self::Open { .. } | Self::Database { .. })
+    }
+}

@@ -1,0 +1,45 @@
+//! The read tables of Tidemill: what people and the API query.
+//!
+//! They are a *cache* of the journal, filled by the projector alone: every row is the fold of facts, so all
+//! tables may be dropped and come back equal. This crate knows tables, rows and SQL; it knows nothing of
+//! events and depends on no other crate of the project. It is synchronous.
+//!
+//! Where to start reading:
+//! - [`rows`]: what is in which table. One definition serves both dialects, the typed reads and the manual.
+//! - [`Tables`]: the port. [`ReadTables`]: typed reads with paging, on top of it.
+//! - [`SqliteTables`]. The conformance suite of the port is in `tests/`.
+//!
+//! ```text
+//!  tidemill_meta: active = 2          ◄── the switch
+//!  tidemill_positions: (1, p) (2, p)      how far each generation has folded partition p
+//!  g1_jobs g1_batches …                   a generation: one full set of tables
+//!  g2_jobs g2_batches …                   another, built beside the first
+//!  views jobs, batches, … ─► g2_…         for people; they follow the switch
+//! ```
+//!
+//! What is deliberately absent: wall time and insert order in any column; foreign keys (the partitions are
+//! folded apart, so a row may be there before the one it refers to); migrations (another form of the tables
+//! is another generation, made by a rebuild).
+
+mod cursor;
+mod error;
+mod port;
+mod read;
+mod reference;
+pub mod rows;
+mod sql;
+mod sqlite;
+mod table;
+mod value;
+mod views;
+
+pub use cursor::{Cursor, Page, PageRequest};
+pub use error::{Error, Source};
+pub use port::{
+    FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
+};
+pub use read::{AttemptFilter, BatchFilter, JobFilter, ReadTables, WorkerFilter};
+pub use reference::reference;
+pub use sqlite::SqliteTables;
+pub use table::{Column, Kind, Row, Table};
+pub use value::{Field, Value};

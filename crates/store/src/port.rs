@@ -1,0 +1,221 @@
+//! The port: what a set of read tables is to the rest of Tidemill.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::{Error, Table, Value};
+
+/// The form of the tables. Another number means other columns: such tables are rebuilt, never altered.
+pub const FORMAT: i64 = 1;
+
+/// How far a partition of the journal has been folded into a generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    /// Offset of the last accepted record.
+    pub offset: u64,
+    /// The head of the chain there, as the log writes it down; what makes two positions the same.
+    pub head: Arc<str>,
+}
+
+/// The changes of one table, as the last state of each row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableChanges {
+    /// Which table.
+    pub table: &'static Table,
+    /// Whole rows, in the order of their keys.
+    pub upserts: Vec<Vec<Value>>,
+    /// Keys of rows that are gone, in their order.
+    pub deletes: Vec<Vec<Value>>,
+}
+
+/// What one partition changes in one go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowBatch {
+    /// Which partition of the journal.
+    pub partition: u32,
+    /// Where the tables have to stand for this to be written; absent: at nothing.
+    pub from: Option<Position>,
+    /// Where they stand after it.
+    pub to: Position,
+    /// The rows.
+    pub changes: Vec<TableChanges>,
+}
+
+/// What a writer learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// The generation that was in use when the batch was committed. A writer that serves readers goes over
+    /// to it before it tells anybody of its progress.
+    pub active: Option<u32>,
+}
+
+/// One full set of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generation {
+    /// Its number.
+    pub number: u32,
+    /// The form of its tables; see [`FORMAT`].
+    pub format: i64,
+    /// Whether it is the one in use.
+    pub active: bool,
+}
+
+/// A condition on one column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Filter {
+    /// Equal to this; [`Value::Null`]: empty.
+    Equal(&'static str, Value),
+    /// This or more.
+    AtLeast(&'static str, Value),
+    /// Less than this.
+    Below(&'static str, Value),
+}
+
+/// A question to one table of the active generation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Select {
+    /// Which table.
+    pub table: &'static Table,
+    /// All of these hold.
+    pub filters: Vec<Filter>,
+    /// Sorted by these columns; together they tell rows apart, and none is nullable.
+    pub order: &'static [&'static str],
+    /// From the largest down.
+    pub descending: bool,
+    /// Only rows after the one with these values in the columns of `order`.
+    pub after: Option<Vec<Value>>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+impl Select {
+    /// All rows of a table, in the order of these columns.
+    #[must_use]
+    pub fn new(table: &'static Table, order: &'static [&'static str]) -> Self {
+        Self { table, filters: Vec::new(), order, descending: false, after: None, limit: usize::MAX }
+    }
+
+    /// Only rows whose column has this value.
+    #[must_use]
+    pub fn equal(mut self, column: &'static str, value: impl Into<Value>) -> Self {
+        self.filters.push(Filter::Equal(column, value.into()));
+        self
+    }
+
+    /// At most this many rows.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+/// A set of read tables in a database.
+///
+/// Whoever folds a partition is the only one to write its rows; the position guards that: a batch is written
+/// in one transaction with it, and refused where the tables stand elsewhere.
+pub trait Tables: Send + Sync {
+    /// The sets of tables that there are, by number.
+    ///
+    /// # Errors
+    /// The database.
+    fn generations(&self) -> Result<Vec<Generation>, Error>;
+
+    /// A new, empty set, beside the others.
+    ///
+    /// # Errors
+    /// The database.
+    fn create_generation(&self) -> Result<u32, Error>;
+
+    /// Makes a set the one in use, by one row, and points the views to it. May be repeated.
+    ///
+    /// # Errors
+    /// [`Error::Behind`] where the set in use has folded more; [`Error::UnknownGeneration`]; the database.
+    fn activate(&self, generation: u32) -> Result<(), Error>;
+
+    /// Drops a set with its positions. May be repeated.
+    ///
+    /// # Errors
+    /// [`Error::GenerationActive`]; the database.
+    fn drop_generation(&self, generation: u32) -> Result<(), Error>;
+
+    /// How far a set has folded each partition.
+    ///
+    /// # Errors
+    /// The database.
+    fn positions(&self, generation: u32) -> Result<BTreeMap<u32, Position>, Error>;
+
+    /// Writes rows and position in one transaction. Given twice, the second time changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::PositionConflict`] where the tables stand elsewhere; [`Error::UnknownGeneration`]; the
+    /// database. After an error of the database the outcome is open, and the same batch may be given again.
+    fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error>;
+
+    /// The rows with these keys, in no certain order; keys without a row give none.
+    ///
+    /// # Errors
+    /// The database.
+    fn load(
+        &self,
+        generation: u32,
+        table: &'static Table,
+        keys: &[Vec<Value>],
+    ) -> Result<Vec<Vec<Value>>, Error>;
+
+    /// Rows of the active generation.
+    ///
+    /// # Errors
+    /// [`Error::NoGeneration`]; the database.
+    fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error>;
+
+    /// The active generation as it is now, whatever is written meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::NoGeneration`]; the database.
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error>;
+}
+
+impl dyn Tables + '_ {
+    /// The generation in use.
+    ///
+    /// # Errors
+    /// The database.
+    pub fn active(&self) -> Result<Option<Generation>, Error> {
+        Ok(self.generations()?.into_iter().find(|generation| generation.active))
+    }
+}
+
+/// The active generation at one moment.
+pub trait Snapshot {
+    /// Which generation it is.
+    fn generation(&self) -> u32;
+
+    /// How far each partition is folded.
+    ///
+    /// # Errors
+    /// The database.
+    fn positions(&mut self) -> Result<BTreeMap<u32, Position>, Error>;
+
+    /// Rows of a table after a key, in the order of the key: all columns, in the table's order.
+    ///
+    /// # Errors
+    /// The database.
+    fn rows(
+        &mut self,
+        table: &'static Table,
+        after: Option<&[Value]>,
+        limit: usize,
+    ) -> Result<Vec<Vec<Value>>, Error>;
+}
+
+impl RowBatch {
+    /// The error that the tables stand at `found` instead of where the batch begins.
+    pub(crate) fn conflict(&self, found: Option<&str>) -> Error {
+        Error::PositionConflict {
+            partition: self.partition,
+            expected: self.from.as_ref().map_or("nothing", |from| &from.head).to_owned(),
+            found: found.unwrap_or("nothing").to_owned(),
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Typed reads of the active generation, with paging by key. What the API asks.
+
+use crate::rows::{
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
+    QuarantineRow, ReassignRow, ResourceRow, ShardJobRow, SkippedFiresRow, WorkerRow,
+};
+use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
+
+/// Which jobs. Deleted ones are never listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// Of this group.
+    pub group: Option<String>,
+    /// Of exactly this name.
+    pub name: Option<String>,
+    /// Of this type.
+    pub job_type: Option<String>,
+    /// Switched on, or off.
+    pub enabled: Option<bool>,
+    /// Defined in the catalogue (`false`) or submitted to run once (`true`).
+    pub submitted: Option<bool>,
+}
+
+/// Which batches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BatchFilter {
+    /// Of this job.
+    pub job: Option<i64>,
+    /// Of this group.
+    pub group: Option<String>,
+    /// In this state, 0 to 3.
+    pub state: Option<i64>,
+    /// With this result.
+    pub result: Option<String>,
+    /// Logical time at or after, milliseconds.
+    pub from: Option<i64>,
+    /// Logical time before, milliseconds.
+    pub to: Option<i64>,
+}
+
+/// Which attempts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AttemptFilter {
+    /// Of this batch.
+    pub batch: Option<i64>,
+    /// Of this job.
+    pub job: Option<i64>,
+    /// On this worker.
+    pub worker: Option<String>,
+}
+
+/// Which workers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkerFilter {
+    /// Of this group.
+    pub group: Option<String>,
+    /// `live`, `lost` or `gone`.
+    pub state: Option<String>,
+}
+
+fn typed<R: Row>(rows: Vec<Vec<Value>>) -> Result<Vec<R>, Error> {
+    rows.into_iter().map(R::from_values).collect()
+}
+
+fn all<R: Row>(tables: &(impl Tables + ?Sized), select: &Select) -> Result<Vec<R>, Error> {
+    typed(tables.select(select)?)
+}
+
+fn one<R: Row>(tables: &(impl Tables + ?Sized), select: Select) -> Result<Option<R>, Error> {
+    Ok(all(tables, &select.limit(1))?.pop())
+}
+
+fn page<R: Row>(
+    tables: &(impl Tables + ?Sized),
+    mut select: Select,
+    request: &PageRequest,
+) -> Result<Page<R>, Error> {
+    if let Some(cursor) = &request.after {
+        if cursor.values().len() != select.order.len() {
+            return Err(Error::BadCursor { cursor: cursor.to_string() });
+        }
+        select.after = Some(cursor.values().to_vec());
+    }
+    select.limit = request.limit.saturating_add(1);
+    let mut rows = tables.select(&select)?;
+    let more = rows.len() > request.limit;
+    rows.truncate(request.limit);
+    let next = rows.last().filter(|_| more).map(|row| {
+        let place = |name: &&str| {
+            let column = select.table.columns.iter().position(|column| column.name == *name);
+            row[column.expect("a list is sorted by columns of its table")].clone()
+        };
+        Cursor::new(select.order.iter().map(place).collect())
+    });
+    Ok(Page { items: typed(rows)?, next })
+}
+
+fn text(value: &str) -> Value {
+    Value::from(value)
+}
+
+fn optional(select: &mut Select, column: &'static str, value: Option<Value>) {
+    select.filters.extend(value.map(|value| Filter::Equal(column, value)));
+}
+
+/// Reads for the API. Every one sees the generation that is in use at that moment.
+pub trait ReadTables: Tables {
+    /// Jobs that are not deleted, by group and name.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn jobs(&self, filter: &JobFilter, request: &PageRequest) -> Result<Page<JobRow>, Error> {
+        let mut select = Select::new(JobRow::TABLE, &["group_name", "name", "id"]);
+        optional(&mut select, "group_name", filter.group.as_deref().map(text));
+        optional(&mut select, "name", filter.name.as_deref().map(text));
+        optional(&mut select, "job_type", filter.job_type.as_deref().map(text));
+        optional(&mut select, "enabled", filter.enabled.map(|on| Value::Int(i64::from(on))));
+        optional(&mut select, "submitted", filter.submitted.map(|on| Value::Int(i64::from(on))));
+        page(self, select.equal("deleted_at", Value::Null), request)
+    }
+
+    /// A job, deleted ones too.
+    ///
+    /// # Errors
+    /// The database.
+    fn job(&self, id: i64) -> Result<Option<JobRow>, Error> {
+        one(self, Select::new(JobRow::TABLE, &["id"]).equal("id", id))
+    }
+
+    /// The job of this name in the catalogue; neither a deleted one nor one that is known by its id only.
+    ///
+    /// # Errors
+    /// The database.
+    fn job_named(&self, group: &str, name: &str) -> Result<Option<JobRow>, Error> {
+        let select = Select::new(JobRow::TABLE, &["id"]).equal("group_name", group).equal("name", name);
+        let select =
+            select.equal("unnamed", 0_i64).equal("submitted", 0_i64).equal("deleted_at", Value::Null);
+        one(self, select)
+    }
+
+    /// The parents that a job's newest definition names, in its order.
+    ///
+    /// # Errors
+    /// The database.
+    fn parents(&self, job: i64) -> Result<Vec<JobParentRow>, Error> {
+        all(self, &Select::new(JobParentRow::TABLE, &["job_id", "position"]).equal("job_id", job))
+    }
+
+    /// The jobs that name this one as a parent.
+    ///
+    /// # Errors
+    /// The database.
+    fn children(&self, job: i64) -> Result<Vec<JobParentRow>, Error> {
+        all(self, &Select::new(JobParentRow::TABLE, &["job_id", "position"]).equal("parent_id", job))
+    }
+
+    /// The versions of a definition of the catalogue, the newest first.
+    ///
+    /// # Errors
+    /// The database.
+    fn job_versions(&self, job: i64) -> Result<Vec<JobVersionRow>, Error> {
+        let mut select = Select::new(JobVersionRow::TABLE, &["version"]).equal("job_id", job);
+        select.descending = true;
+        all(self, &select)
+    }
+
+    /// A definition as its shard holds it, with the next fire.
+    ///
+    /// # Errors
+    /// The database.
+    fn shard_job(&self, job: i64) -> Result<Option<ShardJobRow>, Error> {
+        one(self, Select::new(ShardJobRow::TABLE, &["job_id"]).equal("job_id", job))
+    }
+
+    /// Fires of a job that made no batch, in the order of the journal.
+    ///
+    /// # Errors
+    /// The database.
+    fn skipped_fires(&self, job: i64) -> Result<Vec<SkippedFiresRow>, Error> {
+        let order = &["partition_no", "journal_offset", "event_index"];
+        all(self, &Select::new(SkippedFiresRow::TABLE, order).equal("job_id", job))
+    }
+
+    /// Batches, the newest first.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn batches(&self, filter: &BatchFilter, request: &PageRequest) -> Result<Page<BatchRow>, Error> {
+        let mut select = Select::new(BatchRow::TABLE, &["generated_at", "id"]);
+        select.descending = true;
+        optional(&mut select, "job_id", filter.job.map(Value::Int));
+        optional(&mut select, "group_name", filter.group.as_deref().map(text));
+        optional(&mut select, "state", filter.state.map(Value::Int));
+        match (&filter.result, filter.state) {
+            // Says nothing new, but lets the index on state, result and time be used.
+            (None, Some(0..=2)) => select = select.equal("result", Value::Null),
+            (None, _) => {}
+            (Some(result), Some(_)) => select = select.equal("result", result.as_str()),
+            (Some(result), None) => select = select.equal("state", 3_i64).equal("result", result.as_str()),
+        }
+        select.filters.extend(filter.from.map(|from| Filter::AtLeast("logical_time", Value::Int(from))));
+        select.filters.extend(filter.to.map(|to| Filter::Below("logical_time", Value::Int(to))));
+        page(self, select, request)
+    }
+
+    /// A batch.
+    ///
+    /// # Errors
+    /// The database.
+    fn batch(&self, id: i64) -> Result<Option<BatchRow>, Error> {
+        one(self, Select::new(BatchRow::TABLE, &["id"]).equal("id", id))
+    }
+
+    /// The newest batch of a job.
+    ///
+    /// # Errors
+    /// The database.
+    fn newest_batch(&self, job: i64) -> Result<Option<BatchRow>, Error> {
+        let mut select = Select::new(BatchRow::TABLE, &["generated_at", "id"]).equal("job_id", job);
+        select.descending = true;
+        one(self, select)
+    }
+
+    /// What a batch waits for, or waited for.
+    ///
+    /// # Errors
+    /// The database.
+    fn dependencies(&self, batch: i64) -> Result<Vec<BatchDependencyRow>, Error> {
+        let order = &["batch_id", "parent_id", "logical_time"];
+        all(self, &Select::new(BatchDependencyRow::TABLE, order).equal("batch_id", batch))
+    }
+
+    /// Attempts, the newest first. Ids of different shards do not compare in time.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn attempts(&self, filter: &AttemptFilter, request: &PageRequest) -> Result<Page<AttemptRow>, Error> {
+        let mut select = Select::new(AttemptRow::TABLE, &["id"]);
+        select.descending = true;
+        optional(&mut select, "batch_id", filter.batch.map(Value::Int));
+        optional(&mut select, "job_id", filter.job.map(Value::Int));
+        optional(&mut select, "worker_id", filter.worker.as_deref().map(text));
+        page(self, select, request)
+    }
+
+    /// The assignments of a batch that ended without an attempt, the oldest first.
+    ///
+    /// # Errors
+    /// The database.
+    fn reassignments(&self, batch: i64) -> Result<Vec<ReassignRow>, Error> {
+        all(self, &Select::new(ReassignRow::TABLE, &["token"]).equal("batch_id", batch))
+    }
+
+    /// Workers, by id.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn workers(&self, filter: &WorkerFilter, request: &PageRequest) -> Result<Page<WorkerRow>, Error> {
+        let mut select = Select::new(WorkerRow::TABLE, &["id", "shard"]);
+        optional(&mut select, "group_name", filter.group.as_deref().map(text));
+        optional(&mut select, "state", filter.state.as_deref().map(text));
+        page(self, select, request)
+    }
+
+    /// A worker, in every shard that it ever worked for; the newest registration first.
+    ///
+    /// # Errors
+    /// The database.
+    fn worker(&self, id: &str) -> Result<Vec<WorkerRow>, Error> {
+        let mut select = Select::new(WorkerRow::TABLE, &["registered_at", "shard"]).equal("id", id);
+        select.descending = true;
+        all(self, &select)
+    }
+
+    /// What a worker can run at once, by type.
+    ///
+    /// # Errors
+    /// The database.
+    fn resources(&self, worker: &str) -> Result<Vec<ResourceRow>, Error> {
+        let order = &["worker_id", "shard", "job_type"];
+        all(self, &Select::new(ResourceRow::TABLE, order).equal("worker_id", worker))
+    }
+
+    /// The groups, by number.
+    ///
+    /// # Errors
+    /// The database.
+    fn groups(&self) -> Result<Vec<GroupRow>, Error> {
+        all(self, &Select::new(GroupRow::TABLE, &["id"]))
+    }
+
+    /// A group by name.
+    ///
+    /// # Errors
+    /// The database.
+    fn group_named(&self, name: &str) -> Result<Option<GroupRow>, Error> {
+        one(self, Select::new(GroupRow::TABLE, &["id"]).equal("name", name))
+    }
+
+    /// A group by number.
+    ///
+    /// # Errors
+    /// The database.
+    fn group(&self, id: i64) -> Result<Option<GroupRow>, Error> {
+        one(self, Select::new(GroupRow::TABLE, &["id"]).equal("id", id))
+    }
+
+    /// The application keys that are good.
+    ///
+    /// # Errors
+    /// The database.
+    fn app_keys(&self) -> Result<Vec<AppKeyRow>, Error> {
+        all(self, &Select::new(AppKeyRow::TABLE, &["app"]))
+    }
+
+    /// An application key that is good.
+    ///
+    /// # Errors
+    /// The database.
+    fn app_key(&self, app: &str) -> Result<Option<AppKeyRow>, Error> {
+        one(self, Select::new(AppKeyRow::TABLE, &["app"]).equal("app", app))
+    }
+
+    /// What was set aside, in the order of the journal.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn quarantine(&self, request: &PageRequest) -> Result<Page<QuarantineRow>, Error> {
+        let order = &["partition_no", "journal_offset", "event_index"];
+        page(self, Select::new(QuarantineRow::TABLE, order), request)
+    }
+}
+
+impl<T: Tables + ?Sized> ReadTables for T {}

@@ -1,0 +1,41 @@
+//! What is in which table. The columns of the key come first in every struct. All times are milliseconds
+//! since 1970 and come from an envelope's `now`, never from a clock.
+
+mod batch;
+mod job;
+mod journal;
+mod worker;
+
+pub use batch::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
+pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
+pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
+pub use worker::{GroupRow, ResourceRow, WorkerRow};
+
+use crate::{Row, Table};
+
+/// Calls a macro with every row type, in the order of the manual.
+#[macro_export]
+macro_rules! for_each_row {
+    ($then:ident) => {
+        $then! {
+            jobs: JobRow, job_versions: JobVersionRow, job_parents: JobParentRow, shard_jobs: ShardJobRow,
+            skipped_fires: SkippedFiresRow, batches: BatchRow, batch_dependencies: BatchDependencyRow,
+            attempts: AttemptRow, reassign_log: ReassignRow, workers: WorkerRow, resources: ResourceRow,
+            worker_groups: GroupRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
+        }
+    };
+}
+
+macro_rules! tables {
+    ($($name:ident: $row:ident),+) => {
+        /// Every table.
+        pub const TABLES: &[&Table] = &[$(<$row as Row>::TABLE),+];
+    };
+}
+for_each_row!(tables);
+
+/// The table of this name.
+#[must_use]
+pub fn table(name: &str) -> Option<&'static Table> {
+    TABLES.iter().copied().find(|table| table.name == name)
+}

@@ -1,0 +1,153 @@
+//! Batches, what they wait for, and their attempts.
+
+use std::sync::Arc;
+
+use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::table::row;
+
+row! {
+    /// A batch: one run of a job for one logical time.
+    BatchRow in "batches", key (id: i64),
+    fixed (job_id, job_version, job_name, group_name, job_type, logical_time, run, origin, parameters, generated_at),
+    indexes [[generated_at], [job_id, generated_at], [group_name, generated_at], [state, result, generated_at]] {
+        /// Its id. Grows within a job.
+        id: i64 = Int,
+        /// Its job.
+        job_id: i64 = Int,
+        /// The definition that it keeps.
+        job_version: i64 = Int,
+        /// Its job's name when it was generated.
+        job_name: Arc<str> = Name(200),
+        /// Its job's group.
+        group_name: Arc<str> = Name(64),
+        /// What kind of program it is.
+        job_type: Arc<str> = Name(32),
+        /// For which logical time.
+        logical_time: i64 = Time,
+        /// 0 for the first, then + 1.
+        run: i64 = Int,
+        /// Where it came from: `schedule`, `parent`, `manual`, `rerun` or `submission`.
+        origin: Arc<str> = Name(16),
+        /// Parameters over those of the definition, as JSON.
+        parameters: Arc<str> = Json,
+        /// 0 waiting, 1 assigned, 2 running, 3 finished.
+        state: i64 = Int,
+        /// Once finished: `success`, `failed` or `killed`.
+        result: Option<Arc<str>> = Name(16),
+        /// Dependencies that are not met.
+        unmet: i64 = Int,
+        /// Number of the newest attempt, from 1; 0: it was never assigned.
+        attempt: i64 = Int,
+        /// How many attempts were granted.
+        attempts: i64 = Int,
+        /// How many assignments came back without an attempt.
+        returned: i64 = Int,
+        /// The worker that has it, or had it last.
+        worker_id: Option<Arc<str>> = Name(512),
+        /// The assignment that counts, while assigned or running.
+        token: Option<i64> = Int,
+        /// For people: why it ended as it did, or why it came back.
+        message: Arc<str> = Text,
+        /// Who ended it, or wants it ended: application, or application/person.
+        killed_by: Option<Arc<str>> = Text,
+        /// When it came into being.
+        generated_at: i64 = Time,
+        /// When its last dependency was met.
+        ready_at: Option<i64> = Time,
+        /// When it was assigned, the last time.
+        assigned_at: Option<i64> = Time,
+        /// When the worker must have asked to start.
+        start_by: Option<i64> = Time,
+        /// When its first attempt was granted.
+        started_at: Option<i64> = Time,
+        /// No further attempt before.
+        retry_at: Option<i64> = Time,
+        /// When somebody asked for its end.
+        kill_requested_at: Option<i64> = Time,
+        /// When it ended.
+        finished_at: Option<i64> = Time,
+    }
+}
+
+row! {
+    /// A logical time of a parent that a batch waits for, or waited for.
+    BatchDependencyRow in "batch_dependencies", key (batch_id: i64, parent_id: i64, logical_time: i64),
+    fixed (mapping), indexes [[parent_id, logical_time]] {
+        /// The batch that waits.
+        batch_id: i64 = Int,
+        /// The job waited for.
+        parent_id: i64 = Int,
+        /// Its logical time.
+        logical_time: i64 = Time,
+        /// The mappings that gave this time, `same`, `offset`, `all`, `latest`, `any`, with commas between.
+        mapping: Arc<str> = Name(200),
+        /// 1: it holds.
+        met: bool = Bool,
+        /// Since when.
+        met_at: Option<i64> = Time,
+    }
+}
+
+row! {
+    /// An attempt: one granted execution of a batch on one worker.
+    AttemptRow in "attempts", key (id: i64),
+    fixed (batch_id, job_id, attempt, worker_id, incarnation, granted_at), indexes [[batch_id], [job_id], [worker_id]] {
+        /// The token that fences it.
+        id: i64 = Int,
+        /// Its batch.
+        batch_id: i64 = Int,
+        /// Its job.
+        job_id: i64 = Int,
+        /// Its number, from 1.
+        attempt: i64 = Int,
+        /// On which worker.
+        worker_id: Arc<str> = Name(512),
+        /// Which life of that worker.
+        incarnation: Arc<str> = Text,
+        /// When the worker was allowed to start.
+        granted_at: i64 = Time,
+        /// When the process was reported to run.
+        started_at: Option<i64> = Time,
+        /// When its end was recorded.
+        finished_at: Option<i64> = Time,
+        /// `success`, `failed`, `killed` or `lost`.
+        result: Option<Arc<str>> = Name(16),
+        /// Exit code, where there was one.
+        exit_code: Option<i64> = Int,
+        /// Signal, where one ended it.
+        signal_no: Option<i64> = Int,
+        /// For people.
+        message: Arc<str> = Text,
+        /// From exec to the end of the process tree, milliseconds.
+        duration_ms: Option<i64> = Int,
+        /// User and system time, milliseconds.
+        cpu_ms: Option<i64> = Int,
+        /// Largest resident set, KiB.
+        peak_memory_kib: Option<i64> = Int,
+    }
+}
+
+row! {
+    /// The reassign log: an assignment that ended without an attempt.
+    ReassignRow in "reassign_log", key (token: i64),
+    fixed (batch_id, job_id, attempt, worker_id, assigned_at, returned_at, reason, message), indexes [[batch_id]] {
+        /// The assignment.
+        token: i64 = Int,
+        /// Its batch.
+        batch_id: i64 = Int,
+        /// Its job.
+        job_id: i64 = Int,
+        /// The attempt that it would have been.
+        attempt: i64 = Int,
+        /// Who had it.
+        worker_id: Arc<str> = Name(512),
+        /// Since when.
+        assigned_at: Option<i64> = Time,
+        /// Until when.
+        returned_at: i64 = Time,
+        /// `rejected`, `not_started`, `worker_lost` or `worker_restarted`.
+        reason: Arc<str> = Name(32),
+        /// What the worker said.
+        message: Arc<str> = Text,
+    }
+}

@@ -1,0 +1,151 @@
+//! Definitions: as the catalogue has them, and as the shards that run them hold them.
+
+use std::sync::Arc;
+
+use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::table::row;
+
+row! {
+    /// A job: its newest definition. A deleted job keeps its row.
+    JobRow in "jobs", key (id: i64),
+    fixed (submitted, group_id, defined_at), indexes [[group_name, name], [name]] {
+        /// Id of the job, for ever.
+        id: i64 = Int,
+        /// Counts the accepted changes, from 1.
+        version: i64 = Int,
+        /// The group it belongs to, whose workers run it.
+        group_name: Arc<str> = Name(64),
+        /// That group's number.
+        group_id: i64 = Int,
+        /// Its name.
+        name: Arc<str> = Name(200),
+        /// 1: known by its id only; other jobs of the group may have the same name.
+        unnamed: bool = Bool,
+        /// 1: submitted to run once, decided in its group's shard; 0: defined in the catalogue.
+        submitted: bool = Bool,
+        /// Who answers for it.
+        owner: Arc<str> = Text,
+        /// Application that submitted it.
+        app_name: Arc<str> = Text,
+        /// What kind of program it is: `shell`, `python`, `noop`, …
+        job_type: Arc<str> = Name(32),
+        /// What to run, as JSON.
+        program: Arc<str> = Json,
+        /// Parameters of every batch, as JSON.
+        parameters: Arc<str> = Json,
+        /// 0 (highest) to 9.
+        priority: i64 = Int,
+        /// `hour`, `day`, `week` or `month`.
+        period: Option<Arc<str>> = Name(16),
+        /// Quartz cron expression.
+        cron: Option<Arc<str>> = Text,
+        /// IANA zone in which the schedule is read.
+        time_zone: Option<Arc<str>> = Text,
+        /// How many parents it names.
+        parent_count: i64 = Int,
+        /// Batches assigned or running at once.
+        max_concurrent: i64 = Int,
+        /// Further attempts after a failed one.
+        retries: i64 = Int,
+        /// From the end of one attempt to the next, milliseconds.
+        retry_interval_ms: i64 = Int,
+        /// Runs only on the worker of this host.
+        pinned_host: Option<Arc<str>> = Text,
+        /// What happens to missed base times: `all`, `latest` or `none`.
+        missed_runs: Arc<str> = Name(16),
+        /// Free classification.
+        business_type: Arc<str> = Text,
+        /// Free text.
+        comment_text: Arc<str> = Text,
+        /// The whole definition, as JSON.
+        definition: Arc<str> = Json,
+        /// 1: it generates batches.
+        enabled: bool = Bool,
+        /// When version 1 was accepted.
+        defined_at: i64 = Time,
+        /// When it was last changed, switched on or off.
+        changed_at: i64 = Time,
+        /// When it was deleted.
+        deleted_at: Option<i64> = Time,
+    }
+}
+
+row! {
+    /// A version of a definition of the catalogue. Batches name the version that they were generated with.
+    JobVersionRow in "job_versions", key (job_id: i64, version: i64),
+    fixed (definition, defined_at), indexes [] {
+        /// Which job.
+        job_id: i64 = Int,
+        /// Counts the accepted changes, from 1.
+        version: i64 = Int,
+        /// The whole definition, as JSON.
+        definition: Arc<str> = Json,
+        /// When it was accepted.
+        defined_at: i64 = Time,
+    }
+}
+
+row! {
+    /// A parent that a job's newest definition names.
+    JobParentRow in "job_parents", key (job_id: i64, position: i64),
+    fixed (), indexes [[parent_id]] {
+        /// The job that waits.
+        job_id: i64 = Int,
+        /// Its place in the definition, from 0.
+        position: i64 = Int,
+        /// The job waited for.
+        parent_id: i64 = Int,
+        /// For which of its logical times: `same`, `offset`, `all`, `latest` or `any`.
+        mapping: Arc<str> = Name(16),
+        /// For `offset`: how many back.
+        mapping_offset: Option<i64> = Int,
+    }
+}
+
+row! {
+    /// A definition of the catalogue as the shard of its group holds it, with the next fire.
+    ShardJobRow in "shard_jobs", key (job_id: i64),
+    fixed (), indexes [[next_fire_at]] {
+        /// Which job.
+        job_id: i64 = Int,
+        /// The version that the shard acts on.
+        version: i64 = Int,
+        /// The group it belongs to.
+        group_name: Arc<str> = Name(64),
+        /// Its name.
+        name: Arc<str> = Name(200),
+        /// What kind of program it is.
+        job_type: Arc<str> = Name(32),
+        /// 1: it generates batches.
+        enabled: bool = Bool,
+        /// When its schedule fires next.
+        next_fire_at: Option<i64> = Time,
+        /// For which logical time that will be.
+        next_logical_time: Option<i64> = Time,
+    }
+}
+
+row! {
+    /// Fires that made no batch: a run of them, and why.
+    SkippedFiresRow in "skipped_fires", key (partition_no: i64, journal_offset: i64, event_index: i64),
+    fixed (job_id, from_time, to_time, fires, reason, skipped_at), indexes [[job_id]] {
+        /// Partition of the journal that holds the fact.
+        partition_no: i64 = Int,
+        /// Its offset there.
+        journal_offset: i64 = Int,
+        /// Its place in that record, from 0.
+        event_index: i64 = Int,
+        /// Whose.
+        job_id: i64 = Int,
+        /// Logical time of the first one.
+        from_time: i64 = Time,
+        /// Logical time of the last one.
+        to_time: i64 = Time,
+        /// How many.
+        fires: i64 = Int,
+        /// `policy`, `too_old` or `too_many`.
+        reason: Arc<str> = Name(16),
+        /// When.
+        skipped_at: i64 = Time,
+    }
+}

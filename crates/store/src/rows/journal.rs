@@ -1,0 +1,59 @@
+//! What concerns the log and the access to it, rather than jobs.
+
+use std::sync::Arc;
+
+use crate::Kind::{Int, Json, Name, Text, Time};
+use crate::table::row;
+
+row! {
+    /// A shard that knows its group.
+    ShardRow in "shards", key (id: i64),
+    fixed (), indexes [] {
+        /// Its number.
+        id: i64 = Int,
+        /// Its group's number.
+        group_id: i64 = Int,
+        /// Its group's name.
+        group_name: Arc<str> = Name(64),
+        /// Since when it knows these bounds of its group.
+        received_at: i64 = Time,
+    }
+}
+
+row! {
+    /// An application key that is good. A revoked one has no row.
+    AppKeyRow in "app_keys", key (app: Arc<str>),
+    fixed (), indexes [] {
+        /// Its name.
+        app: Arc<str> = Name(512),
+        /// SHA-256 of the secret, hexadecimal.
+        hash: Arc<str> = Text,
+        /// `viewer`, `user`, `administrator` or `super_administrator`.
+        role: Arc<str> = Name(32),
+        /// The groups that it is bound to, as JSON; an empty list: all.
+        group_names: Arc<str> = Json,
+        /// When it was defined, the last time.
+        defined_at: i64 = Time,
+    }
+}
+
+row! {
+    /// A command that could not be decoded or decided, or a timer that could not be decided.
+    QuarantineRow in "quarantine", key (partition_no: i64, journal_offset: i64, event_index: i64),
+    fixed (kind, subject, reason, recorded_at), indexes [] {
+        /// Partition of the journal that holds the fact.
+        partition_no: i64 = Int,
+        /// Its offset there.
+        journal_offset: i64 = Int,
+        /// Its place in that record, from 0.
+        event_index: i64 = Int,
+        /// `command` or `timer`.
+        kind: Arc<str> = Name(16),
+        /// The command's offset in the commands, or the timer's entity.
+        subject: Arc<str> = Text,
+        /// Why.
+        reason: Arc<str> = Text,
+        /// When.
+        recorded_at: i64 = Time,
+    }
+}

@@ -1,0 +1,75 @@
+//! Groups, their workers, and what those can run at once.
+
+use std::sync::Arc;
+
+use crate::Kind::{Bool, Int, Json, Name, Text, Time};
+use crate::table::row;
+
+row! {
+    /// A worker, as the shard that it works for knows it.
+    WorkerRow in "workers", key (id: Arc<str>, shard: i64),
+    fixed (), indexes [[group_name]] {
+        /// Its id, drawn once per state directory and boot.
+        id: Arc<str> = Name(512),
+        /// The shard that it works for.
+        shard: i64 = Int,
+        /// That shard's group.
+        group_name: Arc<str> = Name(64),
+        /// Which life of it.
+        incarnation: Arc<str> = Text,
+        /// Its host's name.
+        host: Arc<str> = Text,
+        /// Where its logs are served.
+        address: Arc<str> = Text,
+        /// Attempts at once by job type, as JSON; also, row by row, in `resources`.
+        slots: Arc<str> = Json,
+        /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
+        state: Arc<str> = Name(16),
+        /// 1: it takes no new work.
+        drained: bool = Bool,
+        /// When this life of it registered.
+        registered_at: i64 = Time,
+        /// Since when it is lost.
+        lost_at: Option<i64> = Time,
+        /// When its lease was over.
+        lease_expired_at: Option<i64> = Time,
+        /// Since when it is drained.
+        drained_at: Option<i64> = Time,
+    }
+}
+
+row! {
+    /// What a worker can run at once, by job type.
+    ResourceRow in "resources", key (worker_id: Arc<str>, shard: i64, job_type: Arc<str>),
+    fixed (), indexes [] {
+        /// Which worker.
+        worker_id: Arc<str> = Name(512),
+        /// The shard that it works for.
+        shard: i64 = Int,
+        /// Which type of job.
+        job_type: Arc<str> = Name(32),
+        /// Attempts at once.
+        slots: i64 = Int,
+    }
+}
+
+row! {
+    /// A worker group.
+    GroupRow in "worker_groups", key (id: i64),
+    fixed (defined_at), indexes [[name]] {
+        /// Its number.
+        id: i64 = Int,
+        /// Its name.
+        name: Arc<str> = Name(64),
+        /// The shard that does its work.
+        shard: i64 = Int,
+        /// Ed25519 public key of its workers, hexadecimal.
+        worker_key: Arc<str> = Text,
+        /// Its bounds, as JSON.
+        settings: Arc<str> = Json,
+        /// When it came into being.
+        defined_at: i64 = Time,
+        /// When it was last changed.
+        changed_at: i64 = Time,
+    }
+}

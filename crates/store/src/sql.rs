@@ -1,0 +1,245 @@
+//! The SQL of both dialects, from one list of columns per table.
+
+use std::fmt::Write;
+
+use crate::{Column, Filter, Kind, Select, Table, Value};
+
+/// Rows of one statement, at most; statements exist for powers of two up to it, so that few are prepared.
+pub(crate) const MAX_ROWS: usize = 64;
+/// Bytes of text of one statement, at most (one row may be larger).
+const MAX_BYTES: usize = 1 << 20;
+
+/// Whose SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+    /// MySQL and MariaDB.
+    #[expect(dead_code, reason = "its back end follows")]
+    Mysql,
+}
+
+/// A generation's own name of a table.
+pub(crate) fn table_name(generation: u32, table: &Table) -> String {
+    format!("g{generation}_{}", table.name)
+}
+
+fn list(columns: &[Column]) -> String {
+    columns.iter().map(|column| column.name).collect::<Vec<_>>().join(", ")
+}
+
+impl Dialect {
+    fn column_type(self, kind: Kind) -> String {
+        match (self, kind) {
+            (Dialect::Sqlite, Kind::Int | Kind::Bool | Kind::Time) => "INTEGER".to_owned(),
+            (Dialect::Sqlite, Kind::Name(_) | Kind::Text | Kind::Json) => "TEXT".to_owned(),
+            (Dialect::Mysql, Kind::Int | Kind::Time) => "BIGINT".to_owned(),
+            (Dialect::Mysql, Kind::Bool) => "TINYINT".to_owned(),
+            (Dialect::Mysql, Kind::Name(length)) => format!("VARCHAR({length})"),
+            (Dialect::Mysql, Kind::Text | Kind::Json) => "MEDIUMTEXT".to_owned(),
+        }
+    }
+
+    /// The statements that make a generation's table; `collation` is how MySQL compares text.
+    pub(crate) fn create(self, generation: u32, table: &Table, collation: &str) -> Vec<String> {
+        let name = table_name(generation, table);
+        let mut parts: Vec<String> = Vec::new();
+        for column in table.columns {
+            let null = if column.nullable { "" } else { " NOT NULL" };
+            parts.push(format!("{} {}{null}", column.name, self.column_type(column.kind)));
+        }
+        parts.push(format!("PRIMARY KEY ({})", list(table.key_columns())));
+        let index = |columns: &&[&str]| columns.join(", ");
+        match self {
+            Dialect::Sqlite => {
+                let single = table.key == 1 && table.columns[0].kind == Kind::Int;
+                let form = if single { "STRICT" } else { "STRICT, WITHOUT ROWID" };
+                let mut all = vec![format!("CREATE TABLE {name} ({}) {form}", parts.join(", "))];
+                for (number, columns) in table.indexes.iter().enumerate() {
+                    all.push(format!("CREATE INDEX {name}_{number} ON {name} ({})", index(columns)));
+                }
+                all
+            }
+            Dialect::Mysql => {
+                parts.extend(table.indexes.iter().map(|columns| format!("INDEX ({})", index(columns))));
+                let options = format!("ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation}");
+                vec![format!("CREATE TABLE {name} ({}) {options}", parts.join(", "))]
+            }
+        }
+    }
+
+    /// Inserts `rows` rows, or replaces what is not fixed in those that are there.
+    pub(crate) fn upsert(self, generation: u32, table: &Table, rows: usize) -> String {
+        let row = format!("({})", vec!["?"; table.columns.len()].join(","));
+        let values = vec![row.as_str(); rows].join(",");
+        let into = table_name(generation, table);
+        let changing = table.columns[table.key..].iter().filter(|column| !table.fixed.contains(&column.name));
+        let set = |new: fn(&str) -> String| {
+            changing.map(|column| format!("{}={}", column.name, new(column.name))).collect::<Vec<_>>()
+        };
+        let key = list(table.key_columns());
+        let end = match self {
+            Dialect::Sqlite => {
+                let set = set(|name| format!("excluded.{name}"));
+                let then = if set.is_empty() {
+                    "NOTHING".to_owned()
+                } else {
+                    format!("UPDATE SET {}", set.join(","))
+                };
+                format!("ON CONFLICT ({key}) DO {then}")
+            }
+            Dialect::Mysql => {
+                let mut set = set(|name| format!("VALUES({name})"));
+                if set.is_empty() {
+                    let first = table.columns[0].name;
+                    set.push(format!("{first}={first}"));
+                }
+                format!("ON DUPLICATE KEY UPDATE {}", set.join(","))
+            }
+        };
+        format!("INSERT INTO {into} ({}) VALUES {values} {end}", list(table.columns))
+    }
+}
+
+fn any_key(table: &Table, keys: usize) -> String {
+    match table.key_columns() {
+        [only] => format!("{} IN ({})", only.name, vec!["?"; keys].join(",")),
+        columns => {
+            let one: Vec<_> = columns.iter().map(|column| format!("{}=?", column.name)).collect();
+            vec![format!("({})", one.join(" AND ")); keys].join(" OR ")
+        }
+    }
+}
+
+/// The rows of `keys` keys.
+pub(crate) fn load(generation: u32, table: &Table, keys: usize) -> String {
+    let from = table_name(generation, table);
+    format!("SELECT {} FROM {from} WHERE {}", list(table.columns), any_key(table, keys))
+}
+
+/// Deletes the rows of `keys` keys.
+pub(crate) fn delete(generation: u32, table: &Table, keys: usize) -> String {
+    format!("DELETE FROM {} WHERE {}", table_name(generation, table), any_key(table, keys))
+}
+
+/// A question, and what stands for its question marks.
+///
+/// A place in a sorted list is written `a <= ? AND (a < ? OR (b < ?))`: neither database uses an index for
+/// `(a, b) < (?, ?)` as well as for this.
+pub(crate) fn select(generation: u32, select: &Select) -> (String, Vec<Value>) {
+    let table = select.table;
+    let mut sql = format!("SELECT {} FROM {}", list(table.columns), table_name(generation, table));
+    let mut values = Vec::new();
+    let mut conditions = Vec::new();
+    for filter in &select.filters {
+        let (column, operator, value) = match filter {
+            Filter::Equal(column, Value::Null) => {
+                conditions.push(format!("{column} IS NULL"));
+                continue;
+            }
+            Filter::Equal(column, value) => (column, "=", value),
+            Filter::AtLeast(column, value) => (column, ">=", value),
+            Filter::Below(column, value) => (column, "<", value),
+        };
+        conditions.push(format!("{column} {operator} ?"));
+        values.push(value.clone());
+    }
+    if let Some(after) = &select.after {
+        conditions.push(beyond(select.order, after, select.descending, &mut values));
+    }
+    if !conditions.is_empty() {
+        let _ = write!(sql, " WHERE {}", conditions.join(" AND "));
+    }
+    let direction = if select.descending { " DESC" } else { "" };
+    let order: Vec<_> = select.order.iter().map(|column| format!("{column}{direction}")).collect();
+    let _ = write!(sql, " ORDER BY {}", order.join(", "));
+    if select.limit < usize::MAX {
+        let _ = write!(sql, " LIMIT {}", select.limit);
+    }
+    (sql, values)
+}
+
+fn beyond(columns: &[&str], after: &[Value], descending: bool, values: &mut Vec<Value>) -> String {
+    let than = if descending { "<" } else { ">" };
+    let (column, rest) = columns.split_first().expect("a list is sorted by at least one column");
+    let value = after.first().cloned().unwrap_or(Value::Null);
+    values.push(value.clone());
+    if rest.is_empty() {
+        return format!("{column} {than} ?");
+    }
+    values.push(value);
+    let deeper = beyond(rest, &after[1.min(after.len())..], descending, values);
+    format!("{column} {than}= ? AND ({column} {than} ? OR ({deeper}))")
+}
+
+/// The rows of a table after a key, in the order of the key.
+pub(crate) fn rows(
+    generation: u32,
+    table: &'static Table,
+    after: Option<&[Value]>,
+    limit: usize,
+) -> (String, Vec<Value>) {
+    let columns: Vec<&str> = table.key_columns().iter().map(|column| column.name).collect();
+    let mut values = Vec::new();
+    let condition = after.map(|after| beyond(&columns, after, false, &mut values));
+    let condition = condition.map_or(String::new(), |condition| format!(" WHERE {condition}"));
+    let from = table_name(generation, table);
+    let sql = format!(
+        "SELECT {} FROM {from}{condition} ORDER BY {} LIMIT {limit}",
+        list(table.columns),
+        columns.join(", ")
+    );
+    (sql, values)
+}
+
+/// Cuts rows or keys into statements: each a power of two of rows, none over the bounds.
+pub(crate) fn pieces(mut rows: &[Vec<Value>], max_rows: usize) -> impl Iterator<Item = &[Vec<Value>]> {
+    std::iter::from_fn(move || {
+        if rows.is_empty() {
+            return None;
+        }
+        let mut bytes = 0;
+        let fit = rows.iter().take(max_rows).take_while(|row| {
+            bytes += row.iter().map(size).sum::<usize>();
+            bytes <= MAX_BYTES
+        });
+        let fit = fit.count().max(1);
+        let (piece, rest) = rows.split_at(1 << fit.ilog2());
+        rows = rest;
+        Some(piece)
+    })
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Int(_) => 8,
+        Value::Text(text) => text.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_powers_of_two_and_cover_everything() {
+        let rows = vec![vec![Value::Int(1)]; 100];
+        let sizes: Vec<_> = pieces(&rows, 64).map(<[_]>::len).collect();
+        assert_eq!(sizes, [64, 32, 4]);
+    }
+
+    #[test]
+    fn a_large_row_is_a_piece_of_its_own() {
+        let large = vec![Value::from("x".repeat(MAX_BYTES + 1).as_str())];
+        let rows = vec![large.clone(), vec![Value::Int(1)], large];
+        let sizes: Vec<_> = pieces(&rows, 64).map(<[_]>::len).collect();
+        assert_eq!(sizes, [1, 1, 1]);
+    }
+
+    #[test]
+    fn place_in_a_list_compares_column_by_column() {
+        let mut values = Vec::new();
+        let sql = beyond(&["a", "b"], &[Value::Int(1), Value::Int(2)], true, &mut values);
+        assert_eq!(sql, "a <= ? AND (a < ? OR (b < ?))");
+        assert_eq!(values, [Value::Int(1), Value::Int(1), Value::Int(2)]);
+    }
+}

@@ -1,0 +1,78 @@
+//! Views: the tables of the active generation under their plain names, with readable times, and the four
+//! that people ask for first (TBL-2).
+
+use crate::sql::{Dialect, table_name};
+use crate::{Kind, Table, rows};
+
+/// The views on top of the plain ones: name, what it shows, its query. The same SQL in both dialects.
+pub(crate) const ON_TOP: [(&str, &str, &str); 4] = [
+    (
+        "job_status_now",
+        "Every job that is not deleted, with its newest batch.",
+        "SELECT j.id AS job_id, j.group_name, j.name, j.job_type, j.enabled, j.version, b.id AS batch_id, \
+         b.logical_time, b.run, b.state, b.result, b.unmet, b.attempts, b.worker_id, b.message, \
+         b.generated_at, b.started_at, b.finished_at \
+         FROM jobs j LEFT JOIN batches b ON b.id = (SELECT n.id FROM batches n WHERE n.job_id = j.id \
+         ORDER BY n.generated_at_ms DESC, n.id DESC LIMIT 1) WHERE j.deleted_at_ms IS NULL",
+    ),
+    (
+        "running_jobs",
+        "Batches that run now, with their worker and attempt.",
+        "SELECT b.id AS batch_id, b.job_id, b.group_name, b.job_name, b.job_type, b.logical_time, b.run, \
+         b.attempt, b.token, b.worker_id, a.granted_at, a.started_at, b.kill_requested_at \
+         FROM batches b LEFT JOIN attempts a ON a.id = b.token WHERE b.state = 2 AND b.result IS NULL",
+    ),
+    (
+        "waiting_batches",
+        "Batches that wait, and for what as far as the journal tells; the call `why` tells the rest.",
+        "SELECT b.id AS batch_id, b.job_id, b.group_name, b.job_name, b.job_type, b.logical_time, b.run, \
+         CASE WHEN b.unmet > 0 THEN 'dependency' WHEN b.retry_at_ms IS NOT NULL THEN 'retry_interval' \
+         ELSE 'worker' END AS waits_for, b.unmet, b.attempts, b.returned, b.retry_at, b.message, \
+         b.generated_at, b.ready_at FROM batches b WHERE b.state = 0 AND b.result IS NULL",
+    ),
+    (
+        "batch_history",
+        "Batches that ended, with how long they waited and ran.",
+        "SELECT b.id AS batch_id, b.job_id, b.group_name, b.job_name, b.job_type, b.logical_time, b.run, \
+         b.origin, b.result, b.attempts, b.worker_id, b.message, b.killed_by, b.generated_at, b.started_at, \
+         b.finished_at, b.started_at_ms - b.generated_at_ms AS waited_ms, \
+         b.finished_at_ms - b.started_at_ms AS ran_ms FROM batches b WHERE b.state = 3",
+    ),
+];
+
+/// Every view's name, those on top first: the order in which they can be dropped.
+#[cfg_attr(not(test), allow(dead_code, reason = "used by the dialect that drops before it creates"))]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    ON_TOP.iter().map(|(name, ..)| *name).chain(rows::TABLES.iter().map(|table| table.name))
+}
+
+/// Name and query of every view on a generation, in the order in which they can be made.
+pub(crate) fn definitions(dialect: Dialect, generation: u32) -> Vec<(&'static str, String)> {
+    let plain = rows::TABLES.iter().map(|table| (table.name, plain(dialect, generation, table)));
+    plain.chain(ON_TOP.iter().map(|(name, _, sql)| (*name, (*sql).to_owned()))).collect()
+}
+
+fn plain(dialect: Dialect, generation: u32, table: &Table) -> String {
+    let mut columns = Vec::new();
+    for column in table.columns {
+        let name = column.name;
+        match column.kind {
+            Kind::Time => {
+                columns.push(format!("{} AS {name}", readable(dialect, name)));
+                columns.push(format!("{name} AS {name}_ms"));
+            }
+            Kind::Int | Kind::Bool | Kind::Name(_) | Kind::Text | Kind::Json => columns.push(name.to_owned()),
+        }
+    }
+    format!("SELECT {} FROM {}", columns.join(", "), table_name(generation, table))
+}
+
+/// UTC, whatever zone the session is in.
+fn readable(dialect: Dialect, column: &str) -> String {
+    match dialect {
+        Dialect::Sqlite => format!("strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')"),
+        Dialect::Mysql => {
+            format!("CAST(TIMESTAMPADD(MICROSECOND, {column} * 1000, '1970-01-01 00:00:00') AS DATETIME(3))")
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Lists and views.
+
+use tidemill_store::rows::{BatchRow, JobRow};
+use tidemill_store::{BatchFilter, Cursor, Error, JobFilter, Page, PageRequest, ReadTables};
+
+use super::{Bench, batch_row, job_row, prepare, upserts, write};
+
+fn all<T>(mut read: impl FnMut(&PageRequest) -> Result<Page<T>, Error>) -> Vec<T> {
+    let (mut items, mut request) = (Vec::new(), PageRequest::first(7));
+    loop {
+        let page = read(&request).unwrap();
+        assert!(page.items.len() <= 7);
+        items.extend(page.items);
+        let Some(next) = page.next else { return items };
+        request.after = Some(Cursor::parse(&next.to_string()).unwrap());
+    }
+}
+
+fn mixed(id: i64) -> BatchRow {
+    let result = ["success", "failed"][usize::try_from(id % 2).unwrap()];
+    let state = id % 4;
+    BatchRow {
+        job_id: id % 3,
+        group_name: ["one", "two"][usize::try_from(id % 2).unwrap()].into(),
+        state,
+        result: (state == 3).then(|| result.into()),
+        logical_time: id * 10,
+        generated_at: id / 5,
+        ..batch_row(id)
+    }
+}
+
+/// API-7: keyset paging gives every row once, the newest first, under every filter.
+pub(crate) fn lists_page_without_gap_or_repeat(bench: &impl Bench) {
+    let generation = prepare(bench);
+    let rows: Vec<_> = (0..100).map(mixed).collect();
+    write(bench, generation, vec![upserts(&rows)]);
+    let none = BatchFilter::default();
+    let cases = [
+        none.clone(),
+        BatchFilter { job: Some(1), ..none.clone() },
+        BatchFilter { group: Some("two".into()), ..none.clone() },
+        BatchFilter { state: Some(0), ..none.clone() },
+        BatchFilter { state: Some(3), ..none.clone() },
+        BatchFilter { result: Some("failed".into()), ..none.clone() },
+        BatchFilter { state: Some(3), result: Some("failed".into()), job: Some(0), ..none.clone() },
+        BatchFilter { from: Some(200), to: Some(400), ..none.clone() },
+    ];
+    for filter in cases {
+        let fits = |row: &&BatchRow| {
+            filter.job.is_none_or(|job| row.job_id == job)
+                && filter.group.as_deref().is_none_or(|group| &*row.group_name == group)
+                && filter.state.is_none_or(|state| row.state == state)
+                && filter.result.as_deref().is_none_or(|result| row.result.as_deref() == Some(result))
+                && filter.from.is_none_or(|from| row.logical_time >= from)
+                && filter.to.is_none_or(|to| row.logical_time < to)
+        };
+        let mut expected: Vec<_> = rows.iter().filter(fits).map(|row| row.id).collect();
+        expected.sort_by_key(|id| std::cmp::Reverse((id / 5, *id)));
+        let found = all(|request| bench.tables().batches(&filter, request));
+        assert_eq!(found.iter().map(|row| row.id).collect::<Vec<_>>(), expected, "{filter:?}");
+        assert!(!expected.is_empty(), "{filter:?}");
+    }
+    assert_eq!(bench.tables().newest_batch(1).unwrap().unwrap().id, 97);
+    let foreign = PageRequest { after: Some(Cursor::parse("WzFd").unwrap()), limit: 1 };
+    assert!(matches!(bench.tables().batches(&none, &foreign), Err(Error::BadCursor { .. })));
+}
+
+pub(crate) fn deleted_and_unnamed_jobs_are_not_found_by_name(bench: &impl Bench) {
+    let generation = prepare(bench);
+    let rows = [
+        JobRow { deleted_at: Some(5), ..job_row(1, "load") },
+        JobRow { unnamed: true, ..job_row(2, "load") },
+        JobRow { submitted: true, enabled: false, ..job_row(3, "load") },
+        job_row(4, "load"),
+        JobRow { job_type: "shell".into(), ..job_row(5, "check") },
+        job_row(6, "Load"),
+    ];
+    write(bench, generation, vec![upserts(&rows)]);
+    let tables = bench.tables();
+    assert_eq!(tables.job_named("demo", "load").unwrap().unwrap().id, 4);
+    assert_eq!(tables.job_named("demo", "absent").unwrap(), None);
+    assert_eq!(tables.job(1).unwrap().unwrap(), rows[0]);
+    let ids = |filter: JobFilter| {
+        all(|request| tables.jobs(&filter, request)).iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(JobFilter::default()), [6, 5, 2, 3, 4]);
+    assert_eq!(ids(JobFilter { job_type: Some("shell".into()), ..JobFilter::default() }), [5]);
+    assert_eq!(ids(JobFilter { enabled: Some(false), ..JobFilter::default() }), [3]);
+    assert_eq!(ids(JobFilter { submitted: Some(true), ..JobFilter::default() }), [3]);
+    assert_eq!(ids(JobFilter { name: Some("load".into()), ..JobFilter::default() }), [2, 3, 4]);
+    assert_eq!(ids(JobFilter { group: Some("other".into()), ..JobFilter::default() }), [0; 0]);
+}
+
+/// TBL-2: the views that people ask for show the tables in use, with readable times.
+pub(crate) fn views_show_readable_times<B: Bench>(bench: &B) {
+    let generation = prepare(bench);
+    let late = Some(1_700_000_000_123);
+    let rows = [
+        batch_row(1),
+        BatchRow { state: 2, token: Some(4), worker_id: Some("w".into()), ..batch_row(2) },
+        BatchRow { unmet: 2, ..batch_row(3) },
+        BatchRow { state: 3, result: Some("success".into()), finished_at: late, ..batch_row(4) },
+    ];
+    write(bench, generation, vec![upserts(&rows), upserts(&[job_row(7, "load")])]);
+    let readable = bench.text("SELECT CAST(finished_at AS CHAR) FROM batch_history");
+    assert_eq!(readable, B::READABLE);
+    assert_eq!(bench.text("SELECT CAST(batch_id AS CHAR) FROM running_jobs"), "2");
+    assert_eq!(bench.text("SELECT waits_for FROM waiting_batches WHERE batch_id = 3"), "dependency");
+    assert_eq!(bench.text("SELECT waits_for FROM waiting_batches WHERE batch_id = 1"), "worker");
+    assert_eq!(bench.text("SELECT result FROM job_status_now WHERE job_id = 7"), "success");
+    assert_eq!(bench.text("SELECT CAST(finished_at_ms AS CHAR) FROM batches WHERE id = 4"), "1700000000123");
+}
