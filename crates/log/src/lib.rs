@@ -7,8 +7,8 @@
 //! Where to start reading:
 //! - [`Log`], [`Producer`], [`Reader`], [`Membership`]: the port.
 //! - [`Frame`]: the frozen header of a journal record. [`Chain`]: which records of a journal count.
-//! - [`MemoryLog`] for tests and the simulator, with faults; [`SqliteLog`], the embedded log.
-//!   One conformance suite in `tests/` runs on all of them.
+//! - [`MemoryLog`] for tests and the simulator, with faults; [`SqliteLog`], the embedded log;
+//!   `KafkaLog` behind the feature `kafka`. One conformance suite in `tests/` runs on all three.
 //!
 //! What every back end promises:
 //! - Offsets grow; a reader sees records in their order. A producer's appends to one partition keep their order.
@@ -27,6 +27,8 @@ mod frame;
 mod hash;
 mod head;
 mod in_flight;
+#[cfg(feature = "kafka")]
+pub mod kafka;
 mod lane;
 mod log_id;
 pub mod memory;
@@ -40,6 +42,8 @@ pub use frame::{Frame, FrameError, HEADER_BYTES, Kind, MAX_FRAME_BYTES};
 pub use hash::Hash;
 pub use head::{Claim, Genesis, Head, Tip};
 pub use in_flight::QueueBound;
+#[cfg(feature = "kafka")]
+pub use kafka::{KafkaConfig, KafkaLog};
 pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
 pub use port::{

@@ -1,0 +1,66 @@
+//! Every journal begins with a genesis; who opens the log first writes it.
+
+use std::time::Duration;
+
+use super::connection::{ANSWER, Connection};
+use crate::{Chain, Error, From, Genesis, Head, LogId, Reader as _, Topic, append_wait};
+
+/// Writes what is missing, and gives the log id.
+pub(crate) fn ensure(connection: &Connection) -> Result<LogId, Error> {
+    let count = connection.counts[Topic::Journal.index()];
+    let head = match first_head(connection)? {
+        Some(head) => head,
+        None => {
+            write(connection, &LogId::random(), 0, count)?;
+            let foreign = || Error::ForeignJournal { partition: 0, reason: "it has none".to_owned() };
+            first_head(connection)?.ok_or_else(foreign)?
+        }
+    };
+    if head.partition != 0 {
+        let reason = format!("its genesis is that of partition {}", head.partition);
+        return Err(Error::ForeignJournal { partition: 0, reason });
+    }
+    if head.count != count {
+        return Err(Error::PartitionCount { topic: Topic::Journal, found: head.count, wanted: count });
+    }
+    for partition in 1..count {
+        if connection.range(Topic::Journal, partition)? == (0..0) {
+            write(connection, &head.log_id, partition, count)?;
+        }
+    }
+    Ok(head.log_id)
+}
+
+/// Another process may do the same at the same time: the first record in the log counts.
+fn write(connection: &Connection, id: &LogId, partition: u32, count: u32) -> Result<(), Error> {
+    let producer = connection.producer()?;
+    let record = Genesis { log_id: id.clone(), partition, count }.record();
+    append_wait(&producer, Topic::Journal, partition, b"", record, ANSWER)
+        .map(drop)
+        .map_err(|error| Error::open(format!("write the genesis of partition {partition}"), error))
+}
+
+/// Where the journal of partition 0 stands after its first accepted record.
+fn first_head(connection: &Connection) -> Result<Option<Head>, Error> {
+    let range = connection.range(Topic::Journal, 0)?;
+    if range.start > 0 {
+        let reason = format!("the records before offset {} are gone", range.start);
+        return Err(Error::ForeignJournal { partition: 0, reason });
+    }
+    let mut chain = Chain::new();
+    if range.is_empty() {
+        return Ok(None);
+    }
+    let mut reader = connection.reader(Topic::Journal, 0, From::Start)?;
+    loop {
+        let records = reader.poll(1, ANSWER.max(Duration::from_secs(30)))?;
+        let Some(record) = records.first() else {
+            let reason = "the broker does not give its first records".to_owned();
+            return Err(Error::ForeignJournal { partition: 0, reason });
+        };
+        let accepted = chain.accept(record.offset, &record.value).accepted().is_some();
+        if accepted || record.offset + 1 >= range.end {
+            return Ok(chain.head().cloned());
+        }
+    }
+}
