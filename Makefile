@@ -20,7 +20,7 @@ help: ## list the targets
 	@printf '  make bench ARGS=…   options of `tidemill bench`\n'
 
 run: ## the demo: one process, nothing to install, until Ctrl-C
-	$(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once) $(if $(DATA),--data-dir "$(DATA)")
+	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
 
 # Ends what it started, whatever the outcome; services that ran before stay.
 test: ## install and start the services, run every test, stop the services
