@@ -45,7 +45,6 @@ impl<'a> Draft<'a> {
     /// drafts decided without leaving an envelope.
     pub fn new(partition: &'a mut Partition, wall: Timestamp, read: Option<Resume>) -> Self {
         let now = wall.max(partition.now());
-        partition.begin(now);
         let envelope = Envelope { now, resume: read, causes: Vec::new(), events: Vec::new() };
         Self { partition, envelope, notices: Vec::new(), weight: 0, binding: false }
     }
@@ -130,6 +129,9 @@ impl<'a> Draft<'a> {
         if !(binding || cover && envelope.resume.as_ref() != partition.resume()) {
             return Drafted { envelope: None, notices };
         }
+        if !binding {
+            partition.begin(envelope.now);
+        }
         partition.end(envelope.now, envelope.resume.clone(), &envelope.causes);
         Drafted { envelope: Some(envelope), notices }
     }
@@ -182,12 +184,21 @@ impl<'a> Draft<'a> {
         let cause = Cause { source, outcome, events: events.len() as u32 };
         self.weight += 160 + weight_of_outcome(&cause.outcome);
         self.envelope.causes.push(cause);
-        self.binding = true;
+        self.bind();
         self.push(shard, events);
     }
 
+    /// From here on there will be an envelope, so its time is the partition's.
+    fn bind(&mut self) {
+        if !std::mem::replace(&mut self.binding, true) {
+            self.partition.begin(self.envelope.now);
+        }
+    }
+
     fn push(&mut self, shard: ShardId, events: Vec<Event>) {
-        self.binding |= !events.is_empty();
+        if !events.is_empty() {
+            self.bind();
+        }
         for event in events {
             self.weight += weight(&event);
             let recorded = Recorded { shard, event };

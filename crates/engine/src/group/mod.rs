@@ -176,6 +176,11 @@ impl GroupShard {
         }
     }
 
+    /// Its number.
+    pub fn id(&self) -> ShardId {
+        self.id
+    }
+
     /// The group's bounds, or the defaults while they are not known.
     pub fn settings(&self) -> GroupSettings {
         self.group.as_ref().map(|group| group.settings.clone()).unwrap_or_default()

@@ -1,0 +1,108 @@
+//! Carrying out effects: appends to the work, replies, commands and dead-letters topics. All of them can be
+//! said again, so a failed one is only noted; the owner then repeats what is outstanding.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use tidemill_engine::Effect;
+use tidemill_log::{From, Hash, Log, Producer, Topic};
+use tidemill_model::{Actor, Command, CommandRecord, ShardId};
+
+/// What stands on the dead-letters topic.
+#[derive(Debug, Serialize)]
+struct DeadLetter<'a> {
+    topic: &'a str,
+    partition: u32,
+    offset: u64,
+    reason: &'a str,
+    /// The raw record, as text where it is text, else in hexadecimal.
+    record: String,
+}
+
+pub(crate) struct Effects {
+    log: Arc<dyn Log>,
+    producer: Arc<dyn Producer>,
+    partition: u32,
+    lost: Arc<AtomicBool>,
+}
+
+impl Effects {
+    pub(crate) fn new(log: Arc<dyn Log>, partition: u32) -> Result<Self, tidemill_log::Error> {
+        let producer = log.producer()?;
+        Ok(Self { log, producer, partition, lost: Arc::new(AtomicBool::new(false)) })
+    }
+
+    /// Whether some effect since the last call may not have reached the log.
+    pub(crate) fn take_lost(&self) -> bool {
+        self.lost.swap(false, Ordering::AcqRel)
+    }
+
+    pub(crate) fn act(&self, effect: &Effect) {
+        match effect {
+            Effect::Reply { to, reply } => {
+                let partition = self.keyed(Topic::Replies, to.as_str());
+                self.append(Topic::Replies, partition, to.as_str(), reply);
+            }
+            Effect::Work { worker, message } => {
+                let partition = self.keyed(Topic::Work, worker.as_str());
+                self.append(Topic::Work, partition, worker.as_str(), message);
+            }
+            Effect::Send { shard, command } => self.send(*shard, command),
+            Effect::DeadLetter { offset, reason } => self.dead_letter(*offset, reason),
+        }
+    }
+
+    fn send(&self, shard: ShardId, command: &Command) {
+        let record = CommandRecord {
+            shard,
+            request: None,
+            reply_to: None,
+            actor: Actor { app: "owner".into(), user: None },
+            command: command.clone(),
+        };
+        let partition = shard.partition(self.log.partitions(Topic::Commands));
+        self.append(Topic::Commands, partition, &shard.to_string(), &record);
+    }
+
+    fn dead_letter(&self, offset: u64, reason: &str) {
+        let read = self
+            .log
+            .reader(Topic::Commands, self.partition, From::Offset(offset))
+            .and_then(|mut reader| reader.poll(1, Duration::from_secs(5)));
+        let raw = read.ok().and_then(|records| records.into_iter().next()).map(|record| record.value);
+        let raw = raw.unwrap_or_else(|| Arc::from(Vec::new()));
+        let hex = || raw.iter().map(|byte| format!("{byte:02x}")).collect();
+        let record = std::str::from_utf8(&raw).map_or_else(|_| hex(), str::to_owned);
+        tracing::warn!(partition = self.partition, offset, reason, "a command was set aside on dead-letters");
+        let letter = DeadLetter { topic: "commands", partition: self.partition, offset, reason, record };
+        self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
+    }
+
+    fn partition_of_letters(&self) -> u32 {
+        self.partition % self.log.partitions(Topic::DeadLetters)
+    }
+
+    fn keyed(&self, topic: Topic, key: &str) -> u32 {
+        partition_of_key(key, self.log.partitions(topic))
+    }
+
+    fn append(&self, topic: Topic, partition: u32, key: &str, value: &impl Serialize) {
+        let value = serde_json::to_vec(value).expect("messages are plain data with string keys");
+        let lost = Arc::clone(&self.lost);
+        let done = Box::new(move |result: Result<u64, _>| {
+            if result.is_err() {
+                lost.store(true, Ordering::Release);
+            }
+        });
+        self.producer.append(topic, partition, key.as_bytes(), value, done);
+    }
+}
+
+/// The partition of the work or replies topic that holds a key.
+pub fn partition_of_key(key: &str, count: u32) -> u32 {
+    let hash = Hash::of(key.as_bytes()).to_string();
+    let first = u32::from_str_radix(&hash[..8], 16).expect("a hash is written in hexadecimal digits");
+    first % count.max(1)
+}

@@ -1,0 +1,33 @@
+//! The owner of partitions: folds their journals, claims them, decides their commands and timers, and acts
+//! on what it reads back.
+//!
+//! ```text
+//!  journal ──reader──┐                         ┌── append ──► journal
+//!  commands ─reader──┼─► Input ─► Owner::step ─┤
+//!  clock, suggestion ┘          (no I/O)       └── effects ─► work, replies, commands, dead letters
+//! ```
+//!
+//! *Invariant:* nothing leaves this crate that does not follow from a journal record that was read back.
+//!
+//! *Invariant:* at most one append is under way per partition. While it is, commands gather; the next
+//! envelope takes all of them.
+//!
+//! Start reading at [`Owner`], which is pure, then `owning`, the thread around it.
+
+mod clock;
+mod config;
+mod effects;
+mod error;
+mod live;
+mod owner;
+mod owning;
+mod run;
+mod silence;
+
+pub use clock::{Clock, Moment};
+pub use config::Config;
+pub use effects::partition_of_key;
+pub use error::Error;
+pub use live::{LiveError, LiveHandle, PartitionStatus};
+pub use owner::{Input, Output, Owner, Role, Start};
+pub use run::{Dispatcher, run};

@@ -1,0 +1,94 @@
+//! Questions to the owners of this process: about the present of a batch, and about the partitions.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crossbeam_channel::{Sender, bounded};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+
+/// How one partition stands at this process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PartitionStatus {
+    /// Which.
+    pub partition: u32,
+    /// Whether this process decides for it.
+    pub owning: bool,
+    /// The current ownership's number.
+    pub epoch: u64,
+    /// Who owns it, as its claim says.
+    pub owner: String,
+    /// The journal's last accepted offset.
+    pub journal_offset: u64,
+    /// Journal records that were void.
+    pub void_records: u64,
+    /// Commands read and not decided.
+    pub backlog: u64,
+    /// Unfinished batches of its shards.
+    pub unfinished_batches: u64,
+    /// Ready batches that wait for a slot.
+    pub queued_batches: u64,
+}
+
+pub(crate) enum Question {
+    Live { shard: ShardId, query: LiveQuery, answer: Sender<LiveAnswer> },
+    Status { answer: Sender<PartitionStatus> },
+}
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LiveError {
+    /// This process does not own the shard's partition.
+    #[error("partition {0} is not owned here")]
+    NotOwned(u32),
+    /// The owner is too busy, or has just gone.
+    #[error("partition {0} did not answer in time")]
+    NoAnswer(u32),
+}
+
+/// Asks the owners of this process. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct LiveHandle {
+    owners: Arc<Mutex<BTreeMap<u32, Sender<Question>>>>,
+}
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl LiveHandle {
+    /// Asks the owner of the shard; blocks for at most 2 s.
+    ///
+    /// # Errors
+    /// The partition is not owned here, or its owner does not answer.
+    pub fn query(&self, shard: ShardId, count: u32, query: LiveQuery) -> Result<LiveAnswer, LiveError> {
+        let partition = shard.partition(count);
+        self.ask(partition, |answer| Question::Live { shard, query, answer })
+    }
+
+    /// How the partitions stand that this process has to do with; blocks for at most 2 s each.
+    pub fn status(&self) -> Vec<PartitionStatus> {
+        let partitions: Vec<u32> = self.lock().keys().copied().collect();
+        let ask = |partition| self.ask(partition, |answer| Question::Status { answer }).ok();
+        partitions.into_iter().filter_map(ask).collect()
+    }
+
+    pub(crate) fn enter(&self, partition: u32, owner: Sender<Question>) {
+        self.lock().insert(partition, owner);
+    }
+
+    pub(crate) fn leave(&self, partition: u32) {
+        self.lock().remove(&partition);
+    }
+
+    fn ask<T>(&self, partition: u32, question: impl FnOnce(Sender<T>) -> Question) -> Result<T, LiveError> {
+        let owner = self.lock().get(&partition).cloned().ok_or(LiveError::NotOwned(partition))?;
+        let (answer, answered) = bounded(1);
+        owner.send_timeout(question(answer), PATIENCE).map_err(|_| LiveError::NoAnswer(partition))?;
+        answered.recv_timeout(PATIENCE).map_err(|_| LiveError::NoAnswer(partition))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Sender<Question>>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

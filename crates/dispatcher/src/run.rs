@@ -1,0 +1,156 @@
+//! All partitions that are suggested to this process, each on a thread of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use tidemill_log::{Log, Topic};
+
+use crate::live::LiveHandle;
+use crate::owner::Start;
+use crate::owning::{Order, Owning};
+use crate::{Config, Error};
+
+/// How often the suggestion is asked for at least.
+const SUGGESTION_PATIENCE: Duration = Duration::from_millis(200);
+
+/// A running dispatcher. Stop it with [`Dispatcher::stop`]; dropped, it is only told to.
+#[derive(Debug)]
+pub struct Dispatcher {
+    live: LiveHandle,
+    stop: Sender<()>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+struct Partition {
+    orders: Sender<Order>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+/// Starts a dispatcher. `incarnation` names this life of this process in its claims.
+///
+/// # Errors
+/// The log does not take the process as a member, or a thread cannot be started.
+pub fn run(config: Config, log: Arc<dyn Log>, incarnation: &str) -> Result<Dispatcher, Error> {
+    let (stop, stopped) = bounded(1);
+    let live = LiveHandle::default();
+    let coordinator = Coordinator {
+        config,
+        log,
+        incarnation: incarnation.to_owned(),
+        live: live.clone(),
+        partitions: BTreeMap::new(),
+        failed: BTreeSet::new(),
+    };
+    let thread = thread::Builder::new()
+        .name("dispatcher".to_owned())
+        .spawn(move || coordinator.run(&stopped))
+        .map_err(Error::Thread)?;
+    Ok(Dispatcher { live, stop, thread })
+}
+
+impl Dispatcher {
+    /// Questions to the owners of this process.
+    pub fn live(&self) -> LiveHandle {
+        self.live.clone()
+    }
+
+    /// Whether it has ended by itself, which only an error makes it do.
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Hands every partition over and ends. What is under way is finished first.
+    ///
+    /// # Errors
+    /// What ended the dispatcher before.
+    pub fn stop(self) -> Result<(), Error> {
+        drop(self.stop);
+        self.thread.join().unwrap_or_else(|_| {
+            Err(Error::Stopped { partition: 0, reason: "the dispatcher's thread panicked".to_owned() })
+        })
+    }
+}
+
+struct Coordinator {
+    config: Config,
+    log: Arc<dyn Log>,
+    incarnation: String,
+    live: LiveHandle,
+    partitions: BTreeMap<u32, Partition>,
+    failed: BTreeSet<u32>,
+}
+
+impl Coordinator {
+    fn run(mut self, stopped: &Receiver<()>) -> Result<(), Error> {
+        let mut membership = self.log.membership(&self.incarnation).map_err(Error::Membership)?;
+        while matches!(stopped.try_recv(), Err(crossbeam_channel::TryRecvError::Empty)) {
+            let suggested = membership.suggested(SUGGESTION_PATIENCE).map_err(Error::Membership)?;
+            self.leave(|partition| !suggested.contains(&partition));
+            self.reap();
+            for partition in suggested {
+                if !self.partitions.contains_key(&partition) && !self.failed.contains(&partition) {
+                    let owned = self.own(partition)?;
+                    self.partitions.insert(partition, owned);
+                }
+            }
+            if stopped.recv_timeout(Duration::from_millis(50)).is_err_and(|e| e.is_disconnected()) {
+                break;
+            }
+        }
+        self.leave(|_| true);
+        let partitions = std::mem::take(&mut self.partitions);
+        partitions.into_values().map(end).fold(Ok(()), Result::and)
+    }
+
+    fn own(&self, partition: u32) -> Result<Partition, Error> {
+        let (orders, ordered) = bounded(1);
+        let owning = Owning {
+            start: Start {
+                partition,
+                count: self.log.partitions(Topic::Journal),
+                incarnation: self.incarnation.clone(),
+                config: self.config.clone(),
+            },
+            log: Arc::clone(&self.log),
+            live: self.live.clone(),
+            orders: ordered,
+        };
+        let name = format!("partition-{partition}");
+        let thread = thread::Builder::new().name(name).spawn(|| owning.run()).map_err(Error::Thread)?;
+        Ok(Partition { orders, thread })
+    }
+
+    fn leave(&mut self, which: impl Fn(u32) -> bool) {
+        for (_, partition) in self.partitions.iter().filter(|(number, _)| which(**number)) {
+            // Told before, or just ended.
+            let _ = partition.orders.try_send(Order::Leave);
+        }
+    }
+
+    /// Forgets the partitions whose threads have ended. One that failed is left alone from now on (rule 12);
+    /// the others go on.
+    fn reap(&mut self) {
+        let ended: Vec<u32> = self
+            .partitions
+            .iter()
+            .filter(|(_, partition)| partition.thread.is_finished())
+            .map(|(number, _)| *number)
+            .collect();
+        for number in ended {
+            let Some(partition) = self.partitions.remove(&number) else { continue };
+            if let Err(error) = end(partition) {
+                tracing::error!(partition = number, %error, "this process leaves the partition alone from now on");
+                self.failed.insert(number);
+            }
+        }
+    }
+}
+
+fn end(partition: Partition) -> Result<(), Error> {
+    partition.thread.join().unwrap_or_else(|_| {
+        Err(Error::Stopped { partition: 0, reason: "a partition's thread panicked".to_owned() })
+    })
+}
