@@ -11,8 +11,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
-use conformance::site::{PARTITIONS, Site, append};
+use conformance::site::{PARTITIONS, PATIENCE, Site, append};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -175,4 +176,28 @@ fn broker_that_does_not_answer_is_named() {
     let config = KafkaConfig::new("127.0.0.1:9");
     let text = KafkaLog::open(&config).err().unwrap().to_string();
     assert!(text.contains("127.0.0.1:9"), "{text}");
+}
+
+/// Both have to be asked all the time: that is what keeps them in the group.
+#[test]
+fn members_share_the_partitions_and_who_is_left_gets_all() {
+    let topics = Topics::make();
+    let log = KafkaLog::open(&topics.0).unwrap();
+    let [mut one, mut other] = ["one", "other"].map(|member| log.membership(member).unwrap());
+    let all: Vec<u32> = (0..PARTITIONS).collect();
+    let end = Instant::now() + PATIENCE;
+    let step = Duration::from_millis(50);
+    loop {
+        let [ones, others] = [one.suggested(step).unwrap(), other.suggested(step).unwrap()];
+        let mut both = [ones.clone(), others.clone()].concat();
+        both.sort_unstable();
+        if both == all && !ones.is_empty() && !others.is_empty() {
+            break;
+        }
+        assert!(Instant::now() < end, "{ones:?} and {others:?}");
+    }
+    drop(other);
+    while one.suggested(step).unwrap() != all {
+        assert!(Instant::now() < end, "who is left did not get all");
+    }
 }

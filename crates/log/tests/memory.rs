@@ -66,3 +66,16 @@ fn suggestion_can_be_given() {
     let suggested = |member: &str| log.membership(member).unwrap().suggested(PATIENCE).unwrap();
     assert_eq!((suggested("a"), suggested("b")), (vec![0, 2], vec![0, 1, 2]));
 }
+
+#[test]
+fn records_carry_the_time_that_was_given() {
+    let log = MemoryLog::new(1);
+    let mut now_ms = 41;
+    log.set_clock(move || {
+        now_ms += 1;
+        now_ms
+    });
+    append(log.producer().unwrap().as_ref(), Topic::Commands, 0, "x").unwrap();
+    let site = Site { log: Arc::new(log), _ground: Box::new(()) };
+    assert_eq!(site.read_all(Topic::Commands, 0)[0].timestamp_ms, 42);
+}

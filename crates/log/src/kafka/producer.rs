@@ -139,3 +139,6 @@ impl Producer for KafkaProducer {
         self.in_flight.flush(timeout)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,8 +33,11 @@ pub(crate) struct Shared {
     hook: Mutex<Option<FaultHook>>,
     late: Mutex<Vec<Late>>,
     producers: Mutex<u64>,
+    clock: Mutex<Clock>,
     suggestions: Mutex<BTreeMap<String, Vec<u32>>>,
 }
+
+type Clock = Box<dyn FnMut() -> i64 + Send>;
 
 /// A record that its producer thinks lost.
 pub(crate) struct Late {
@@ -78,6 +81,7 @@ impl MemoryLog {
             hook: Mutex::default(),
             late: Mutex::default(),
             producers: Mutex::default(),
+            clock: Mutex::new(Box::new(clock::now_ms)),
             suggestions: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
@@ -93,12 +97,17 @@ impl MemoryLog {
         *lock(&self.shared.hook) = None;
     }
 
+    /// From now on records carry this time, in milliseconds since 1970, instead of the wall clock's.
+    pub fn set_clock(&self, clock: impl FnMut() -> i64 + Send + 'static) {
+        *lock(&self.shared.clock) = Box::new(clock);
+    }
+
     /// Lands the records of [`Fault::LandLate`], in their order; gives how many there were.
     pub fn land_late(&self) -> usize {
         let late = std::mem::take(&mut *lock(&self.shared.late));
         let count = late.len();
         for Late { lane, key, value } in late {
-            lane.push(clock::now_ms(), key, value.into());
+            lane.push(self.shared.now_ms(), key, value.into());
         }
         count
     }
@@ -118,6 +127,10 @@ impl Shared {
         let index =
             topic.index() * usize::try_from(count).expect("fits") + usize::try_from(partition).expect("fits");
         Ok(&self.lanes[index])
+    }
+
+    fn now_ms(&self) -> i64 {
+        lock(&self.clock)()
     }
 
     fn fault(&self, append: &Append<'_>) -> Fault {

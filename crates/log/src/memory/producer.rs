@@ -9,7 +9,7 @@ use crate::in_flight::{InFlight, Pending};
 use crate::lane::Lane;
 use crate::port::Done;
 use crate::signal::lock;
-use crate::{AppendError, Error, Producer, Topic, clock};
+use crate::{AppendError, Error, Producer, Topic};
 
 struct Queued {
     lane: Arc<Lane>,
@@ -61,7 +61,7 @@ fn land(log: &Shared, producer: u64, queued: Queued) {
     let Queued { lane, key, value, pending } = queued;
     let append = Append { producer, topic: lane.topic, partition: lane.partition, key: &key, value: &value };
     let unknown = Err(AppendError::Unknown("a fault was asked for".to_owned()));
-    let store = |key, value: Vec<u8>| lane.push(clock::now_ms(), key, value.into());
+    let store = |key, value: Vec<u8>| lane.push(log.now_ms(), key, value.into());
     match log.fault(&append) {
         Fault::None => pending.finish(Ok(store(key, value))),
         Fault::Delay(gate) => {
