@@ -1,0 +1,107 @@
+//! Measures Tidemill: each workload in a process of its own, on each back end, and beside it the raw limit of
+//! the same machine in the same process. Only ratios compare across machines.
+//!
+//! The clock of a workload stops when the read tables *and* a reader of the public feed have reached the end of
+//! the journal.
+
+mod backend;
+mod history;
+mod raw;
+mod report;
+mod site;
+mod workload;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use clap::Parser;
+
+use crate::backend::Backend;
+use crate::report::Row;
+use crate::workload::Workload;
+
+/// Workloads and raw limits, as a table and as JSON.
+#[derive(Debug, Parser)]
+#[command(name = "tidemill-bench")]
+struct Args {
+    /// Only these workloads; default all.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    workload: Vec<Workload>,
+    /// Only these back ends; default embedded, and Kafka where TIDEMILL_TEST_KAFKA names a broker.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    backend: Vec<Backend>,
+    /// Runs of each; the median by throughput (by time, for chain and latency) is reported.
+    #[arg(long, default_value_t = 1)]
+    runs: usize,
+    /// Divides every workload's size.
+    #[arg(long, default_value_t = 1)]
+    scale: usize,
+    /// Where to write the rows as JSON.
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// Measures one workload in this process and prints its row as JSON; what the runner starts.
+    #[arg(long, hide = true)]
+    here: bool,
+    /// Acts as the shim of one attempt; what the executor starts.
+    #[arg(long, hide = true)]
+    shim: Option<PathBuf>,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    if let Some(directory) = &args.shim {
+        std::process::exit(tidemill_executor::shim_main(directory));
+    }
+    tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::WARN).init();
+    if args.here {
+        let (Some(workload), Some(backend)) = (args.workload.first(), args.backend.first()) else {
+            bail!("--here needs --workload and --backend");
+        };
+        println!("{}", serde_json::to_string(&workload.measure(*backend, args.scale.max(1))?)?);
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for backend in backends(&args)? {
+        for workload in workloads(&args) {
+            let mut runs = (0..args.runs.max(1))
+                .map(|_| in_a_process_of_its_own(workload, backend, args.scale))
+                .collect::<anyhow::Result<Vec<Row>>>()?;
+            runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
+            let median = runs.swap_remove(runs.len() / 2);
+            eprintln!("{}", report::line(&median));
+            rows.push(median);
+        }
+    }
+    println!("{}", report::table(&rows));
+    if let Some(path) = &args.json {
+        std::fs::write(path, serde_json::to_string_pretty(&rows)? + "\n")?;
+    }
+    Ok(())
+}
+
+fn workloads(args: &Args) -> Vec<Workload> {
+    if args.workload.is_empty() { Workload::ALL.to_vec() } else { args.workload.clone() }
+}
+
+fn backends(args: &Args) -> anyhow::Result<Vec<Backend>> {
+    if !args.backend.is_empty() {
+        return Ok(args.backend.clone());
+    }
+    let kafka = cfg!(feature = "kafka") && std::env::var_os(backend::KAFKA).is_some();
+    Ok(if kafka { vec![Backend::Embedded, Backend::Kafka] } else { vec![Backend::Embedded] })
+}
+
+fn in_a_process_of_its_own(workload: Workload, backend: Backend, scale: usize) -> anyhow::Result<Row> {
+    let own = std::env::current_exe().context("finding this program")?;
+    let output = Command::new(own)
+        .args(["--here", "--workload", workload.name(), "--backend", backend.name()])
+        .args(["--scale", &scale.to_string()])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .context("starting a measurement")?;
+    if !output.status.success() {
+        bail!("{} on {} failed: {}", workload.name(), backend.name(), output.status);
+    }
+    serde_json::from_slice(&output.stdout).context("reading a measurement")
+}

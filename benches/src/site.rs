@@ -1,0 +1,265 @@
+//! A whole Tidemill in this process: dispatcher, projector, feed, executor, and a client.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use crossbeam_channel::{Sender, bounded};
+use ed25519_dalek::SigningKey;
+use tidemill_dispatcher::Dispatcher;
+use tidemill_log::{Log, Topic};
+use tidemill_model::{
+    Actor, Answer, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobSpec, JobType, Outcome,
+    ShardId,
+};
+use tidemill_producers::{Submitter, Wish};
+use tidemill_projector::{FeedCursor, FeedReader, Progress, PublishConfig, Shutdown};
+use tidemill_store::{SqliteTables, Tables};
+
+use crate::backend::Backend;
+
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(crate) struct Site {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) shard: ShardId,
+    pub(crate) group_id: GroupId,
+    submitter: Submitter,
+    dispatcher: Dispatcher,
+    projector: Projector,
+    executor: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+struct Projector {
+    progress: Progress,
+    /// Events of the feed that a subscriber has got.
+    fed: Arc<AtomicU64>,
+    backend: Backend,
+    shutdown: Shutdown,
+    threads: Vec<JoinHandle<()>>,
+}
+
+pub(crate) fn group() -> GroupName {
+    GroupName::try_from("bench").expect("is a name")
+}
+
+fn worker_key() -> SigningKey {
+    SigningKey::from_bytes(&[7; 32])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Site {
+    /// Starts everything but an executor.
+    pub(crate) fn start(backend: Backend, directory: &Path) -> anyhow::Result<Self> {
+        let log = backend.open(directory)?;
+        let config = tidemill_dispatcher::Config { claim_after_ms: 0, ..Default::default() };
+        let dispatcher = tidemill_dispatcher::run(config, Arc::clone(&log), "bench")?;
+        let projector = Projector::start(backend, &log, directory)?;
+        let instance = tidemill_producers::instance_id("bench");
+        let submitter = Submitter::start(Arc::clone(&log), instance, tidemill_producers::Config::default())?;
+        let mut site = Self {
+            log,
+            shard: ShardId(1),
+            group_id: GroupId(1),
+            submitter,
+            dispatcher,
+            projector,
+            executor: None,
+        };
+        let settings = GroupSettings::default();
+        let worker_key = hex(worker_key().verifying_key().as_bytes());
+        match site.ask(ShardId::CATALOGUE, Command::DefineGroup { name: group(), worker_key, settings })? {
+            Answer::Group { group, shard } => (site.group_id, site.shard) = (group, shard),
+            other => bail!("defining a group was answered {other:?}"),
+        }
+        Ok(site)
+    }
+
+    /// Starts an executor with so many slots for each type.
+    pub(crate) fn work(&mut self, directory: &Path, slots: &[(&str, u32)]) -> anyhow::Result<()> {
+        let slots: BTreeMap<JobType, u32> = slots
+            .iter()
+            .map(|(kind, slots)| (JobType::try_from(*kind).expect("is a name"), *slots))
+            .collect();
+        let own = std::env::current_exe()?.to_string_lossy().into_owned();
+        let mut config = tidemill_executor::Config::new(tidemill_executor::Required {
+            group: group(),
+            shard: self.shard,
+            data_dir: directory.join("worker"),
+            slots,
+            internal_key: "an internal key for benches".to_owned(),
+            worker_private_key: hex(&worker_key().to_bytes()),
+        });
+        config.shim = vec![own, "--shim".to_owned()];
+        let (stop, stopped) = bounded(1);
+        let log = Arc::clone(&self.log);
+        let run = move || {
+            if let Err(error) = tidemill_executor::run(config, log, stopped) {
+                eprintln!("the executor failed: {error}");
+            }
+        };
+        self.executor = Some((stop, thread::Builder::new().name("executor".to_owned()).spawn(run)?));
+        Ok(())
+    }
+
+    /// Sends a command and waits for its answer.
+    pub(crate) fn ask(&self, shard: ShardId, command: Command) -> anyhow::Result<Answer> {
+        let (tell, told) = bounded(1);
+        let request = tidemill_producers::request_id();
+        let wish = Wish { shard, request, actor: actor(), command };
+        self.submitter.submit_with(wish, Some(PATIENCE), move |result| {
+            // The receiver waits below.
+            let _ = tell.send(result);
+        });
+        match told.recv().context("the submitter has ended")??.outcome {
+            Outcome::Answered(answer) => Ok(answer),
+            Outcome::Done | Outcome::Repeated => Ok(Answer::Done),
+            Outcome::Refused(rejection) => bail!("refused: {rejection}"),
+        }
+    }
+
+    /// Sends commands as fast as the log takes them, without waiting for answers.
+    pub(crate) fn send_all(&self, commands: impl Iterator<Item = Command>) -> anyhow::Result<()> {
+        let producer = self.log.producer()?;
+        let partition = self.shard.partition(self.log.partitions(Topic::Commands));
+        let key = self.shard.to_string();
+        for command in commands {
+            let record =
+                CommandRecord { shard: self.shard, request: None, reply_to: None, actor: actor(), command };
+            crate::raw::append_when_there_is_room(
+                producer.as_ref(),
+                Topic::Commands,
+                partition,
+                key.as_bytes(),
+                serde_json::to_vec(&record)?,
+            );
+        }
+        producer.flush(PATIENCE)?;
+        Ok(())
+    }
+
+    /// Defines jobs, in commands of a size that the catalogue takes.
+    pub(crate) fn apply(&self, jobs: &[JobSpec]) -> anyhow::Result<()> {
+        for chunk in jobs.chunks(250) {
+            self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: chunk.to_vec(), prune: Vec::new() })?;
+        }
+        Ok(())
+    }
+
+    /// Offset behind the journal's last record.
+    pub(crate) fn journal_end(&self) -> anyhow::Result<u64> {
+        let partition = self.shard.partition(self.log.partitions(Topic::Journal));
+        Ok(self.log.range(Topic::Journal, partition)?.end)
+    }
+
+    /// Waits until the tables and the feed show everything that the journals hold now.
+    pub(crate) fn settle(&self) -> anyhow::Result<()> {
+        self.projector.settle(&self.log)
+    }
+
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        if let Some((stop, thread)) = self.executor.take() {
+            drop(stop);
+            // A panic there was printed there.
+            let _ = thread.join();
+        }
+        self.submitter.stop();
+        self.dispatcher.stop()?;
+        self.projector.stop();
+        Ok(())
+    }
+}
+
+fn actor() -> Actor {
+    Actor { app: "bench".into(), user: None }
+}
+
+impl Projector {
+    fn start(backend: Backend, log: &Arc<dyn Log>, directory: &Path) -> anyhow::Result<Self> {
+        let tables: Arc<dyn Tables> = Arc::new(SqliteTables::open(&directory.join("tables.db"))?);
+        let (progress, shutdown) = (Progress::new(), Shutdown::new());
+        let fed = Arc::new(AtomicU64::new(0));
+        let projecting = {
+            let (log, progress, shutdown) = (Arc::clone(log), progress.clone(), shutdown.clone());
+            move || {
+                let config = tidemill_projector::Config::default();
+                if let Err(error) = tidemill_projector::run(&config, &log, &tables, &progress, &shutdown) {
+                    eprintln!("the projector failed: {error}");
+                }
+            }
+        };
+        let feeding = {
+            let (log, shutdown, fed) = (Arc::clone(log), shutdown.clone(), Arc::clone(&fed));
+            move || {
+                let result = match backend {
+                    Backend::Kafka => publish(&log, &shutdown),
+                    Backend::Embedded => subscribe(&log, &shutdown, &fed),
+                };
+                if let Err(error) = result {
+                    eprintln!("the feed failed: {error}");
+                }
+            }
+        };
+        let threads = vec![thread::spawn(projecting), thread::spawn(feeding)];
+        Ok(Self { progress, fed, backend, shutdown, threads })
+    }
+
+    fn settle(&self, log: &Arc<dyn Log>) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut events = 0;
+        for partition in 0..log.partitions(Topic::Journal) {
+            let journal = crate::history::read(log.as_ref(), partition)?;
+            let Some(last) = journal.last_envelope else { continue };
+            events += journal.events;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !self.progress.wait_until(partition, last, left) {
+                bail!("the tables of partition {partition} did not reach offset {last}");
+            }
+        }
+        while self.published(log)? < events {
+            if Instant::now() > deadline {
+                bail!("the feed did not reach {events} events");
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn published(&self, log: &Arc<dyn Log>) -> anyhow::Result<u64> {
+        if self.backend == Backend::Embedded {
+            return Ok(self.fed.load(Ordering::Acquire));
+        }
+        let ranges = (0..log.partitions(Topic::Events)).map(|partition| log.range(Topic::Events, partition));
+        Ok(ranges.map(|range| range.map(|range| range.end)).sum::<Result<u64, _>>()?)
+    }
+
+    fn stop(self) {
+        self.shutdown.request();
+        for thread in self.threads {
+            // A panic there was printed there.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn publish(log: &Arc<dyn Log>, shutdown: &Shutdown) -> anyhow::Result<()> {
+    Ok(tidemill_projector::publish(&PublishConfig::default(), log, &Progress::new(), shutdown)?)
+}
+
+/// On the embedded log the feed is made from the journal as it is read: one subscriber reads it.
+fn subscribe(log: &Arc<dyn Log>, shutdown: &Shutdown, fed: &AtomicU64) -> anyhow::Result<()> {
+    let mut reader = FeedReader::new(log.as_ref(), FeedCursor::start(log.log_id()))?;
+    while !shutdown.is_requested() {
+        if reader.next(Duration::from_millis(100))?.is_some() {
+            fed.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+    Ok(())
+}
