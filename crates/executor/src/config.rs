@@ -1,0 +1,248 @@
+//! The configuration of an executor.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use ed25519_dalek::SigningKey;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{GroupName, JobType, ShardId};
+
+use crate::{Error, TypeConfig, types};
+
+/// The configuration of an executor. Unknown fields are refused.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The group it works for. Required.
+    pub group: GroupName,
+    /// The number of the shard that does the group's work, 1 to 4095, as the catalogue has it. Required.
+    pub shard: ShardId,
+    /// The name of this host, which jobs can be pinned to; default: what the system says.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// Where attempts, their output and the worker's identity are kept. One executor, one directory, on a
+    /// local disk. Required.
+    pub data_dir: PathBuf,
+    /// Attempts at once, by job type, 1 to 10,000 each. Required, at least one type.
+    pub slots: BTreeMap<JobType, u32>,
+    /// Milliseconds from one heartbeat to the next, 50 to 60,000; default 3,000. It has to be well below
+    /// the group's `lost_after_ms` and `lease_ms`.
+    #[serde(default = "default_heartbeat")]
+    pub heartbeat_ms: u64,
+    /// Milliseconds that running attempts get to end by themselves when the executor is stopped, 0 to
+    /// 86,400,000; default 30,000.
+    #[serde(default = "default_stop_grace")]
+    pub stop_grace_ms: u64,
+    /// Where logs are served, `ip:port`; default `127.0.0.1:0`, a free port that only this host reaches.
+    #[serde(default = "default_listen")]
+    pub listen: SocketAddr,
+    /// What is registered as the address of the logs, `host:port`; default: `listen` with its real port,
+    /// and with the host's name where it listens on every address.
+    #[serde(default)]
+    pub advertise: Option<String>,
+    /// How programs of each type are started, beside (or in place of) `shell` and `python`; `noop` is
+    /// built in. Default none.
+    #[serde(default)]
+    pub types: BTreeMap<JobType, TypeConfig>,
+    /// The cluster's secret that readers of logs have to present, 16 characters or more. Required.
+    pub internal_key: String,
+    /// The group's Ed25519 private key, 64 hexadecimal digits. Required.
+    pub worker_private_key: String,
+    /// Address of the API that jobs see as `TIDEMILL_API`; default empty.
+    #[serde(default)]
+    pub api_url: String,
+    /// Days that output of attempts is kept after their end is on record, 0 to 36,500; default 7.
+    #[serde(default = "default_keep_logs")]
+    pub keep_logs_days: u32,
+    /// Threads that start processes, 1 to 64; default 2.
+    #[serde(default = "default_spawners")]
+    pub spawn_threads: u32,
+    /// The command that runs a shim, to which the attempt's directory is added; default: this program with
+    /// the argument `shim`.
+    #[serde(default)]
+    pub shim: Vec<String>,
+}
+
+fn default_heartbeat() -> u64 {
+    3_000
+}
+fn default_stop_grace() -> u64 {
+    30_000
+}
+fn default_listen() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 0))
+}
+fn default_keep_logs() -> u32 {
+    7
+}
+fn default_spawners() -> u32 {
+    2
+}
+
+/// Secrets are not shown.
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("group", &self.group)
+            .field("shard", &self.shard)
+            .field("host", &self.host)
+            .field("data_dir", &self.data_dir)
+            .field("slots", &self.slots)
+            .field("listen", &self.listen)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// A configuration with its required fields, all others at their defaults.
+    pub fn new(required: Required) -> Self {
+        Self {
+            group: required.group,
+            shard: required.shard,
+            host: None,
+            data_dir: required.data_dir,
+            slots: required.slots,
+            heartbeat_ms: default_heartbeat(),
+            stop_grace_ms: default_stop_grace(),
+            listen: default_listen(),
+            advertise: None,
+            types: BTreeMap::new(),
+            internal_key: required.internal_key,
+            worker_private_key: required.worker_private_key,
+            api_url: String::new(),
+            keep_logs_days: default_keep_logs(),
+            spawn_threads: default_spawners(),
+            shim: Vec::new(),
+        }
+    }
+
+    /// Whether an executor could run with it.
+    ///
+    /// # Errors
+    /// The first field that it could not run with, with its value and rule.
+    pub fn check(&self) -> Result<(), Error> {
+        range("shard", u64::from(self.shard.0), 1..=u64::from(ShardId::MAX.0))?;
+        range("heartbeat_ms", self.heartbeat_ms, 50..=60_000)?;
+        range("stop_grace_ms", self.stop_grace_ms, 0..=86_400_000)?;
+        range("keep_logs_days", u64::from(self.keep_logs_days), 0..=36_500)?;
+        range("spawn_threads", u64::from(self.spawn_threads), 1..=64)?;
+        range("internal_key (its length)", self.internal_key.len() as u64, 16..=4_096)?;
+        range("slots (how many types)", self.slots.len() as u64, 1..=1_000)?;
+        let types = self.all_types();
+        for (name, config) in &self.types {
+            config.check(name)?;
+        }
+        for (name, slots) in &self.slots {
+            range("slots", u64::from(*slots), 1..=10_000)?;
+            if !types::is_noop(name) && !types.contains_key(name) {
+                let rule = "has no entry in types, so nothing says how to run it".to_owned();
+                return Err(Error::Config { field: "slots", value: name.to_string(), rule });
+            }
+        }
+        self.signing_key().map(|_| ())
+    }
+
+    /// The defaults, and what the configuration adds or replaces.
+    pub(crate) fn all_types(&self) -> BTreeMap<JobType, TypeConfig> {
+        let mut all = types::defaults();
+        all.extend(self.types.clone());
+        all
+    }
+
+    pub(crate) fn signing_key(&self) -> Result<SigningKey, Error> {
+        let seed = seed(&self.worker_private_key).ok_or_else(|| Error::Config {
+            field: "worker_private_key",
+            value: format!("{} characters", self.worker_private_key.len()),
+            rule: "has to be 64 hexadecimal digits".to_owned(),
+        })?;
+        Ok(SigningKey::from_bytes(&seed))
+    }
+}
+
+/// The fields of a configuration that have no default.
+#[derive(Clone)]
+pub struct Required {
+    /// As [`Config::group`].
+    pub group: GroupName,
+    /// As [`Config::shard`].
+    pub shard: ShardId,
+    /// As [`Config::data_dir`].
+    pub data_dir: PathBuf,
+    /// As [`Config::slots`].
+    pub slots: BTreeMap<JobType, u32>,
+    /// As [`Config::internal_key`].
+    pub internal_key: String,
+    /// As [`Config::worker_private_key`].
+    pub worker_private_key: String,
+}
+
+fn range(field: &'static str, value: u64, allowed: std::ops::RangeInclusive<u64>) -> Result<(), Error> {
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    let rule = format!("has to be {} to {}", allowed.start(), allowed.end());
+    Err(Error::Config { field, value: value.to_string(), rule })
+}
+
+fn seed(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut seed = [0; 32];
+    for (byte, pair) in seed.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? * 16 + digit(pair[1])?;
+    }
+    Some(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> serde_json::Value {
+        serde_json::json!({
+            "group": "g", "shard": 1, "data_dir": "/tmp/x", "slots": {"shell": 1, "noop": 2},
+            "internal_key": "k".repeat(16), "worker_private_key": "0f".repeat(32),
+        })
+    }
+
+    #[test]
+    fn required_fields_are_enough_and_others_have_their_defaults() {
+        let config: Config = serde_json::from_value(config()).unwrap();
+        config.check().unwrap();
+        assert_eq!((config.heartbeat_ms, config.stop_grace_ms, config.keep_logs_days), (3_000, 30_000, 7));
+    }
+
+    #[test]
+    fn unknown_fields_and_values_out_of_range_are_refused() {
+        let mut unknown = config();
+        unknown["colour"] = 1.into();
+        assert!(serde_json::from_value::<Config>(unknown).is_err());
+        let bad = [
+            ("shard", serde_json::json!(0)),
+            ("heartbeat_ms", serde_json::json!(1)),
+            ("slots", serde_json::json!({})),
+            ("slots", serde_json::json!({"shell": 0})),
+            ("slots", serde_json::json!({"spark": 1})),
+            ("internal_key", serde_json::json!("short")),
+            ("worker_private_key", serde_json::json!("zz".repeat(32))),
+        ];
+        for (field, value) in bad {
+            let mut given = config();
+            given[field] = value;
+            let checked = serde_json::from_value::<Config>(given).unwrap().check();
+            assert!(matches!(checked, Err(Error::Config { .. })), "{field}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let config: Config = serde_json::from_value(config()).unwrap();
+        let shown = format!("{config:?}");
+        assert!(!shown.contains("kkkk") && !shown.contains("0f0f"), "{shown}");
+    }
+}

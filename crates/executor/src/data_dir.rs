@@ -1,0 +1,231 @@
+//! The executor's data directory.
+//!
+//! ```text
+//! lock                 held by the executor that uses the directory
+//! worker.json          format version, the worker's id, the boot it belongs to
+//! attempts/TOKEN/      attempts whose end is not on record yet
+//! ended/TOKEN/         the others, kept for their output
+//! ```
+//! A worker is (a random id, a boot): after a reboot nothing of before runs any more, and a new worker begins.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use tidemill_model::{Token, WorkerId};
+
+use crate::Error;
+use crate::attempt_dir::AttemptDir;
+
+/// Counts the changes of the layout above.
+const FORMAT: u32 = 1;
+/// The most that one sweep removes.
+const SWEEP_MAX: usize = 20_000;
+
+#[derive(Serialize, Deserialize)]
+struct Identity {
+    format: u32,
+    worker: WorkerId,
+    boot: String,
+}
+
+/// Where attempts are. Cheap to copy; holds nothing open.
+#[derive(Debug, Clone)]
+pub(crate) struct Attempts {
+    open: PathBuf,
+    ended: PathBuf,
+}
+
+/// The data directory, in use by this process.
+pub(crate) struct DataDir {
+    pub(crate) worker: WorkerId,
+    pub(crate) attempts: Attempts,
+    _lock: File,
+}
+
+impl DataDir {
+    /// Takes the directory, making it where it is not there.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let attempts = Attempts { open: path.join("attempts"), ended: path.join("ended") };
+        for dir in [&attempts.open, &attempts.ended] {
+            fs::create_dir_all(dir).map_err(data("make the directory", dir))?;
+        }
+        let lock = lock(path)?;
+        let boot_file = Path::new("/proc/sys/kernel/random/boot_id");
+        let boot = fs::read_to_string(boot_file).map_err(data("read", boot_file))?.trim().to_owned();
+        let file = path.join("worker.json");
+        let worker = match read_identity(&file)? {
+            Some(identity) if identity.boot == boot => identity.worker,
+            earlier => {
+                if earlier.is_some() {
+                    attempts.end_all()?;
+                }
+                let identity = Identity { format: FORMAT, worker: WorkerId::new(random("w-")), boot };
+                write_identity(&file, &identity).map_err(data("write", &file))?;
+                identity.worker
+            }
+        };
+        Ok(Self { worker, attempts, _lock: lock })
+    }
+}
+
+fn lock(path: &Path) -> Result<File, Error> {
+    let file = path.join("lock");
+    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file);
+    let lock = lock.map_err(data("open", &file))?;
+    match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(lock),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { path: path.to_owned() }),
+        Err(error) => Err(data("lock", &file)(error.into())),
+    }
+}
+
+fn read_identity(file: &Path) -> Result<Option<Identity>, Error> {
+    let text = match fs::read(file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(data("read", file)(error)),
+    };
+    let identity: Identity =
+        serde_json::from_slice(&text).map_err(|error| data("read", file)(error.into()))?;
+    if identity.format != FORMAT {
+        return Err(Error::Format { path: file.to_owned(), found: identity.format, wanted: FORMAT });
+    }
+    Ok(Some(identity))
+}
+
+/// Durable before anything is done under that name.
+fn write_identity(file: &Path, identity: &Identity) -> io::Result<()> {
+    let temporary = file.with_extension("new");
+    fs::write(&temporary, serde_json::to_vec_pretty(identity)?)?;
+    File::open(&temporary)?.sync_all()?;
+    fs::rename(&temporary, file)?;
+    File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// 64 random bits behind a prefix.
+pub(crate) fn random(prefix: &str) -> String {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).expect("the system gives random numbers");
+    format!("{prefix}{:016x}", u64::from_be_bytes(bytes))
+}
+
+fn data(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::Data { what, path: path.to_owned(), source }
+}
+
+impl Attempts {
+    /// The directory of an attempt that has not ended on record.
+    pub(crate) fn open(&self, token: Token) -> AttemptDir {
+        AttemptDir::new(self.open.join(token.to_string()))
+    }
+
+    /// The directory of an attempt, wherever it is by now.
+    pub(crate) fn find(&self, token: Token) -> Option<AttemptDir> {
+        // It may move from the first to the second, never back.
+        let places = [&self.open, &self.ended].map(|place| place.join(token.to_string()));
+        places.into_iter().find(|path| path.is_dir()).map(AttemptDir::new)
+    }
+
+    /// Whether its end is on record, or it ended with an earlier boot of the machine.
+    pub(crate) fn is_recorded(&self, token: Token) -> bool {
+        self.ended.join(token.to_string()).is_dir()
+    }
+
+    /// Its end is on record.
+    pub(crate) fn end(&self, token: Token) -> io::Result<()> {
+        let name = token.to_string();
+        fs::rename(self.open.join(&name), self.ended.join(&name))
+    }
+
+    fn end_all(&self) -> Result<(), Error> {
+        for token in self.all_open()? {
+            self.end(token).map_err(data("move", self.open(token).path()))?;
+        }
+        Ok(())
+    }
+
+    /// The attempts that have not ended on record.
+    pub(crate) fn all_open(&self) -> Result<Vec<Token>, Error> {
+        let entries = fs::read_dir(&self.open).map_err(data("read", &self.open))?;
+        let mut tokens = Vec::new();
+        for entry in entries {
+            let name = entry.map_err(data("read", &self.open))?.file_name();
+            tokens.extend(name.to_str().and_then(|name| name.parse::<Token>().ok()));
+        }
+        tokens.sort_unstable();
+        Ok(tokens)
+    }
+
+    /// Removes the output of attempts that ended longer ago than `keep`. Gives how many.
+    pub(crate) fn sweep(&self, keep: Duration) -> Result<usize, Error> {
+        let entries = fs::read_dir(&self.ended).map_err(data("read", &self.ended))?;
+        let now = SystemTime::now();
+        let is_old = |path: &Path| {
+            // The directory changes for the last time when its end is written down.
+            let changed = fs::metadata(path).and_then(|metadata| metadata.modified());
+            changed.ok().and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= keep)
+        };
+        let old = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_old(path));
+        let mut removed = 0;
+        for path in old.take(SWEEP_MAX) {
+            fs::remove_dir_all(&path).map_err(data("remove", &path))?;
+            removed += 1;
+        }
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worker_keeps_its_name_over_restarts_and_loses_it_with_the_boot() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = DataDir::open(dir.path()).unwrap().worker;
+        let again = DataDir::open(dir.path()).unwrap();
+        assert_eq!(again.worker, first);
+        fs::create_dir(again.attempts.open(Token(4096)).path()).unwrap();
+        drop(again);
+
+        let file = dir.path().join("worker.json");
+        let identity = Identity { boot: "another".to_owned(), ..read_identity(&file).unwrap().unwrap() };
+        write_identity(&file, &identity).unwrap();
+        let rebooted = DataDir::open(dir.path()).unwrap();
+        assert_ne!(rebooted.worker, first);
+        assert_eq!(rebooted.attempts.all_open().unwrap(), []);
+        assert!(rebooted.attempts.find(Token(4096)).is_some());
+    }
+
+    #[test]
+    fn directory_is_used_by_one_executor_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let _first = DataDir::open(dir.path()).unwrap();
+        assert!(matches!(DataDir::open(dir.path()), Err(Error::Locked { .. })));
+    }
+
+    #[test]
+    fn another_format_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("worker.json"), r#"{"format":2,"worker":"w","boot":"b"}"#).unwrap();
+        assert!(matches!(DataDir::open(dir.path()), Err(Error::Format { found: 2, .. })));
+    }
+
+    /// Only what has ended on record, and only when it is old enough.
+    #[test]
+    fn sweep_removes_what_is_ended_and_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let attempts = DataDir::open(dir.path()).unwrap().attempts;
+        for token in [Token(1), Token(2)] {
+            fs::create_dir(attempts.open(token).path()).unwrap();
+        }
+        attempts.end(Token(1)).unwrap();
+        assert_eq!(attempts.sweep(Duration::from_secs(3600)).unwrap(), 0);
+        assert_eq!(attempts.sweep(Duration::ZERO).unwrap(), 1);
+        assert!(attempts.find(Token(1)).is_none() && attempts.find(Token(2)).is_some());
+    }
+}

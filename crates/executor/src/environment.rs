@@ -1,0 +1,62 @@
+//! The environment of a job; documented here and nowhere else.
+//!
+//! | variable | value |
+//! |---|---|
+//! | `TIDEMILL_JOB` | the job's name |
+//! | `TIDEMILL_BATCH` | the batch's id |
+//! | `TIDEMILL_ATTEMPT` | the attempt's number, from 1 |
+//! | `TIDEMILL_TOKEN` | the attempt's fence: it grows with every attempt, so whoever takes the job's writes can refuse an older one |
+//! | `TIDEMILL_LOGICAL_TIME` | RFC 3339, with the offset of the job's zone |
+//! | `TIDEMILL_RUN` | which run of the logical time, from 0 |
+//! | `TIDEMILL_PARAM_NAME` | each parameter; its name in capitals, what is not a letter or digit of ASCII as `_` |
+//! | `TIDEMILL_API` | the address of the API |
+//!
+//! Of the worker's own environment a job gets only `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `LANG`,
+//! `LC_*`, `TZ` and `TMPDIR`, and then what its type's configuration says: never the worker's secrets.
+
+use std::collections::BTreeMap;
+
+use tidemill_model::RunSpec;
+
+const INHERITED: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
+
+/// What of the worker's own environment jobs get.
+pub(crate) fn inherited() -> BTreeMap<String, String> {
+    let known = |name: &str| INHERITED.contains(&name) || name.starts_with("LC_");
+    let own = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    own.filter(|(name, _)| known(name)).collect()
+}
+
+/// What an attempt adds.
+pub(crate) fn of_attempt(spec: &RunSpec, api_url: &str) -> BTreeMap<String, String> {
+    let parameters = spec.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
+    let mut env: BTreeMap<_, _> = parameters.collect();
+    let own = [
+        ("TIDEMILL_JOB", spec.job_name.to_string()),
+        ("TIDEMILL_BATCH", spec.batch.to_string()),
+        ("TIDEMILL_ATTEMPT", spec.attempt.to_string()),
+        ("TIDEMILL_TOKEN", spec.token.to_string()),
+        ("TIDEMILL_LOGICAL_TIME", spec.logical_time_text.clone()),
+        ("TIDEMILL_RUN", spec.run.to_string()),
+        ("TIDEMILL_API", api_url.to_owned()),
+    ];
+    env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    env
+}
+
+fn parameter(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("TIDEMILL_PARAM_{}", name.chars().map(letter).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameter_names_become_names_of_variables() {
+        assert_eq!(parameter("day-of.week2"), "TIDEMILL_PARAM_DAY_OF_WEEK2");
+        assert_eq!(parameter("日"), "TIDEMILL_PARAM__");
+    }
+}

@@ -1,0 +1,40 @@
+//! The executor of Tidemill: it runs what an owner grants, and tells how it went.
+//!
+//! Two programs. The *worker* speaks with the owner of its group's shard over the log, and starts one *shim*
+//! per attempt. The shim owns the job's processes: it is small, and ends only when none of them is left.
+//! When the worker dies, is stopped, or loses its lease, the shim ends the job.
+//!
+//! Where to start reading:
+//! - [`Worker::step`]: the protocol, as a pure state machine.
+//! - [`shim_main`]: the shim.
+//! - [`run`]: the loop around the state machine, with the threads that do what it wants.
+//! - [`Config`]: everything that can be set.
+//!
+//! What it must never do: start a token twice, start without a grant for its own nonce, or say that an
+//! attempt has ended while a process of it lives.
+//!
+//! What is deliberately absent: retries, slots, drain and order, which the owner decides; limits of memory
+//! and processors; adoption of running jobs by a restarted worker (its jobs end with it).
+
+mod attempt_dir;
+mod clock;
+mod config;
+mod data_dir;
+mod environment;
+mod error;
+mod link;
+mod logs;
+mod processes;
+mod run;
+mod shim;
+mod types;
+mod worker;
+
+pub use attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
+pub use config::{Config, Required};
+pub use error::Error;
+pub use link::work_partition;
+pub use run::run;
+pub use shim::{KilledBecause, Lease, shim_main};
+pub use types::TypeConfig;
+pub use worker::{Input, Output, ProcessEnd, Setup, Tag, Worker};

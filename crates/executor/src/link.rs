@@ -1,0 +1,186 @@
+//! The worker's ends of the log: commands out, work in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use sha2::{Digest, Sha256};
+use tidemill_log::{From, Log, Producer, Reader, Topic, Waker};
+use tidemill_model::{Actor, Command, CommandRecord, Incarnation, ShardId, WorkMessage, WorkerId};
+
+use crate::Error;
+use crate::worker::{Input, Tag};
+
+/// The most that is read at once.
+const READ_MAX: usize = 2_048;
+/// How long one read waits; it can be woken.
+const READ_WAIT: Duration = Duration::from_secs(10);
+/// Before a reader that failed is made anew.
+const READ_AGAIN: Duration = Duration::from_secs(1);
+
+/// The partition of the work topic that a worker reads: the first 4 bytes, big endian, of the SHA-256 of its
+/// id, modulo the number of partitions.
+pub fn work_partition(worker: &WorkerId, count: u32) -> u32 {
+    let digest = Sha256::digest(worker.as_str().as_bytes());
+    let first = [digest[0], digest[1], digest[2], digest[3]];
+    u32::from_be_bytes(first) % count.max(1)
+}
+
+/// Appends the worker's commands.
+pub(crate) struct CommandLink {
+    producer: Arc<dyn Producer>,
+    shard: ShardId,
+    partition: u32,
+    key: Vec<u8>,
+    outcomes: Sender<Input>,
+}
+
+impl CommandLink {
+    /// What has to be known of the outcomes goes to `outcomes`, which has no bound of its own: there are never
+    /// more than the producer has under way.
+    pub(crate) fn new(log: &dyn Log, shard: ShardId, outcomes: Sender<Input>) -> Result<Self, Error> {
+        let partition = shard.partition(log.partitions(Topic::Commands));
+        let key = shard.to_string().into_bytes();
+        Ok(Self { producer: log.producer()?, shard, partition, key, outcomes })
+    }
+
+    pub(crate) fn append(&self, tag: Tag, command: Command) {
+        let actor = Actor { app: "worker".into(), user: None };
+        let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
+        let value = serde_json::to_vec(&record).expect("a command is always JSON");
+        let outcomes = self.outcomes.clone();
+        let done: tidemill_log::Done = match tag {
+            // It is said again until it is answered, so its outcome says nothing new.
+            Tag::Repeated => Box::new(|_| ()),
+            Tag::Alive { .. } => Box::new(move |outcome| {
+                if outcome.is_ok() {
+                    let _ = outcomes.send(Input::Acknowledged(tag));
+                }
+            }),
+            Tag::Started(_) => Box::new(move |outcome| {
+                if outcome.is_err() {
+                    let _ = outcomes.send(Input::Failed(tag));
+                }
+            }),
+        };
+        self.producer.append(Topic::Commands, self.partition, &self.key, value, done);
+    }
+
+    /// Waits until the log has all that was appended.
+    pub(crate) fn flush(&self) {
+        if let Err(error) = self.producer.flush(Duration::from_secs(10)) {
+            tracing::warn!(%error, "the last reports may not have reached the log");
+        }
+    }
+}
+
+/// What the thread that reads has to tell.
+pub(crate) enum FromWork {
+    Messages(Vec<Input>),
+    /// The log has failed for good.
+    Failed(tidemill_log::Error),
+}
+
+/// Reads what owners say to this worker.
+pub(crate) struct WorkLink {
+    stop: Arc<AtomicBool>,
+    waker: Waker,
+    thread: JoinHandle<()>,
+}
+
+impl WorkLink {
+    /// Reads from the end on: it has to be made before the worker registers, so that it hears the answer.
+    pub(crate) fn start(
+        log: Arc<dyn Log>,
+        worker: WorkerId,
+        incarnation: Incarnation,
+        inputs: Sender<FromWork>,
+    ) -> Result<Self, Error> {
+        let partition = work_partition(&worker, log.partitions(Topic::Work));
+        let reader = log.reader(Topic::Work, partition, From::End)?;
+        let (stop, waker) = (Arc::new(AtomicBool::new(false)), reader.waker());
+        let mut reading = Reading { log, partition, worker, incarnation, inputs, stop: Arc::clone(&stop) };
+        let thread = thread::Builder::new().name("work".to_owned()).spawn(move || reading.run(reader));
+        let thread = thread.map_err(|source| Error::Start { what: "the thread that reads work", source })?;
+        Ok(Self { stop, waker, thread })
+    }
+
+    pub(crate) fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.waker.wake();
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that reads work panicked");
+        }
+    }
+}
+
+struct Reading {
+    log: Arc<dyn Log>,
+    partition: u32,
+    worker: WorkerId,
+    incarnation: Incarnation,
+    inputs: Sender<FromWork>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Reading {
+    fn run(&mut self, mut reader: Box<dyn Reader>) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let told = match reader.poll(READ_MAX, READ_WAIT) {
+                Ok(records) => self.decode(records),
+                Err(error @ tidemill_log::Error::Poisoned { .. }) => {
+                    let _ = self.inputs.send(FromWork::Failed(error));
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read work; reading anew from the end");
+                    match self.begin_again() {
+                        Some(new) => reader = new,
+                        None => continue,
+                    }
+                    // What was missed is said again to a worker that registers.
+                    let incarnation = self.incarnation.clone();
+                    vec![Input::Work(WorkMessage::Unregistered { incarnation })]
+                }
+            };
+            if !told.is_empty() && self.inputs.send(FromWork::Messages(told)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn begin_again(&self) -> Option<Box<dyn Reader>> {
+        thread::sleep(READ_AGAIN);
+        let reader = self.log.reader(Topic::Work, self.partition, From::End);
+        reader.inspect_err(|error| tracing::warn!(%error, "cannot read work")).ok()
+    }
+
+    fn decode(&self, records: Vec<tidemill_log::Record>) -> Vec<Input> {
+        let own = records.iter().filter(|record| record.key == self.worker.as_str().as_bytes());
+        let decode = |record: &tidemill_log::Record| match serde_json::from_slice(&record.value) {
+            Ok(message) => Some(Input::Work(message)),
+            Err(error) => {
+                // Of a newer owner, perhaps; it says again what matters.
+                tracing::error!(offset = record.offset, %error, "cannot read a message of an owner");
+                None
+            }
+        };
+        own.filter_map(decode).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Owners compute the same number; it must never change.
+    #[test]
+    fn work_partition_is_the_hash_of_the_worker() {
+        let worker = WorkerId::new("abc");
+        assert_eq!(work_partition(&worker, u32::MAX), 0xba78_16bf);
+        assert_eq!(work_partition(&worker, 16), 0xf);
+        assert_eq!(work_partition(&worker, 1), 0);
+    }
+}

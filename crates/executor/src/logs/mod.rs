@@ -1,0 +1,61 @@
+//! Serves the output of attempts: `GET /logs/{token}` and `GET /logs/{token}/download` (LOG-2, LOG-3).
+//!
+//! The API asks here, for nobody else opens a worker's files. A reader presents the cluster's secret. One
+//! thread; files are read by the runtime's few blocking threads, a bounded piece at a time.
+
+mod read;
+mod server;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use sha2::{Digest, Sha256};
+use tokio::sync::oneshot;
+
+use crate::Error;
+use crate::data_dir::Attempts;
+
+/// The server, until it is stopped.
+pub(crate) struct LogServer {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl LogServer {
+    /// Listens; `key` is what readers have to present.
+    pub(crate) fn start(listen: SocketAddr, attempts: Attempts, key: &str) -> Result<Self, Error> {
+        let failed = |source: io::Error| Error::Listen { address: listen, source };
+        let listener = TcpListener::bind(listen).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let not_started = |source| Error::Start { what: "the server of logs", source };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
+        let runtime = runtime.map_err(not_started)?;
+        let served = Arc::new(server::Served { attempts, key_hash: Sha256::digest(key.as_bytes()).into() });
+        let (stop, stopped) = oneshot::channel();
+        let serve = move || {
+            if let Err(error) = runtime.block_on(server::serve(listener, served, stopped)) {
+                tracing::error!(%error, "the server of logs has ended");
+            }
+        };
+        let thread = thread::Builder::new().name("logs".to_owned()).spawn(serve).map_err(not_started)?;
+        Ok(Self { address, stop, thread })
+    }
+
+    /// With the real port.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn stop(self) {
+        // A server that has ended has said so.
+        let _ = self.stop.send(());
+        if self.thread.join().is_err() {
+            tracing::error!("the server of logs panicked");
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! The two routes.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use futures_util::stream;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tidemill_model::Token;
+use tokio::sync::oneshot;
+
+use super::read::{self, Piece, Wanted};
+use crate::attempt_dir::AttemptDir;
+use crate::data_dir::Attempts;
+
+/// Lines of an answer where none are asked for.
+const DEFAULT_LINES: usize = 100;
+/// Bytes of one piece of a download.
+const CHUNK: usize = 64 << 10;
+
+pub(super) struct Served {
+    pub(super) attempts: Attempts,
+    pub(super) key_hash: [u8; 32],
+}
+
+/// Serves until it is told to stop; readers in the middle of a download are cut off then, and ask again.
+pub(super) async fn serve(
+    listener: TcpListener,
+    served: Arc<Served>,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let routes = Router::new()
+        .route("/logs/{token}", get(lines))
+        .route("/logs/{token}/download", get(download))
+        .with_state(served);
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    tokio::select! {
+        served = async { axum::serve(listener, routes).await } => served,
+        _ = stopped => Ok(()),
+    }
+}
+
+/// What is asked for. Numbers as in the job calls: 1 stdout, 2 stderr.
+#[derive(Deserialize)]
+struct Asked {
+    #[serde(rename = "type", default = "stdout")]
+    stream: u8,
+    #[serde(default)]
+    offset: u64,
+    #[serde(default = "default_lines")]
+    lines: usize,
+}
+
+fn stdout() -> u8 {
+    1
+}
+fn default_lines() -> usize {
+    DEFAULT_LINES
+}
+
+#[derive(Serialize)]
+struct Answer {
+    content: String,
+    offset: u64,
+    is_end: bool,
+}
+
+/// An error as the API tells it too.
+struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    detail: String,
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or("error"),
+            "status": self.status.as_u16(),
+            "detail": self.detail,
+            "code": self.code,
+        });
+        (self.status, [(header::CONTENT_TYPE, "application/problem+json")], body.to_string()).into_response()
+    }
+}
+
+async fn lines(
+    State(served): State<Arc<Served>>,
+    Path(token): Path<Token>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Result<Json<Answer>, Problem> {
+    served.check_key(&headers)?;
+    let dir = served.find(token)?;
+    let read = move || -> io::Result<Answer> {
+        // Looked at before the file: what is written between the two is then still to come.
+        let is_final = dir.has_ended() || served.attempts.is_recorded(token);
+        let Piece { content, offset, reaches_end } = match open(&dir, asked.stream)? {
+            Some(mut file) => {
+                read::read_lines(&mut file, Wanted { offset: asked.offset, lines: asked.lines, is_final })?
+            }
+            None => Piece { content: String::new(), offset: 0, reaches_end: true },
+        };
+        Ok(Answer { content, offset, is_end: is_final && reaches_end })
+    };
+    check_stream(asked.stream)?;
+    on_blocking_thread(read).await.map(Json)
+}
+
+async fn download(
+    State(served): State<Arc<Served>>,
+    Path(token): Path<Token>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    served.check_key(&headers)?;
+    check_stream(asked.stream)?;
+    let dir = served.find(token)?;
+    let file = on_blocking_thread(move || open(&dir, asked.stream)).await?;
+    let name = if asked.stream == 1 { "stdout" } else { "stderr" };
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{token}.{name}\"")),
+    ];
+    let Some(file) = file else { return Ok((headers, Body::empty()).into_response()) };
+    Ok((headers, Body::from_stream(stream::unfold(Some(file), next_chunk))).into_response())
+}
+
+/// Ends at the end that the file has when it is reached, so that following a job that goes on writing faster
+/// than its reader reads is up to the reader.
+async fn next_chunk(file: Option<File>) -> Option<(io::Result<Bytes>, Option<File>)> {
+    let mut file = file?;
+    let read = tokio::task::spawn_blocking(move || {
+        let mut chunk = Vec::with_capacity(CHUNK);
+        let count = (&mut file).take(CHUNK as u64).read_to_end(&mut chunk);
+        count.map(|_| (Bytes::from(chunk), file))
+    });
+    match read.await.map_err(io::Error::other).flatten() {
+        Ok((chunk, _)) if chunk.is_empty() => None,
+        Ok((chunk, file)) => Some((Ok(chunk), Some(file))),
+        Err(error) => Some((Err(error), None)),
+    }
+}
+
+impl Served {
+    /// Compares hashes, so that the time it takes says nothing about the key.
+    fn check_key(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let given = given.and_then(|value| value.strip_prefix("Bearer "));
+        let fits = given.is_some_and(|key| <[u8; 32]>::from(Sha256::digest(key.as_bytes())) == self.key_hash);
+        if fits {
+            return Ok(());
+        }
+        let detail = "the header Authorization has to be Bearer and the cluster's internal key".to_owned();
+        Err(Problem { status: StatusCode::UNAUTHORIZED, code: "wrong_key", detail })
+    }
+
+    fn find(&self, token: Token) -> Result<AttemptDir, Problem> {
+        let detail =
+            format!("this worker has no output of attempt {token}; it ran nothing, or it was removed");
+        let missing = Problem { status: StatusCode::NOT_FOUND, code: "no_such_log", detail };
+        self.attempts.find(token).ok_or(missing)
+    }
+}
+
+fn check_stream(stream: u8) -> Result<(), Problem> {
+    if matches!(stream, 1 | 2) {
+        return Ok(());
+    }
+    let detail = format!("type is {stream}, but has to be 1 (stdout) or 2 (stderr)");
+    Err(Problem { status: StatusCode::BAD_REQUEST, code: "wrong_type", detail })
+}
+
+/// A job that has not begun to write has no file yet.
+fn open(dir: &AttemptDir, stream: u8) -> io::Result<Option<File>> {
+    match File::open(if stream == 1 { dir.stdout() } else { dir.stderr() }) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn on_blocking_thread<T: Send + 'static>(
+    read: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(read).await.map_err(io::Error::other).flatten().map_err(|error| {
+        tracing::warn!(%error, "cannot read the output of an attempt");
+        let detail = format!("the output cannot be read: {error}");
+        Problem { status: StatusCode::INTERNAL_SERVER_ERROR, code: "unreadable", detail }
+    })
+}

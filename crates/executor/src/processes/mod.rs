@@ -1,0 +1,171 @@
+//! The running processes of a worker: a few threads that start shims, one that hears from all of them.
+//!
+//! A shim's standard input is the pipe over which it gets its orders, and whose end tells it that the worker
+//! is gone. Its standard output says that the job runs, and by its end that the shim is gone.
+//! The loop of the worker never waits here.
+
+mod bury;
+mod reap;
+mod spawn;
+mod table;
+
+use std::collections::BTreeMap;
+use std::io::{self, PipeWriter};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use crossbeam_channel::Sender;
+use rustix::event::epoll;
+use rustix::fd::OwnedFd;
+use tidemill_model::{JobType, RunSpec, Token};
+
+pub(crate) use bury::find_earlier;
+use table::Table;
+
+use crate::data_dir::Attempts;
+use crate::shim::{KilledBecause, Lease, Order};
+use crate::worker::Input;
+use crate::{Error, TypeConfig};
+
+/// What the threads need to know.
+pub(crate) struct Setup {
+    pub(crate) attempts: Attempts,
+    pub(crate) types: BTreeMap<JobType, TypeConfig>,
+    pub(crate) api_url: String,
+    /// The command that runs a shim; the directory is added.
+    pub(crate) shim: Vec<String>,
+    /// What of the worker's environment jobs get.
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) threads: u32,
+}
+
+/// Work for the threads that start shims.
+enum Job {
+    Spawn {
+        spec: Box<RunSpec>,
+        lease: Option<Lease>,
+        grace_ms: u64,
+    },
+    /// A shim is gone.
+    Bury {
+        token: Token,
+    },
+    Forget {
+        token: Token,
+    },
+}
+
+struct Shared {
+    setup: Setup,
+    table: Table,
+    epoll: OwnedFd,
+    inputs: Sender<Vec<Input>>,
+}
+
+/// The running processes. Dropped, it ends those that still run, by closing their pipes.
+pub(crate) struct Processes {
+    shared: Arc<Shared>,
+    jobs: Option<Sender<Job>>,
+    stop: Option<PipeWriter>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Processes {
+    /// What becomes of the processes goes to `inputs`.
+    pub(crate) fn start(setup: Setup, inputs: Sender<Vec<Input>>) -> Result<Self, Error> {
+        let failed = |what| move |source: io::Error| Error::Start { what, source };
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        let epoll = epoll.map_err(|error| failed("waiting for processes")(error.into()))?;
+        let (stopped, stop) = io::pipe().map_err(failed("waiting for processes"))?;
+        let count = setup.threads;
+        let shared = Arc::new(Shared { setup, table: Table::default(), epoll, inputs });
+        // Never full of more than the owner grants at once, which is bounded by the slots; and it must not
+        // make the loop wait, since these threads wait for the loop.
+        let (jobs, todo) = crossbeam_channel::unbounded();
+        let mut threads = vec![reap::start(Arc::clone(&shared), stopped, jobs.clone())?];
+        for number in 1..=count {
+            let (shared, todo) = (Arc::clone(&shared), todo.clone());
+            let thread = thread::Builder::new()
+                .name(format!("spawn-{number}"))
+                .spawn(move || todo.into_iter().for_each(|job| shared.work(job)));
+            threads.push(thread.map_err(failed("a thread that starts processes"))?);
+        }
+        Ok(Self { shared, jobs: Some(jobs), stop: Some(stop), threads })
+    }
+
+    /// Starts a process; what becomes of it is told.
+    pub(crate) fn spawn(&self, spec: Box<RunSpec>, lease: Option<Lease>, grace_ms: u64) {
+        self.shared.table.begin(spec.token);
+        self.queue(Job::Spawn { spec, lease, grace_ms });
+    }
+
+    /// Ends a process, TERM first. One that is gone, or was never started, is left alone.
+    pub(crate) fn kill(&self, token: Token, grace_ms: u64, because: KilledBecause) {
+        self.shared.table.order(token, Order::Kill { grace_ms, because });
+    }
+
+    /// Lets all processes live longer.
+    pub(crate) fn renew(&self, lease: Lease) {
+        self.shared.table.order_all(Order::Lease(lease));
+    }
+
+    /// The attempt's end is on record.
+    pub(crate) fn forget(&self, token: Token) {
+        self.queue(Job::Forget { token });
+    }
+
+    fn queue(&self, job: Job) {
+        let jobs = self.jobs.as_ref().expect("there until it is dropped");
+        assert!(jobs.send(job).is_ok(), "the threads that start processes live as long as this");
+    }
+
+    /// Ends the threads when what was queued is done.
+    pub(crate) fn join(mut self) {
+        self.close();
+        for thread in std::mem::take(&mut self.threads) {
+            if thread.join().is_err() {
+                tracing::error!("a thread that handles processes panicked");
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        self.shared.table.clear();
+        self.stop = None;
+        self.jobs = None;
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn work(&self, job: Job) {
+        match job {
+            Job::Spawn { spec, lease, grace_ms } => self.spawn(&spec, lease, grace_ms),
+            Job::Bury { token } => {
+                let end = bury::learn_end(&self.setup.attempts.open(token), token, bury::Life::This);
+                self.tell(Input::ProcessEnded { token, end });
+            }
+            Job::Forget { token } => {
+                if let Err(error) = self.setup.attempts.end(token) {
+                    tracing::warn!(%token, %error, "cannot move the attempt's directory to those that have ended");
+                }
+            }
+        }
+    }
+
+    fn tell(&self, input: Input) {
+        // The loop is gone only when the worker stops; then nobody wants to know.
+        let _ = self.inputs.send(vec![input]);
+    }
+
+    fn shim_command(&self) -> (PathBuf, &[String]) {
+        let (program, arguments) = self.setup.shim.split_first().expect("the configuration names a shim");
+        (PathBuf::from(program), arguments)
+    }
+}

@@ -1,0 +1,98 @@
+//! Which shims run, and the pipes to them.
+
+use std::collections::HashMap;
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tidemill_model::Token;
+
+use crate::shim::Order;
+
+/// A shim that runs.
+pub(super) struct Running {
+    pub(super) child: Child,
+    pub(super) orders: ChildStdin,
+    pub(super) news: ChildStdout,
+}
+
+enum Slot {
+    /// Being started; these orders came meanwhile.
+    Starting(Vec<Order>),
+    Running(Running),
+}
+
+/// All of them, by token.
+#[derive(Default)]
+pub(super) struct Table(Mutex<HashMap<Token, Slot>>);
+
+impl Table {
+    fn slots(&self) -> MutexGuard<'_, HashMap<Token, Slot>> {
+        // Nothing here is ever half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin(&self, token: Token) {
+        self.slots().insert(token, Slot::Starting(Vec::new()));
+    }
+
+    /// From now on orders reach it; those that came meanwhile do so now. `watch` runs before anyone else can
+    /// see it. Gives it back where it cannot be watched, or nobody wants it any more.
+    pub(super) fn started<E>(
+        &self,
+        token: Token,
+        mut running: Running,
+        watch: impl FnOnce(&Running) -> Result<(), E>,
+    ) -> Result<(), Running> {
+        let mut slots = self.slots();
+        let Some(Slot::Starting(orders)) = slots.remove(&token) else { return Err(running) };
+        if watch(&running).is_err() {
+            return Err(running);
+        }
+        orders.into_iter().for_each(|order| give(&mut running, order));
+        slots.insert(token, Slot::Running(running));
+        Ok(())
+    }
+
+    /// What it says next: [`None`] where it is unknown.
+    pub(super) fn hear<T>(&self, token: Token, read: impl FnOnce(&mut Running) -> T) -> Option<T> {
+        match self.slots().get_mut(&token)? {
+            Slot::Starting(_) => None,
+            Slot::Running(running) => Some(read(running)),
+        }
+    }
+
+    pub(super) fn remove(&self, token: Token) -> Option<Running> {
+        match self.slots().remove(&token)? {
+            Slot::Starting(_) => None,
+            Slot::Running(running) => Some(running),
+        }
+    }
+
+    pub(super) fn order(&self, token: Token, order: Order) {
+        match self.slots().get_mut(&token) {
+            Some(Slot::Starting(orders)) => orders.push(order),
+            Some(Slot::Running(running)) => give(running, order),
+            None => {}
+        }
+    }
+
+    pub(super) fn order_all(&self, order: Order) {
+        for slot in self.slots().values_mut() {
+            match slot {
+                Slot::Starting(orders) => orders.push(order),
+                Slot::Running(running) => give(running, order),
+            }
+        }
+    }
+
+    /// Closes all pipes.
+    pub(super) fn clear(&self) {
+        self.slots().clear();
+    }
+}
+
+/// One small write to a pipe is whole or not at all. A pipe that is full belongs to a shim that is stopped,
+/// one that is closed to a shim that is ending: neither has use for the order, and an owner repeats its kill.
+fn give(running: &mut Running, order: Order) {
+    let _ = rustix::io::write(&running.orders, order.to_string().as_bytes());
+}

@@ -1,0 +1,241 @@
+//! The loop of the worker: hears, steps, does.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
+use ed25519_dalek::Signer;
+use tidemill_log::Log;
+use tidemill_model::{Incarnation, Registration, WorkerId};
+
+use crate::clock::boottime_ms;
+use crate::data_dir::{self, Attempts, DataDir};
+use crate::link::{CommandLink, FromWork, WorkLink};
+use crate::logs::LogServer;
+use crate::processes::{self, Processes};
+use crate::worker::{self, Input, Output, Worker};
+use crate::{Config, Error, environment};
+
+/// From one tick to the next, at most.
+const TICK: Duration = Duration::from_millis(100);
+/// Inputs taken in one turn, of each kind.
+const TURN_MAX: usize = 256;
+/// From one sweep of old output to the next.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+
+/// Works until it is told to stop, and then until what runs has ended. The first message on `shutdown` (or
+/// its closing) lets running attempts have the configured grace, the second kills them at once.
+///
+/// # Errors
+/// The configuration cannot be used, the data directory or the address is in use or cannot be used, or the
+/// log has failed for good.
+///
+/// # Panics
+/// When a thread of the worker has panicked.
+pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<(), Error> {
+    config.check()?;
+    let data = DataDir::open(&config.data_dir)?;
+    let logs = LogServer::start(config.listen, data.attempts.clone(), &config.internal_key)?;
+    let incarnation = Incarnation::new(data_dir::random("i-"));
+    let (process_inputs, from_processes) = bounded(1_024);
+    let (work_inputs, from_work) = bounded(64);
+    let (outcome_inputs, from_log) = unbounded();
+    let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address())?);
+    let found = processes::find_earlier(&data.attempts, &process_inputs)?;
+    tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address(),
+        earlier = found.len(), containment = "process groups and a subreaper", "executor starts");
+    for input in found {
+        let outputs = worker.step(input);
+        assert!(outputs.is_empty(), "what was found asks for nothing before the first tick");
+    }
+    let sweeper = Sweeper::start(data.attempts.clone(), config.keep_logs_days)?;
+    let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), incarnation, work_inputs)?;
+    let turn = Turn {
+        worker,
+        commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
+        processes: Processes::start(process_setup(&config, &data.attempts)?, process_inputs)?,
+    };
+    let inputs = Inputs { from_processes, from_work, from_log, shutdown };
+    let result = turn.run(inputs, work);
+    sweeper.stop();
+    logs.stop();
+    tracing::info!(worker = %data.worker, "executor has stopped");
+    result
+}
+
+fn setup(
+    config: &Config,
+    worker: &WorkerId,
+    incarnation: &Incarnation,
+    bound: &std::net::SocketAddr,
+) -> Result<worker::Setup, Error> {
+    let host = config
+        .host
+        .clone()
+        .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
+    let signed = Registration::signed_text(&config.group, worker, incarnation);
+    let signature = config.signing_key()?.sign(signed.as_bytes()).to_bytes();
+    let address = config.advertise.clone().unwrap_or_else(|| {
+        if bound.ip().is_unspecified() { format!("{host}:{}", bound.port()) } else { bound.to_string() }
+    });
+    let registration = Registration {
+        worker: worker.clone(),
+        incarnation: incarnation.clone(),
+        group: config.group.clone(),
+        host,
+        address,
+        slots: config.slots.clone(),
+        live: Vec::new(),
+        signature: signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    Ok(worker::Setup {
+        worker: worker.clone(),
+        incarnation: incarnation.clone(),
+        registration,
+        slots: config.slots.clone(),
+        heartbeat_ms: config.heartbeat_ms,
+        stop_grace_ms: config.stop_grace_ms,
+    })
+}
+
+fn process_setup(config: &Config, attempts: &Attempts) -> Result<processes::Setup, Error> {
+    let shim = if config.shim.is_empty() {
+        let program = std::env::current_exe();
+        let program =
+            program.map_err(|source| Error::Start { what: "shims: this program is not found", source })?;
+        vec![program.to_string_lossy().into_owned(), "shim".to_owned()]
+    } else {
+        config.shim.clone()
+    };
+    Ok(processes::Setup {
+        attempts: attempts.clone(),
+        types: config.all_types(),
+        api_url: config.api_url.clone(),
+        shim,
+        environment: environment::inherited(),
+        threads: config.spawn_threads,
+    })
+}
+
+struct Inputs {
+    from_processes: Receiver<Vec<Input>>,
+    from_work: Receiver<FromWork>,
+    from_log: Receiver<Input>,
+    shutdown: Receiver<()>,
+}
+
+struct Turn {
+    worker: Worker,
+    commands: CommandLink,
+    processes: Processes,
+}
+
+impl Turn {
+    fn run(mut self, mut inputs: Inputs, work: WorkLink) -> Result<(), Error> {
+        let mut next_tick = Instant::now();
+        let result = loop {
+            match self.turn(&mut inputs, &mut next_tick) {
+                Ok(false) => {}
+                Ok(true) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        // Nobody reads the channels any more: what is still told must find them closed, not full.
+        drop(inputs);
+        work.stop();
+        self.processes.join();
+        self.commands.flush();
+        result
+    }
+
+    /// Waits for one input, then takes what else is there. Says whether all is done. A tick goes first, so
+    /// that nothing counts as sent later than it was.
+    fn turn(&mut self, inputs: &mut Inputs, next_tick: &mut Instant) -> Result<bool, Error> {
+        // Acknowledgements first: what is granted now may rest on a lease that they lengthen.
+        let mut heard: Vec<Input> = inputs.from_log.try_iter().take(TURN_MAX).collect();
+        let wait = if heard.is_empty() {
+            next_tick.saturating_duration_since(Instant::now())
+        } else {
+            Duration::ZERO
+        };
+        select! {
+            recv(inputs.from_work) -> told => heard.extend(from_work(told.ok())?),
+            recv(inputs.from_processes) -> told => heard.extend(told.into_iter().flatten()),
+            recv(inputs.from_log) -> told => heard.extend(told),
+            recv(inputs.shutdown) -> told => {
+                if told.is_err() {
+                    inputs.shutdown = never();
+                }
+                heard.push(Input::Stop);
+            }
+            default(wait) => {}
+        }
+        for told in inputs.from_work.try_iter().take(TURN_MAX) {
+            heard.extend(from_work(Some(told))?);
+        }
+        heard.extend(inputs.from_processes.try_iter().take(TURN_MAX).flatten());
+        *next_tick = Instant::now() + TICK;
+        let tick = Input::Ticked { boottime_ms: boottime_ms() };
+        let mut is_done = false;
+        for input in std::iter::once(tick).chain(heard) {
+            for output in self.worker.step(input) {
+                is_done |= self.act(output);
+            }
+        }
+        Ok(is_done)
+    }
+
+    /// Does it. Says whether it was the last.
+    fn act(&self, output: Output) -> bool {
+        match output {
+            Output::Append { tag, command } => self.commands.append(tag, command),
+            Output::Spawn { spec, lease, grace_ms } => self.processes.spawn(spec, lease, grace_ms),
+            Output::KillProcess { token, grace_ms, because } => self.processes.kill(token, grace_ms, because),
+            Output::RenewLease(lease) => self.processes.renew(lease),
+            Output::Forget { token } => self.processes.forget(token),
+            Output::Exit => return true,
+        }
+        false
+    }
+}
+
+fn from_work(told: Option<FromWork>) -> Result<Vec<Input>, Error> {
+    match told {
+        Some(FromWork::Messages(messages)) => Ok(messages),
+        Some(FromWork::Failed(error)) => Err(error.into()),
+        None => Err(Error::Ended { thread: "the reader of work", reason: "it is gone".to_owned() }),
+    }
+}
+
+/// Removes old output once an hour.
+struct Sweeper {
+    stop: Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Sweeper {
+    fn start(attempts: Attempts, keep_days: u32) -> Result<Self, Error> {
+        let keep = Duration::from_secs(u64::from(keep_days) * 24 * 3600);
+        let (stop, stopped) = bounded::<()>(0);
+        let sweep = move || loop {
+            match attempts.sweep(keep) {
+                Ok(0) => {}
+                Ok(count) => tracing::info!(count, "removed the output of old attempts"),
+                Err(error) => tracing::warn!(%error, "cannot remove the output of old attempts"),
+            }
+            if stopped.recv_timeout(SWEEP_EVERY) != Err(crossbeam_channel::RecvTimeoutError::Timeout) {
+                return;
+            }
+        };
+        let thread = std::thread::Builder::new().name("sweep".to_owned()).spawn(sweep);
+        let thread = thread.map_err(|source| Error::Start { what: "the thread that sweeps", source })?;
+        Ok(Self { stop, thread })
+    }
+
+    fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that sweeps panicked");
+        }
+    }
+}

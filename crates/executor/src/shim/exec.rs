@@ -1,0 +1,54 @@
+//! Starts the job.
+
+use std::ffi::CString;
+use std::path::Path;
+
+use nix::fcntl::OFlag;
+use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::stat::Mode;
+use rustix::process::Pid;
+
+use crate::attempt_dir::{AttemptDir, ShimSpec};
+
+/// Starts the job in a process group of its own, its output going straight into the files, with the signals
+/// and the mask that a program expects. The text of an error is for people.
+pub(super) fn start(dir: &AttemptDir, spec: &ShimSpec) -> Result<Pid, String> {
+    let program = spec.argv.first().ok_or("the command is empty")?;
+    let failed = |what: &str, error: nix::Error| format!("cannot {what}: {}", error.desc());
+    std::env::set_current_dir(dir.work())
+        .map_err(|error| format!("cannot enter the working directory: {error}"))?;
+    let c_string = |text: &str| CString::new(text).map_err(|_| format!("{text:?} holds a zero byte"));
+    let argv = spec.argv.iter().map(|text| c_string(text)).collect::<Result<Vec<_>, _>>()?;
+    let env = spec.env.iter().map(|(name, value)| c_string(&format!("{name}={value}")));
+    let env = env.collect::<Result<Vec<_>, _>>()?;
+    let files = files(dir).map_err(|error| failed("prepare the output files", error))?;
+    let attributes = attributes().map_err(|error| failed("prepare the process", error))?;
+    let pid = posix_spawnp(&c_string(program)?, &files, &attributes, &argv, &env)
+        .map_err(|error| failed(&format!("start {program:?}"), error))?;
+    Ok(Pid::from_raw(pid.as_raw()).expect("a process that was started has a number"))
+}
+
+fn files(dir: &AttemptDir) -> nix::Result<PosixSpawnFileActions> {
+    let mut files = PosixSpawnFileActions::init()?;
+    files.add_open(0, Path::new("/dev/null"), OFlag::O_RDONLY, Mode::empty())?;
+    let append = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_APPEND;
+    let mode = Mode::S_IRUSR | Mode::S_IWUSR | Mode::S_IRGRP;
+    files.add_open(1, &dir.stdout(), append, mode)?;
+    files.add_open(2, &dir.stderr(), append, mode)?;
+    Ok(files)
+}
+
+fn attributes() -> nix::Result<PosixSpawnAttr> {
+    let mut attributes = PosixSpawnAttr::init()?;
+    attributes.set_flags(
+        PosixSpawnFlags::POSIX_SPAWN_SETPGROUP
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF
+            | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK,
+    )?;
+    attributes.set_pgroup(nix::unistd::Pid::from_raw(0))?;
+    // Rust programs ignore SIGPIPE, and that would be inherited.
+    attributes.set_sigdefault(&Signal::SIGPIPE.into())?;
+    attributes.set_sigmask(&SigSet::empty())?;
+    Ok(attributes)
+}

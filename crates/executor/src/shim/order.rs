@@ -1,0 +1,101 @@
+//! What the worker tells a running shim, one line each, over the shim's standard input. Its end means that
+//! the worker is gone.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Until when an attempt may live, on CLOCK_BOOTTIME.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Lease {
+    /// TERM at this time, milliseconds.
+    pub term_at_ms: u64,
+    /// KILL at this time, milliseconds.
+    pub kill_at_ms: u64,
+}
+
+/// Why an attempt was ended before it ended by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KilledBecause {
+    /// The owner asked for it.
+    Asked,
+    /// The worker, or the machine, is being stopped.
+    WorkerStopped,
+    /// The worker process is gone.
+    WorkerGone,
+    /// The lease ran out.
+    Lease,
+    /// The owner does not know of this attempt.
+    Disowned,
+}
+
+impl KilledBecause {
+    const ALL: [Self; 5] = [Self::Asked, Self::WorkerStopped, Self::WorkerGone, Self::Lease, Self::Disowned];
+
+    /// The word that the line and `exit.json` use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::WorkerStopped => "worker_stopped",
+            Self::WorkerGone => "worker_gone",
+            Self::Lease => "lease",
+            Self::Disowned => "disowned",
+        }
+    }
+}
+
+/// One line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// `lease TERM_AT KILL_AT`: the attempt may live longer.
+    Lease(Lease),
+    /// `kill GRACE_MS WHY`: end it, TERM first.
+    Kill { grace_ms: u64, because: KilledBecause },
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Order::Lease(lease) => writeln!(f, "lease {} {}", lease.term_at_ms, lease.kill_at_ms),
+            Order::Kill { grace_ms, because } => writeln!(f, "kill {grace_ms} {}", because.as_str()),
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let number = |text: &str| text.parse::<u64>().map_err(|_| ());
+        match words[..] {
+            ["lease", term_at, kill_at] => {
+                Ok(Order::Lease(Lease { term_at_ms: number(term_at)?, kill_at_ms: number(kill_at)? }))
+            }
+            ["kill", grace, why] => {
+                let because = KilledBecause::ALL.into_iter().find(|known| known.as_str() == why).ok_or(())?;
+                Ok(Order::Kill { grace_ms: number(grace)?, because })
+            }
+            _ => Err(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_order_reads_back_from_its_line() {
+        let lease = Order::Lease(Lease { term_at_ms: 5, kill_at_ms: 7 });
+        let kills = KilledBecause::ALL.map(|because| Order::Kill { grace_ms: 3, because });
+        for order in kills.into_iter().chain([lease]) {
+            assert_eq!(order.to_string().parse(), Ok(order));
+        }
+        for text in ["", "lease 1", "kill x asked", "kill 1 bored", "kill 1 asked now"] {
+            assert_eq!(text.parse::<Order>(), Err(()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Who belongs to an attempt, and signals to all of them.
+//!
+//! The shim is a *subreaper*: whatever becomes of the processes in between, a descendant stays a descendant,
+//! in whatever session or process group it has put itself. That the kernel says "no children" is therefore
+//! the proof that the tree is empty; the walk below only serves to find whom to signal.
+
+use std::collections::HashMap;
+use std::fs;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+/// What `/proc/PID/stat` says about a process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    parent: i32,
+    /// In clock ticks since boot: with the number it names a process for good.
+    started: u64,
+    zombie: bool,
+}
+
+/// Kills every living descendant of `root`, parents first.
+pub(crate) fn kill_descendants(root: Pid) {
+    for (pid, stat) in descendants(root.as_raw_nonzero().get()) {
+        signal_process(pid, stat, &[Signal::KILL]);
+    }
+}
+
+/// Asks every living descendant of `root` to end, once. They are stopped first, until no further one turns
+/// up: so none is missed that is just being forked, and what they start then to clean up is left in peace.
+pub(crate) fn ask_descendants(root: Pid) {
+    let mut asked = HashMap::new();
+    loop {
+        let mut found = descendants(root.as_raw_nonzero().get());
+        found.retain(|(pid, stat)| {
+            asked.insert(*pid, *stat).is_none_or(|before| before.started != stat.started)
+        });
+        if found.is_empty() {
+            break;
+        }
+        for (pid, stat) in found {
+            signal_process(pid, stat, &[Signal::STOP]);
+        }
+    }
+    for (pid, stat) in asked {
+        signal_process(pid, stat, &[Signal::TERM, Signal::CONT]);
+    }
+}
+
+/// Signals every process whose environment names this token: the tree of a shim that was itself killed.
+/// Gives how many there were.
+pub(crate) fn signal_by_token(token: &str, signals: &[Signal]) -> usize {
+    let wanted = format!("TIDEMILL_TOKEN={token}");
+    let named = |pid: i32| {
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    };
+    let found = processes().into_iter().filter(|(pid, stat)| !stat.zombie && named(*pid));
+    found.filter(|(pid, stat)| signal_process(*pid, *stat, signals)).count()
+}
+
+fn signal_process(pid: i32, stat: Stat, signals: &[Signal]) -> bool {
+    let Some(handle) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+        return false;
+    };
+    // The handle is of the process we looked at, and not of a later one with its number.
+    let same = stat_of(pid).is_some_and(|now| now.started == stat.started);
+    same && signals.iter().all(|signal| pidfd_send_signal(&handle, *signal).is_ok())
+}
+
+fn descendants(root: i32) -> Vec<(i32, Stat)> {
+    let mut children: HashMap<i32, Vec<(i32, Stat)>> = HashMap::new();
+    for (pid, stat) in processes() {
+        children.entry(stat.parent).or_default().push((pid, stat));
+    }
+    let mut found = children.remove(&root).unwrap_or_default();
+    let mut next = 0;
+    while next < found.len() {
+        found.extend(children.remove(&found[next].0).unwrap_or_default());
+        next += 1;
+    }
+    found.retain(|(_, stat)| !stat.zombie);
+    found
+}
+
+fn processes() -> Vec<(i32, Stat)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| Some((pid, stat_of(pid)?))).collect()
+}
+
+fn stat_of(pid: i32) -> Option<Stat> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    parse(&String::from_utf8_lossy(&text))
+}
+
+/// The name in parentheses may hold anything, so the fields are counted from the last one.
+fn parse(stat: &str) -> Option<Stat> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let zombie = matches!(*fields.first()?, "Z" | "X");
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, started: fields.get(19)?.parse().ok()?, zombie })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let stat = parse("12 (a) b (c) S 7 1 1 0 -1 4 0 0 0 0 1 2 0 0 20 0 1 0 9876 1 2").unwrap();
+        assert_eq!((stat.parent, stat.started, stat.zombie), (7, 9876, false));
+    }
+
+    #[test]
+    fn own_child_is_found_below_this_process() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let me = i32::try_from(std::process::id()).unwrap();
+        let id = i32::try_from(child.id()).unwrap();
+        assert!(descendants(me).iter().any(|(pid, _)| *pid == id));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

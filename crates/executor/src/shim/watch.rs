@@ -1,0 +1,212 @@
+//! Waits for the end of the attempt, and brings it about where it has to.
+//!
+//! One loop over three things to wait for: the pipe from the worker, signals (a child ended, the machine
+//! stops), and a timer on CLOCK_BOOTTIME for lease and grace, which holds even while the worker is stopped.
+
+use std::io;
+
+use nix::sys::signal::Signal as NixSignal;
+use nix::sys::signalfd::SignalFd;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, wait};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use super::{KilledBecause, Lease, Order, tree};
+use crate::attempt_dir::{ExitRecord, ShimSpec};
+use crate::clock::boottime_ms;
+
+/// The pauses between two walks that kill what is left.
+const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
+
+/// Waits until no process of the attempt is left.
+pub(super) fn until_empty(main: Pid, spec: &ShimSpec, signals: &SignalFd) -> io::Result<ExitRecord> {
+    let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+    let mut watch = Watch::new(main, spec);
+    loop {
+        set_timer(&timer, watch.act(boottime_ms()))?;
+        let heard = hear(&watch, signals, &timer)?;
+        if heard.control {
+            watch.read_control();
+        }
+        if heard.signals {
+            watch.read_signals(signals)?;
+        }
+        watch.reap()?;
+        if watch.is_empty {
+            return Ok(watch.record());
+        }
+    }
+}
+
+struct Heard {
+    control: bool,
+    signals: bool,
+}
+
+fn hear(watch: &Watch, signals: &SignalFd, timer: &OwnedFd) -> io::Result<Heard> {
+    let stdin = rustix::stdio::stdin();
+    let mut fds =
+        vec![PollFd::new(signals, PollFlags::IN), PollFd::from_borrowed_fd(timer.as_fd(), PollFlags::IN)];
+    if watch.worker_lives {
+        fds.push(PollFd::from_borrowed_fd(stdin, PollFlags::IN));
+    }
+    poll(&mut fds, None)?;
+    let heard: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+    Ok(Heard { signals: heard[0], control: heard.get(2).copied().unwrap_or(false) })
+}
+
+/// Absolute, so that nothing is lost between reading the clock and setting it.
+fn set_timer(timer: &OwnedFd, at_ms: Option<u64>) -> io::Result<()> {
+    // All zero switches it off, so the earliest time is 1 ms.
+    let at_ms = at_ms.map_or(0, |at| at.clamp(1, i64::MAX as u64));
+    let value = Timespec {
+        tv_sec: i64::try_from(at_ms / 1000).expect("clamped"),
+        tv_nsec: i64::try_from(at_ms % 1000).expect("below 1000") * 1_000_000,
+    };
+    let never = Timespec { tv_sec: 0, tv_nsec: 0 };
+    timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &Itimerspec { it_interval: never, it_value: value })?;
+    Ok(())
+}
+
+/// An end that was begun.
+struct Killing {
+    because: KilledBecause,
+    kill_at_ms: u64,
+    has_asked: bool,
+}
+
+struct Watch {
+    main: Pid,
+    grace_ms: u64,
+    lease: Option<Lease>,
+    worker_lives: bool,
+    control: Vec<u8>,
+    killing: Option<Killing>,
+    status: Option<WaitStatus>,
+    pause_ms: u64,
+    is_empty: bool,
+}
+
+impl Watch {
+    fn new(main: Pid, spec: &ShimSpec) -> Self {
+        Self {
+            main,
+            grace_ms: spec.grace_ms,
+            lease: spec.lease,
+            worker_lives: true,
+            control: Vec::new(),
+            killing: None,
+            status: None,
+            pause_ms: *WALK_PAUSES_MS.start(),
+            is_empty: false,
+        }
+    }
+
+    /// Does what is due, and says when to look again.
+    fn act(&mut self, now_ms: u64) -> Option<u64> {
+        if let Some(lease) = self.lease.filter(|lease| lease.term_at_ms <= now_ms) {
+            self.end(KilledBecause::Lease, lease.kill_at_ms);
+        }
+        let Some(killing) = &mut self.killing else {
+            // What the main process left behind when it ended by itself has no claim to a grace.
+            return match self.status {
+                Some(_) => Some(self.kill_all(now_ms)),
+                None => self.lease.map(|lease| lease.term_at_ms),
+            };
+        };
+        let kill_at_ms = killing.kill_at_ms;
+        if now_ms >= kill_at_ms {
+            return Some(self.kill_all(now_ms));
+        }
+        if !killing.has_asked {
+            killing.has_asked = true;
+            tree::ask_descendants(getpid());
+        }
+        Some(kill_at_ms)
+    }
+
+    /// One walk may miss what is forked meanwhile, so it is repeated until the kernel knows of no child.
+    fn kill_all(&mut self, now_ms: u64) -> u64 {
+        tree::kill_descendants(getpid());
+        let again = now_ms + self.pause_ms;
+        self.pause_ms = (self.pause_ms * 2).min(*WALK_PAUSES_MS.end());
+        again
+    }
+
+    /// The first reason stands; a nearer time counts. After the main process's own end nothing is *killed*.
+    fn end(&mut self, because: KilledBecause, kill_at_ms: u64) {
+        match &mut self.killing {
+            Some(killing) => killing.kill_at_ms = killing.kill_at_ms.min(kill_at_ms),
+            None if self.status.is_some() => {}
+            None => self.killing = Some(Killing { because, kill_at_ms, has_asked: false }),
+        }
+    }
+
+    fn read_control(&mut self) {
+        let mut chunk = [0; 1024];
+        match rustix::io::read(rustix::stdio::stdin(), &mut chunk) {
+            Ok(0) => self.lose_worker(),
+            Ok(count) => self.control.extend_from_slice(&chunk[..count]),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(_) => self.lose_worker(),
+        }
+        while let Some(end) = self.control.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.control.drain(..=end).collect();
+            match String::from_utf8_lossy(&line).trim().parse() {
+                Ok(Order::Lease(lease)) => self.renew(lease),
+                Ok(Order::Kill { grace_ms, because }) => {
+                    self.end(because, boottime_ms().saturating_add(grace_ms));
+                }
+                // A line of a newer worker: it has to know that this shim is older.
+                Err(()) => {}
+            }
+        }
+    }
+
+    /// A kill is final; and a late order cannot shorten what a newer one gave.
+    fn renew(&mut self, lease: Lease) {
+        self.lease = self.lease.max(Some(lease));
+    }
+
+    fn lose_worker(&mut self) {
+        self.worker_lives = false;
+        self.end(KilledBecause::WorkerGone, boottime_ms().saturating_add(self.grace_ms));
+    }
+
+    fn read_signals(&mut self, signals: &SignalFd) -> io::Result<()> {
+        while let Some(signal) = signals.read_signal()? {
+            if signal.ssi_signo != NixSignal::SIGCHLD as u32 {
+                self.end(KilledBecause::WorkerStopped, boottime_ms().saturating_add(self.grace_ms));
+            }
+        }
+        Ok(())
+    }
+
+    fn reap(&mut self) -> io::Result<()> {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.main => self.status = Some(status),
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                Err(rustix::io::Errno::CHILD) => {
+                    self.is_empty = true;
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn record(&self) -> ExitRecord {
+        let status = self.status.expect("without children, the main process was waited for");
+        ExitRecord {
+            exit_code: status.exit_status(),
+            signal: status.terminating_signal(),
+            killed_because: self.killing.as_ref().map(|killing| killing.because),
+            ..ExitRecord::default()
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Job types: how a program of each is started.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{JobType, Program};
+
+use crate::Error;
+
+/// How programs of one type are started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TypeConfig {
+    /// The command line, one element each; not read by a shell. Inside an element, `{script}` (or
+    /// `{program}`, the same) stands for the file to run: the job's text as a file, or the path it names.
+    /// An element `{class}` stands for the main class and is left out where the job has none; an element
+    /// `{arguments}` stands for all arguments, one element each.
+    pub command: Vec<String>,
+    /// What the file name of a job's text ends in, without the dot; default none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub extension: String,
+    /// Environment variables of every job of this type. They may replace what a job inherits, and may not
+    /// begin with `TIDEMILL_`; default none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+/// `shell`: plain `sh`; a script that wants more begins with `exec bash …`, or is of a type of its own.
+/// `python`: `python3`, output unbuffered, so that its log can be followed.
+pub(crate) fn defaults() -> BTreeMap<JobType, TypeConfig> {
+    let named = |name: &str| JobType::try_from(name).expect("a literal that is a name");
+    let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    let shell = TypeConfig {
+        command: command(&["/bin/sh", "{script}", "{arguments}"]),
+        extension: "sh".to_owned(),
+        env: BTreeMap::new(),
+    };
+    let python = TypeConfig {
+        command: command(&["python3", "{script}", "{arguments}"]),
+        extension: "py".to_owned(),
+        env: BTreeMap::from([("PYTHONUNBUFFERED".to_owned(), "1".to_owned())]),
+    };
+    BTreeMap::from([(named("shell"), shell), (named("python"), python)])
+}
+
+/// Does everything but run a process.
+pub(crate) fn is_noop(job_type: &JobType) -> bool {
+    job_type.as_str() == "noop"
+}
+
+impl TypeConfig {
+    /// The name of the file that holds a job's text.
+    pub(crate) fn script_name(&self) -> String {
+        if self.extension.is_empty() { "script".to_owned() } else { format!("script.{}", self.extension) }
+    }
+
+    /// The command line for a program; `script` is where its text stands, if it is text.
+    pub(crate) fn argv(&self, program: &Program, script: &Path) -> Vec<String> {
+        let script = script.to_string_lossy();
+        let (file, class, arguments): (&str, Option<&str>, &[String]) = match program {
+            Program::Command(_) | Program::None => (&script, None, &[]),
+            Program::Path { path, class, arguments } => (path, class.as_deref(), arguments),
+        };
+        let mut argv = Vec::with_capacity(self.command.len() + arguments.len());
+        for element in &self.command {
+            match element.as_str() {
+                "{arguments}" => argv.extend_from_slice(arguments),
+                "{class}" => argv.extend(class.map(str::to_owned)),
+                text => argv.push(text.replace("{script}", file).replace("{program}", file)),
+            }
+        }
+        argv
+    }
+
+    pub(crate) fn check(&self, name: &JobType) -> Result<(), Error> {
+        let refuse = |value: &str, rule: &str| {
+            Err(Error::Config { field: "types", value: format!("{name}: {value}"), rule: rule.to_owned() })
+        };
+        if matches!(name.as_str(), "noop" | "anchor") {
+            return refuse("a command", "noop and anchor are built in and run no command");
+        }
+        if self.command.first().is_none_or(|program| program.is_empty()) {
+            return refuse("an empty command", "it has to name a program to run");
+        }
+        if self.extension.contains(|c: char| !c.is_ascii_alphanumeric()) {
+            return refuse(&self.extension, "an extension is letters and digits");
+        }
+        let reserved =
+            |name: &&String| name.starts_with("TIDEMILL_") || name.is_empty() || name.contains('=');
+        match self.env.keys().find(reserved) {
+            Some(bad) => refuse(bad, "a variable needs a name without =, and TIDEMILL_ is reserved"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(command: &[&str], program: &Program) -> Vec<String> {
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        TypeConfig { command, extension: String::new(), env: BTreeMap::new() }
+            .argv(program, Path::new("/a/script"))
+    }
+
+    #[test]
+    fn text_runs_from_its_file_and_a_path_from_where_it_is() {
+        let words = ["java", "-cp", "{program}", "{class}", "{arguments}", "--from={script}"];
+        let path = Program::Path {
+            path: "/opt/a.jar".to_owned(),
+            class: Some("Main".to_owned()),
+            arguments: vec!["1 2".to_owned(), "{class}".to_owned()],
+        };
+        let expected = ["java", "-cp", "/opt/a.jar", "Main", "1 2", "{class}", "--from=/opt/a.jar"];
+        assert_eq!(argv(&words, &path), expected);
+        let text = Program::Command("echo".to_owned());
+        assert_eq!(argv(&words, &text), ["java", "-cp", "/a/script", "--from=/a/script"]);
+    }
+
+    #[test]
+    fn types_that_could_not_run_are_refused() {
+        let good = defaults().into_values().next().unwrap();
+        let name = JobType::try_from("r").unwrap();
+        assert!(good.check(&name).is_ok());
+        assert!(good.check(&JobType::try_from("noop").unwrap()).is_err());
+        assert!(TypeConfig { command: Vec::new(), ..good.clone() }.check(&name).is_err());
+        assert!(TypeConfig { extension: "../x".to_owned(), ..good.clone() }.check(&name).is_err());
+        let env = BTreeMap::from([("TIDEMILL_TOKEN".to_owned(), "1".to_owned())]);
+        assert!(TypeConfig { env, ..good }.check(&name).is_err());
+    }
+}

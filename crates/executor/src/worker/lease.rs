@@ -1,0 +1,55 @@
+//! Until when attempts may live (rule 9 of the log protocol).
+//!
+//! ```text
+//! sent, later acknowledged                        owner's lease ends, plus margin
+//!   |------------------- lease_ms ------------------|--------------|
+//!                                    TERM     KILL  |              another attempt may start
+//! ```
+
+use tidemill_model::{GroupSettings, OnSilence};
+
+use crate::shim::Lease;
+
+/// What the worker knows of its own lease.
+#[derive(Debug, Default)]
+pub(super) struct LeaseClock {
+    /// The sending of the last sign of life whose append was acknowledged.
+    base_ms: Option<u64>,
+    /// What the shims were told last.
+    told: Option<Lease>,
+}
+
+impl LeaseClock {
+    /// A sign of life is in the log.
+    pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {
+        self.base_ms = self.base_ms.max(Some(sent_at_ms));
+    }
+
+    /// The lease as it stands. `None`: attempts may live as long as they like.
+    pub(super) fn current(&self, settings: &GroupSettings) -> Option<Lease> {
+        match settings.on_silence {
+            OnSilence::Hold => None,
+            OnSilence::Kill => {
+                let lease_ms = settings.lease_ms;
+                let spare_ms = (lease_ms / 20).min(1_000);
+                let grace_ms = settings.kill_grace_ms.min(lease_ms / 4);
+                // Before anything was acknowledged there is no lease, so it is over.
+                let kill_at_ms =
+                    self.base_ms.map_or(0, |base| base.saturating_add(lease_ms).saturating_sub(spare_ms));
+                Some(Lease { term_at_ms: kill_at_ms.saturating_sub(grace_ms), kill_at_ms })
+            }
+        }
+    }
+
+    /// The lease, if it is enough longer than what was told before to be worth telling.
+    pub(super) fn renewal(&mut self, settings: &GroupSettings) -> Option<Lease> {
+        let lease = self.current(settings)?;
+        let worth_ms = settings.lease_ms / 20;
+        let old = self.told.map_or(0, |told| told.kill_at_ms);
+        if lease.kill_at_ms < old.saturating_add(worth_ms.max(1)) {
+            return None;
+        }
+        self.told = Some(lease);
+        Some(lease)
+    }
+}

@@ -1,0 +1,160 @@
+//! Registration, heartbeats, and the end of the worker.
+
+use tidemill_model::{Command, Heartbeat, Token};
+
+use super::attempt::Attempt;
+use super::{Output, Tag, Worker};
+use crate::shim::KilledBecause;
+
+/// The first repeat of an unanswered registration; each further one takes twice as long.
+const REGISTER_AGAIN_MS: u64 = 2_000;
+/// The longest pause between two registrations.
+const REGISTER_AGAIN_MAX_MS: u64 = 30_000;
+/// How long a stopping worker waits for its last reports to be on record.
+const LAST_WORDS_MS: u64 = 5_000;
+
+/// Whether the owner knows this life of the worker.
+#[derive(Debug)]
+pub(super) struct Membership {
+    /// When to register (again); absent: registered.
+    register_at_ms: Option<u64>,
+    pause_ms: u64,
+    was_ever_known: bool,
+    /// What was presented in the registration that is not answered yet.
+    presented: Vec<Token>,
+}
+
+impl Membership {
+    pub(super) fn new() -> Self {
+        Self {
+            register_at_ms: Some(0),
+            pause_ms: REGISTER_AGAIN_MS,
+            was_ever_known: false,
+            presented: Vec::new(),
+        }
+    }
+
+    pub(super) fn was_ever_known(&self) -> bool {
+        self.was_ever_known
+    }
+
+    /// The registration is answered; gives what it presented.
+    pub(super) fn answered(&mut self) -> Vec<Token> {
+        self.was_ever_known = true;
+        self.register_at_ms = None;
+        self.pause_ms = REGISTER_AGAIN_MS;
+        std::mem::take(&mut self.presented)
+    }
+}
+
+/// How far the worker is with stopping.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    kill_at_ms: u64,
+    grace_ms: Option<u64>,
+    has_killed: bool,
+    /// Since when no process is left.
+    quiet_since_ms: Option<u64>,
+    is_immediate: bool,
+}
+
+impl Worker {
+    /// Registers where it has to, and shows that it is alive.
+    pub(super) fn live_on(&mut self) {
+        if self.membership.register_at_ms.is_some_and(|at| at <= self.now_ms) {
+            self.register();
+        }
+        if self.heartbeat_at_ms.is_some_and(|at| at <= self.now_ms) {
+            self.heartbeat();
+        }
+    }
+
+    fn register(&mut self) {
+        let pause_ms = self.membership.pause_ms;
+        self.membership.register_at_ms = Some(self.now_ms + pause_ms);
+        self.membership.pause_ms = (pause_ms * 2).min(REGISTER_AGAIN_MAX_MS);
+        let known = |attempt: &Attempt| matches!(attempt, Attempt::Ended(_)) || attempt.has_process();
+        self.membership.presented = self.attempts.tokens(known);
+        let mut registration = self.setup.registration.clone();
+        registration.live = self.attempts.tokens(Attempt::has_process);
+        self.append(Tag::Repeated, Command::RegisterWorker(Box::new(registration)));
+        // Only heartbeats count for the lease, and there is to be one before anything can be granted.
+        self.heartbeat();
+    }
+
+    pub(super) fn unregistered(&mut self) {
+        if self.membership.register_at_ms.is_none() && self.stopping.is_none() {
+            self.register();
+        }
+    }
+
+    pub(super) fn heartbeat(&mut self) {
+        self.heartbeat_at_ms = Some(self.now_ms + self.setup.heartbeat_ms);
+        let (worker, incarnation) = (self.setup.worker.clone(), self.setup.incarnation.clone());
+        let tag = Tag::Alive { sent_at_ms: self.now_ms };
+        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation }));
+    }
+
+    pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {
+        self.lease.acknowledge(sent_at_ms);
+        // Before the first answer the group's lease is not known, and nothing runs.
+        if self.membership.was_ever_known()
+            && let Some(lease) = self.lease.renewal(&self.settings)
+        {
+            self.outputs.push(Output::RenewLease(lease));
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        match &mut self.stopping {
+            Some(stopping) => {
+                stopping.is_immediate = true;
+                stopping.has_killed = false;
+                stopping.grace_ms = Some(0);
+            }
+            None => {
+                let kill_at_ms = self.now_ms.saturating_add(self.setup.stop_grace_ms);
+                self.stopping = Some(Stopping {
+                    kill_at_ms,
+                    grace_ms: None,
+                    has_killed: false,
+                    quiet_since_ms: None,
+                    is_immediate: false,
+                });
+                self.give_back();
+            }
+        }
+        self.stop_further();
+    }
+
+    /// What was not granted goes to another worker; a grant that is under way finds no nonce, and the next
+    /// life of this worker, or its lease, tells the owner so.
+    fn give_back(&mut self) {
+        for token in self.attempts.tokens(|attempt| matches!(attempt, Attempt::Requested { .. })) {
+            self.attempts.remove(token);
+            let (worker, reason) = (self.setup.worker.clone(), "the worker is stopping".to_owned());
+            self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
+        }
+    }
+
+    pub(super) fn stop_further(&mut self) {
+        let Some(stopping) = &mut self.stopping else { return };
+        let is_time = stopping.is_immediate || stopping.kill_at_ms <= self.now_ms;
+        if is_time && !stopping.has_killed {
+            stopping.has_killed = true;
+            let grace_ms = stopping.grace_ms.unwrap_or(self.settings.kill_grace_ms);
+            let because = KilledBecause::WorkerStopped;
+            let kill = |token| Output::KillProcess { token, grace_ms, because };
+            self.outputs.extend(self.attempts.tokens(Attempt::has_process).into_iter().map(kill));
+        }
+        if self.attempts.any(Attempt::has_process) {
+            return;
+        }
+        let quiet_since_ms = *stopping.quiet_since_ms.get_or_insert(self.now_ms);
+        let reporting = |attempt: &Attempt| matches!(attempt, Attempt::Ended(end) if end.repeat.is_some());
+        let has_waited = self.now_ms >= quiet_since_ms + LAST_WORDS_MS;
+        if stopping.is_immediate || has_waited || !self.attempts.any(reporting) {
+            self.outputs.push(Output::Exit);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! What goes into the state machine, and what comes out of it.
+
+use tidemill_model::{Command, RunSpec, Token, WorkMessage};
+
+use crate::attempt_dir::ExitRecord;
+use crate::shim::{KilledBecause, Lease};
+
+/// How a process ended, as far as it can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// Its shim wrote it down.
+    Recorded(ExitRecord),
+    /// It was not started, and never will be.
+    NotStarted(String),
+    /// An earlier life of the worker ended before it was started, and now it never will be.
+    Abandoned,
+    /// Its shim was itself ended before it could tell; what was left of the tree is gone too.
+    Vanished,
+}
+
+/// Which append an acknowledgement or a failure is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tag {
+    /// A heartbeat that was sent at this CLOCK_BOOTTIME.
+    Alive {
+        /// Milliseconds.
+        sent_at_ms: u64,
+    },
+    /// That an attempt runs.
+    Started(Token),
+    /// Anything that is repeated until it is answered.
+    Repeated,
+}
+
+/// What the state machine hears.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// What an owner said.
+    Work(WorkMessage),
+    /// The time; all that is sent before the next tick counts as sent now, so a tick goes before the rest.
+    Ticked {
+        /// CLOCK_BOOTTIME, milliseconds.
+        boottime_ms: u64,
+    },
+    /// The append is in the log. Only needed for [`Tag::Alive`].
+    Acknowledged(Tag),
+    /// The append is not, or may not be, in the log. Only needed for [`Tag::Started`].
+    Failed(Tag),
+    /// The process of an attempt runs.
+    ProcessStarted {
+        /// Which attempt.
+        token: Token,
+    },
+    /// No process of an attempt is left.
+    ProcessEnded {
+        /// Which attempt.
+        token: Token,
+        /// How it went.
+        end: ProcessEnd,
+    },
+    /// An attempt of an earlier life of this worker, found before the first tick.
+    Found {
+        /// Which attempt.
+        token: Token,
+        /// How it went; absent: its shim is still ending it, and [`Input::ProcessEnded`] will follow.
+        end: Option<ProcessEnd>,
+    },
+    /// The process is to stop; the second time at once.
+    Stop,
+}
+
+/// What the state machine wants done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Output {
+    /// Append a command for the shard.
+    Append {
+        /// To know it by.
+        tag: Tag,
+        /// What.
+        command: Command,
+    },
+    /// Start a process.
+    Spawn {
+        /// What to run.
+        spec: Box<RunSpec>,
+        /// Until when it may live; absent: no bound.
+        lease: Option<Lease>,
+        /// From TERM to KILL when the worker is gone, milliseconds.
+        grace_ms: u64,
+    },
+    /// End a process, TERM first. It may have ended already.
+    KillProcess {
+        /// Which attempt.
+        token: Token,
+        /// From TERM to KILL, milliseconds.
+        grace_ms: u64,
+        /// Why.
+        because: KilledBecause,
+    },
+    /// All processes may live longer.
+    RenewLease(Lease),
+    /// The attempt's end is on record; its directory is only kept for its output.
+    Forget {
+        /// Which attempt.
+        token: Token,
+    },
+    /// Nothing is left to do.
+    Exit,
+}

@@ -1,0 +1,254 @@
+//! The worker as a state machine: pure, without clock, I/O or randomness.
+//!
+//! Start reading at [`Worker::step`]. The handshake (rule 8), seen from here:
+//!
+//! ```text
+//!            Assigned            Granted, our nonce      process runs        process gone        Recorded
+//!  (nothing) ────────► Requested ─────────────────► Starting ────► Running ────────────► Ended ──────────► (nothing)
+//!                        │  ▲ RequestStart                          ReportStarted  │        ▲ ReportFinished
+//!                        │  └─ repeated                                            │        └─ repeated
+//!                        └─ Refused: forgotten · Kill: Ended, for it never starts ─┘
+//! ```
+//! Everything said to an owner is said again until it is answered, and is about a token, so that repeats are
+//! harmless. What is deliberately absent: slots, drain and retries, which the owner decides.
+
+mod attempt;
+mod lease;
+mod life;
+mod message;
+mod outcome;
+mod start;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, Command, GroupSettings, Incarnation, JobType, Registration, Token, Usage,
+    WorkMessage, WorkerId,
+};
+
+use attempt::{Attempt, Attempts, End, Repeat};
+use lease::LeaseClock;
+use life::{Membership, Stopping};
+pub use message::{Input, Output, ProcessEnd, Tag};
+
+use crate::shim::KilledBecause;
+
+/// What a worker is, for one life of it.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Which life of it.
+    pub incarnation: Incarnation,
+    /// How it presents itself; `live` is filled in at each registration.
+    pub registration: Registration,
+    /// Attempts at once, by job type: it takes no other types.
+    pub slots: BTreeMap<JobType, u32>,
+    /// From one heartbeat to the next, milliseconds.
+    pub heartbeat_ms: u64,
+    /// What running attempts get when the worker stops, milliseconds.
+    pub stop_grace_ms: u64,
+}
+
+/// The state of a worker.
+#[derive(Debug)]
+pub struct Worker {
+    setup: Setup,
+    now_ms: u64,
+    settings: GroupSettings,
+    membership: Membership,
+    heartbeat_at_ms: Option<u64>,
+    lease: LeaseClock,
+    attempts: Attempts,
+    nonces: u64,
+    stopping: Option<Stopping>,
+    outputs: Vec<Output>,
+}
+
+impl Worker {
+    /// A worker that has done nothing yet. It registers at its first tick.
+    pub fn new(setup: Setup) -> Self {
+        Self {
+            setup,
+            now_ms: 0,
+            settings: GroupSettings::default(),
+            membership: Membership::new(),
+            heartbeat_at_ms: None,
+            lease: LeaseClock::default(),
+            attempts: Attempts::default(),
+            nonces: 0,
+            stopping: None,
+            outputs: Vec::new(),
+        }
+    }
+
+    /// Takes one input, and says what is to be done, in order.
+    pub fn step(&mut self, input: Input) -> Vec<Output> {
+        match input {
+            Input::Work(message) => self.hear(message),
+            Input::Ticked { boottime_ms } => self.tick(boottime_ms),
+            Input::Acknowledged(Tag::Alive { sent_at_ms }) => self.acknowledge(sent_at_ms),
+            Input::Acknowledged(Tag::Started(_) | Tag::Repeated) => {}
+            Input::Failed(Tag::Started(token)) => self.report_started_later(token),
+            Input::Failed(Tag::Alive { .. } | Tag::Repeated) => {}
+            Input::ProcessStarted { token } => self.process_started(token),
+            Input::ProcessEnded { token, end } => self.process_ended(token, end),
+            Input::Found { token, end } => self.find(token, end),
+            Input::Stop => self.stop(),
+        }
+        std::mem::take(&mut self.outputs)
+    }
+
+    fn hear(&mut self, message: WorkMessage) {
+        match message {
+            WorkMessage::Registered { incarnation, shard: _, settings, granted } => {
+                if incarnation == self.setup.incarnation {
+                    self.registered(settings, &granted.into_iter().collect());
+                }
+            }
+            WorkMessage::Unregistered { incarnation } => {
+                if incarnation == self.setup.incarnation {
+                    self.unregistered();
+                }
+            }
+            WorkMessage::Assigned { worker, token, job_type } => {
+                if worker == self.setup.worker {
+                    self.assigned(token, &job_type);
+                }
+            }
+            WorkMessage::Granted { incarnation, nonce, spec } => {
+                if incarnation == self.setup.incarnation {
+                    self.granted(&nonce, spec);
+                }
+            }
+            WorkMessage::Refused { token, reason: _ } => self.refused(token),
+            WorkMessage::Kill { token, grace_ms } => self.kill(token, grace_ms),
+            WorkMessage::Recorded { token } => self.recorded(token),
+        }
+    }
+
+    fn tick(&mut self, boottime_ms: u64) {
+        self.now_ms = self.now_ms.max(boottime_ms);
+        self.live_on();
+        for token in self.attempts.due(self.now_ms) {
+            self.repeat(token);
+        }
+        self.stop_further();
+    }
+
+    fn registered(&mut self, settings: GroupSettings, granted: &BTreeSet<Token>) {
+        self.settings = settings;
+        self.reconcile(granted);
+    }
+
+    /// The owner's list against ours. What we have and it does not list is only ended if it was presented
+    /// in the registration that this answers: an older answer knows nothing of what was granted since.
+    fn reconcile(&mut self, granted: &BTreeSet<Token>) {
+        for token in self.membership.answered() {
+            match self.attempts.get(token) {
+                _ if granted.contains(&token) => {}
+                Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
+                Some(Attempt::Ended(_)) => self.forget(token),
+                Some(Attempt::Requested { .. }) | None => {}
+            }
+        }
+        for token in granted {
+            match self.attempts.get(*token) {
+                None => self.end_without_process(*token, AttemptResult::Lost, "the worker does not have it"),
+                Some(Attempt::Ended(_)) => self.report_finished(*token),
+                // It is asked for again, with the nonce that was granted.
+                Some(Attempt::Requested { .. }) => {}
+                Some(Attempt::Starting | Attempt::Running { .. }) => {}
+            }
+        }
+    }
+
+    fn kill(&mut self, token: Token, grace_ms: u64) {
+        match self.attempts.get(token) {
+            Some(Attempt::Starting | Attempt::Running { .. }) => {
+                self.outputs.push(Output::KillProcess { token, grace_ms, because: KilledBecause::Asked });
+            }
+            Some(Attempt::Ended(_)) => self.report_finished(token),
+            Some(Attempt::Requested { .. }) => {
+                self.end_without_process(token, AttemptResult::Killed, "killed before it started");
+            }
+            // Nothing of it runs, and without a question outstanding no grant can start it.
+            None => self.end_unknown(token),
+        }
+    }
+
+    fn recorded(&mut self, token: Token) {
+        match self.attempts.get(token) {
+            Some(Attempt::Ended(_)) => self.forget(token),
+            // The owner has given it up.
+            Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
+            Some(Attempt::Requested { .. }) => {
+                self.attempts.remove(token);
+            }
+            None => {}
+        }
+    }
+
+    fn disown(&mut self, token: Token) {
+        let grace_ms = self.settings.kill_grace_ms;
+        self.outputs.push(Output::KillProcess { token, grace_ms, because: KilledBecause::Disowned });
+    }
+
+    fn forget(&mut self, token: Token) {
+        if let Some(Attempt::Ended(end)) = self.attempts.remove(token)
+            && end.has_directory
+        {
+            self.outputs.push(Output::Forget { token });
+        }
+    }
+
+    fn find(&mut self, token: Token, end: Option<ProcessEnd>) {
+        let attempt = match end {
+            None => Attempt::Running { report_at_ms: None },
+            Some(end) => {
+                let (outcome, usage) = outcome::of_process(end);
+                let end = End { outcome, usage, repeat: None, repeats_left: None, has_directory: true };
+                Attempt::Ended(Box::new(end))
+            }
+        };
+        self.attempts.set(token, attempt);
+    }
+
+    fn end_without_process(&mut self, token: Token, result: AttemptResult, message: &str) {
+        self.end(token, outcome::without_process(result, message), None, false);
+    }
+
+    /// Nobody may know this token, so nobody may ever answer: it is said a few times only.
+    fn end_unknown(&mut self, token: Token) {
+        let outcome = outcome::without_process(AttemptResult::Killed, "it does not run on this worker");
+        let end = End { outcome, usage: None, repeat: None, repeats_left: Some(5), has_directory: false };
+        self.attempts.set(token, Attempt::Ended(Box::new(end)));
+        self.report_finished(token);
+    }
+
+    fn end(&mut self, token: Token, outcome: AttemptOutcome, usage: Option<Usage>, has_directory: bool) {
+        let end = End { outcome, usage, repeat: None, repeats_left: None, has_directory };
+        self.attempts.set(token, Attempt::Ended(Box::new(end)));
+        self.report_finished(token);
+    }
+
+    /// Says how it ended, and notes when to say it again.
+    fn report_finished(&mut self, token: Token) {
+        let Some(Attempt::Ended(mut end)) = self.attempts.remove(token) else { return };
+        let (outcome, usage, worker) = (end.outcome.clone(), end.usage.clone(), self.setup.worker.clone());
+        self.append(Tag::Repeated, Command::ReportFinished { token, worker, outcome, usage });
+        end.repeats_left = end.repeats_left.map(|left| left.saturating_sub(1));
+        if end.repeats_left != Some(0) {
+            let now_ms = self.now_ms;
+            end.repeat = Some(end.repeat.map_or(Repeat::first(now_ms), |repeat| repeat.next(now_ms)));
+            self.attempts.set(token, Attempt::Ended(end));
+        }
+    }
+
+    fn append(&mut self, tag: Tag, command: Command) {
+        self.outputs.push(Output::Append { tag, command });
+    }
+}

@@ -1,0 +1,62 @@
+//! From how a process ended to how the attempt ended.
+
+use tidemill_model::{AttemptOutcome, AttemptResult, Usage};
+
+use super::ProcessEnd;
+use crate::attempt_dir::ExitRecord;
+use crate::shim::KilledBecause;
+
+/// How the attempt ended, and what it used.
+pub(super) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
+    match end {
+        ProcessEnd::Recorded(record) => {
+            let usage = Usage {
+                duration_ms: record.duration_ms,
+                cpu_ms: record.cpu_ms,
+                peak_memory_kib: record.peak_memory_kib,
+            };
+            (of_record(record), Some(usage))
+        }
+        ProcessEnd::NotStarted(reason) => (without_process(AttemptResult::Failed, &reason), None),
+        ProcessEnd::Abandoned => {
+            let message = "the worker process ended before it was started";
+            (without_process(AttemptResult::Lost, message), None)
+        }
+        ProcessEnd::Vanished => {
+            let message = "its shim was killed, so how it ended is not known; nothing of it runs any more";
+            (without_process(AttemptResult::Lost, message), None)
+        }
+    }
+}
+
+/// An outcome that no process had a part in.
+pub(super) fn without_process(result: AttemptResult, message: &str) -> AttemptOutcome {
+    AttemptOutcome { result, exit_code: None, signal: None, message: message.to_owned() }
+}
+
+fn of_record(record: ExitRecord) -> AttemptOutcome {
+    let ExitRecord { exit_code, signal, killed_because, error, .. } = record;
+    let (result, message) = match (killed_because, error) {
+        (Some(because), _) => killed(because),
+        (None, Some(error)) => (AttemptResult::Failed, error),
+        (None, None) => match (exit_code, signal) {
+            (Some(0), _) => (AttemptResult::Success, String::new()),
+            (Some(code), _) => (AttemptResult::Failed, format!("exit code {code}")),
+            (None, Some(signal)) => (AttemptResult::Failed, format!("ended by signal {signal}")),
+            (None, None) => (AttemptResult::Failed, "ended without exit code or signal".to_owned()),
+        },
+    };
+    AttemptOutcome { result, exit_code, signal, message }
+}
+
+/// Only what was asked for is *killed*; otherwise the attempt was lost, and another may follow.
+fn killed(because: KilledBecause) -> (AttemptResult, String) {
+    let (result, message) = match because {
+        KilledBecause::Asked => (AttemptResult::Killed, "killed on request"),
+        KilledBecause::WorkerStopped => (AttemptResult::Lost, "killed because the worker was stopped"),
+        KilledBecause::WorkerGone => (AttemptResult::Lost, "killed because the worker process was gone"),
+        KilledBecause::Lease => (AttemptResult::Lost, "killed because the worker's lease ran out"),
+        KilledBecause::Disowned => (AttemptResult::Lost, "killed because the owner does not know of it"),
+    };
+    (result, message.to_owned())
+}

@@ -1,0 +1,111 @@
+//! From an assignment to a running process, and to its end.
+
+use tidemill_model::{AttemptOutcome, Command, JobType, Nonce, RunSpec, StartRequest, Token};
+
+use super::attempt::{Attempt, Repeat};
+use super::{Output, ProcessEnd, Tag, Worker, outcome};
+use crate::types;
+
+/// After how long a failed report of a start is repeated.
+const REPORT_AGAIN_MS: u64 = 1_000;
+
+impl Worker {
+    pub(super) fn assigned(&mut self, token: Token, job_type: &JobType) {
+        // Before the first registration is answered, it is meant for an earlier life.
+        if self.stopping.is_some() || !self.membership.was_ever_known() || self.attempts.get(token).is_some()
+        {
+            return;
+        }
+        if !self.setup.slots.contains_key(job_type) {
+            let reason = format!("this worker has no slots for type {job_type}");
+            let worker = self.setup.worker.clone();
+            return self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
+        }
+        self.nonces += 1;
+        let nonce = Nonce::new(format!("{}-{}", self.setup.incarnation, self.nonces));
+        let repeat = Repeat::first(self.now_ms);
+        self.request(token, nonce.clone());
+        self.attempts.set(token, Attempt::Requested { nonce, repeat });
+    }
+
+    fn request(&mut self, token: Token, nonce: Nonce) {
+        let (worker, incarnation) = (self.setup.worker.clone(), self.setup.incarnation.clone());
+        let request = StartRequest { token, worker, incarnation, nonce };
+        self.append(Tag::Repeated, Command::RequestStart(request));
+    }
+
+    /// Takes the nonce away, so that this grant, repeated, starts nothing.
+    pub(super) fn granted(&mut self, nonce: &Nonce, spec: Box<RunSpec>) {
+        let token = spec.token;
+        match self.attempts.get(token) {
+            Some(Attempt::Requested { nonce: asked, .. }) if asked == nonce => {}
+            Some(_) | None => return,
+        }
+        if types::is_noop(&spec.job_type) {
+            self.report_started(token);
+            return self.end(token, AttemptOutcome::success(), None, false);
+        }
+        let lease = self.lease.current(&self.settings);
+        if lease.is_some_and(|lease| lease.term_at_ms <= self.now_ms) {
+            let message = "not started: the worker's lease had run out";
+            let outcome = outcome::without_process(tidemill_model::AttemptResult::Lost, message);
+            return self.end(token, outcome, None, false);
+        }
+        self.attempts.set(token, Attempt::Starting);
+        self.outputs.push(Output::Spawn { spec, lease, grace_ms: self.settings.kill_grace_ms });
+    }
+
+    pub(super) fn refused(&mut self, token: Token) {
+        if let Some(Attempt::Requested { .. }) = self.attempts.get(token) {
+            self.attempts.remove(token);
+        }
+    }
+
+    pub(super) fn process_started(&mut self, token: Token) {
+        if let Some(Attempt::Starting) = self.attempts.get(token) {
+            self.attempts.set(token, Attempt::Running { report_at_ms: None });
+            self.report_started(token);
+        }
+    }
+
+    pub(super) fn report_started_later(&mut self, token: Token) {
+        if let Some(Attempt::Running { .. }) = self.attempts.get(token) {
+            let report_at_ms = Some(self.now_ms + REPORT_AGAIN_MS);
+            self.attempts.set(token, Attempt::Running { report_at_ms });
+        }
+    }
+
+    fn report_started(&mut self, token: Token) {
+        let worker = self.setup.worker.clone();
+        self.append(Tag::Started(token), Command::ReportStarted { token, worker });
+    }
+
+    pub(super) fn process_ended(&mut self, token: Token, end: ProcessEnd) {
+        if self.attempts.get(token).is_some_and(Attempt::has_process) {
+            let has_directory = !matches!(end, ProcessEnd::NotStarted(_));
+            let (outcome, usage) = outcome::of_process(end);
+            self.end(token, outcome, usage, has_directory);
+        }
+    }
+
+    /// Says again what was due to be said again.
+    pub(super) fn repeat(&mut self, token: Token) {
+        match self.attempts.remove(token) {
+            Some(Attempt::Requested { nonce, repeat }) => {
+                self.request(token, nonce.clone());
+                let repeat = repeat.next(self.now_ms);
+                self.attempts.set(token, Attempt::Requested { nonce, repeat });
+            }
+            Some(Attempt::Running { .. }) => {
+                self.attempts.set(token, Attempt::Running { report_at_ms: None });
+                self.report_started(token);
+            }
+            Some(ended @ Attempt::Ended(_)) => {
+                self.attempts.set(token, ended);
+                self.report_finished(token);
+            }
+            Some(Attempt::Starting) => self.attempts.set(token, Attempt::Starting),
+            None => {}
+        }
+    }
+}

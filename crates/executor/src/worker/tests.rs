@@ -1,0 +1,625 @@
+//! Tables of what is heard (`>`) and what comes of it.
+
+use std::collections::BTreeMap;
+
+use expect_test::{Expect, expect};
+use tidemill_model::{
+    BatchId, Command, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, OnSilence,
+    Program, Registration, RunSpec, ShardId, Token, WorkMessage, WorkerId,
+};
+
+use super::{Input, Output, ProcessEnd, Setup, Worker};
+use crate::attempt_dir::ExitRecord;
+use crate::shim::KilledBecause;
+use crate::worker::Tag;
+
+const ME: &str = "w-1";
+const LIFE: &str = "i-1";
+
+fn job_type(name: &str) -> JobType {
+    JobType::try_from(name).unwrap()
+}
+
+fn worker() -> Worker {
+    let slots = BTreeMap::from([(job_type("shell"), 4), (job_type("noop"), 4)]);
+    let registration = Registration {
+        worker: WorkerId::new(ME),
+        incarnation: Incarnation::new(LIFE),
+        group: GroupName::try_from("g").unwrap(),
+        host: "h".to_owned(),
+        address: "h:1".to_owned(),
+        slots: slots.clone(),
+        live: Vec::new(),
+        signature: "s".to_owned(),
+    };
+    Worker::new(Setup {
+        worker: WorkerId::new(ME),
+        incarnation: Incarnation::new(LIFE),
+        registration,
+        slots,
+        heartbeat_ms: 60_000,
+        stop_grace_ms: 3_000,
+    })
+}
+
+fn tick(boottime_ms: u64) -> Input {
+    Input::Ticked { boottime_ms }
+}
+
+fn registered(granted: &[i64]) -> Input {
+    Input::Work(WorkMessage::Registered {
+        incarnation: Incarnation::new(LIFE),
+        shard: ShardId(1),
+        settings: GroupSettings::default(),
+        granted: granted.iter().map(|token| Token(*token)).collect(),
+    })
+}
+
+fn assigned(token: i64, of_type: &str) -> Input {
+    let worker = WorkerId::new(ME);
+    Input::Work(WorkMessage::Assigned { worker, token: Token(token), job_type: job_type(of_type) })
+}
+
+fn granted(token: i64, of_type: &str, nonce: &str) -> Input {
+    let spec = RunSpec {
+        token: Token(token),
+        batch: BatchId(1),
+        attempt: 1,
+        job: JobId(1),
+        job_name: JobName::try_from("j").unwrap(),
+        group: GroupName::try_from("g").unwrap(),
+        job_type: job_type(of_type),
+        program: Program::Command("true".to_owned()),
+        logical_time: jiff::Timestamp::UNIX_EPOCH,
+        logical_time_text: "1970-01-01T00:00:00Z".to_owned(),
+        run: 0,
+        parameters: BTreeMap::new(),
+    };
+    let incarnation = Incarnation::new(LIFE);
+    Input::Work(WorkMessage::Granted { incarnation, nonce: Nonce::new(nonce), spec: Box::new(spec) })
+}
+
+fn kill(token: i64) -> Input {
+    Input::Work(WorkMessage::Kill { token: Token(token), grace_ms: 7 })
+}
+
+fn recorded(token: i64) -> Input {
+    Input::Work(WorkMessage::Recorded { token: Token(token) })
+}
+
+fn refused(token: i64) -> Input {
+    Input::Work(WorkMessage::Refused { token: Token(token), reason: String::new() })
+}
+
+fn started(token: i64) -> Input {
+    Input::ProcessStarted { token: Token(token) }
+}
+
+fn exited(token: i64, exit_code: i32) -> Input {
+    let record = ExitRecord { exit_code: Some(exit_code), ..ExitRecord::default() };
+    Input::ProcessEnded { token: Token(token), end: ProcessEnd::Recorded(record) }
+}
+
+fn killed(token: i64, because: KilledBecause) -> Input {
+    let record = ExitRecord { signal: Some(15), killed_because: Some(because), ..ExitRecord::default() };
+    Input::ProcessEnded { token: Token(token), end: ProcessEnd::Recorded(record) }
+}
+
+fn alive(sent_at_ms: u64) -> Input {
+    Input::Acknowledged(Tag::Alive { sent_at_ms })
+}
+
+/// A worker that is registered and has a lease until about 600 s.
+fn registered_worker() -> Worker {
+    let mut worker = worker();
+    for input in [tick(1_000), alive(1_000), registered(&[])] {
+        worker.step(input);
+    }
+    worker
+}
+
+/// A worker that runs token 8.
+fn running_worker() -> Worker {
+    let mut worker = registered_worker();
+    for input in [assigned(8, "shell"), granted(8, "shell", "i-1-1"), started(8)] {
+        worker.step(input);
+    }
+    worker
+}
+
+fn show(output: Output) -> String {
+    match output {
+        Output::Append { tag: _, command } => match command {
+            Command::RegisterWorker(registration) => format!("register, live {:?}", registration.live),
+            Command::Heartbeat(_) => "heartbeat".to_owned(),
+            Command::RequestStart(request) => format!("request {} with {}", request.token, request.nonce),
+            Command::RejectAssignment { token, reason, .. } => format!("reject {token}: {reason}"),
+            Command::ReportStarted { token, .. } => format!("report {token} started"),
+            Command::ReportFinished { token, outcome, .. } => {
+                format!("report {token} {:?}: {}", outcome.result, outcome.message)
+            }
+            other => panic!("a worker does not send {other:?}"),
+        },
+        Output::Spawn { spec, lease, grace_ms } => {
+            let lease = lease.map(|lease| (lease.term_at_ms, lease.kill_at_ms));
+            format!("spawn {}, lease {lease:?}, grace {grace_ms}", spec.token)
+        }
+        Output::KillProcess { token, grace_ms, because } => {
+            format!("kill {token}, grace {grace_ms}, {}", because.as_str())
+        }
+        Output::RenewLease(lease) => format!("lease {} {}", lease.term_at_ms, lease.kill_at_ms),
+        Output::Forget { token } => format!("forget {token}"),
+        Output::Exit => "exit".to_owned(),
+    }
+}
+
+fn name(input: &Input) -> String {
+    match input {
+        Input::Work(WorkMessage::Granted { nonce, .. }) => format!("granted for {nonce}"),
+        Input::Work(WorkMessage::Registered { granted, .. }) => format!("registered, granted {granted:?}"),
+        Input::Work(message) => {
+            let text = format!("{message:?}");
+            text.split([' ', '{', '(']).next().unwrap_or_default().to_lowercase()
+        }
+        Input::Ticked { boottime_ms } => format!("tick {boottime_ms}"),
+        Input::Acknowledged(_) => "acknowledged".to_owned(),
+        Input::Failed(_) => "append failed".to_owned(),
+        Input::ProcessStarted { .. } => "process started".to_owned(),
+        Input::ProcessEnded { .. } => "process ended".to_owned(),
+        Input::Found { .. } => "found".to_owned(),
+        Input::Stop => "stop".to_owned(),
+    }
+}
+
+fn check(mut worker: Worker, inputs: impl IntoIterator<Item = Input>, expected: Expect) {
+    let mut told = String::new();
+    for input in inputs {
+        told += &format!("> {}\n", name(&input));
+        for output in worker.step(input) {
+            told += &format!("{}\n", show(output));
+        }
+    }
+    expected.assert_eq(&told);
+}
+
+#[test]
+fn registration_is_repeated_until_it_is_answered_and_again_when_the_owner_forgot() {
+    let unregistered = || Input::Work(WorkMessage::Unregistered { incarnation: Incarnation::new(LIFE) });
+    let inputs = [
+        tick(1_000),
+        tick(2_000),
+        tick(3_000),
+        tick(6_999),
+        tick(7_000),
+        registered(&[]),
+        tick(50_000),
+        unregistered(),
+    ];
+    check(
+        worker(),
+        inputs,
+        expect![[r#"
+            > tick 1000
+            register, live []
+            heartbeat
+            > tick 2000
+            > tick 3000
+            register, live []
+            heartbeat
+            > tick 6999
+            > tick 7000
+            register, live []
+            heartbeat
+            > registered, granted []
+            > tick 50000
+            > unregistered
+            register, live []
+            heartbeat
+        "#]],
+    );
+}
+
+/// Rule 8: asked once, repeated with the same nonce, started once.
+#[test]
+fn only_the_grant_of_the_own_nonce_starts_and_only_once() {
+    let inputs = [
+        assigned(8, "shell"),
+        assigned(8, "shell"),
+        granted(8, "shell", "i-1-99"),
+        tick(3_000),
+        granted(8, "shell", "i-1-1"),
+        granted(8, "shell", "i-1-1"),
+        started(8),
+        exited(8, 0),
+        recorded(8),
+        granted(8, "shell", "i-1-1"),
+        assigned(8, "shell"),
+        refused(8),
+        granted(8, "shell", "i-1-2"),
+    ];
+    check(
+        registered_worker(),
+        inputs,
+        expect![[r#"
+        > assigned
+        request 8 with i-1-1
+        > assigned
+        > granted for i-1-99
+        > tick 3000
+        request 8 with i-1-1
+        > granted for i-1-1
+        spawn 8, lease Some((590000, 600000)), grace 10000
+        > granted for i-1-1
+        > process started
+        report 8 started
+        > process ended
+        report 8 Success: 
+        > recorded
+        forget 8
+        > granted for i-1-1
+        > assigned
+        request 8 with i-1-2
+        > refused
+        > granted for i-1-2
+    "#]],
+    );
+}
+
+#[test]
+fn noop_does_everything_but_fork() {
+    let inputs = [assigned(8, "noop"), granted(8, "noop", "i-1-1"), recorded(8)];
+    check(
+        registered_worker(),
+        inputs,
+        expect![[r#"
+        > assigned
+        request 8 with i-1-1
+        > granted for i-1-1
+        report 8 started
+        report 8 Success: 
+        > recorded
+    "#]],
+    );
+}
+
+#[test]
+fn type_without_slots_is_given_back() {
+    check(
+        registered_worker(),
+        [assigned(8, "spark")],
+        expect![[r#"
+        > assigned
+        reject 8: this worker has no slots for type spark
+    "#]],
+    );
+}
+
+#[test]
+fn what_is_meant_for_an_earlier_life_is_ignored() {
+    let other = Incarnation::new("i-0");
+    let settings = GroupSettings::default();
+    let old =
+        WorkMessage::Registered { incarnation: other, shard: ShardId(1), settings, granted: Vec::new() };
+    let inputs = [tick(1_000), Input::Work(old), assigned(8, "shell"), recorded(8), refused(8)];
+    check(
+        worker(),
+        inputs,
+        expect![[r#"
+            > tick 1000
+            register, live []
+            heartbeat
+            > registered, granted []
+            > assigned
+            > recorded
+            > refused
+        "#]],
+    );
+}
+
+/// EXE-5
+#[test]
+fn kill_ends_what_runs_and_proves_that_the_rest_never_starts() {
+    let inputs = [kill(8), killed(8, KilledBecause::Asked), kill(8), recorded(8)];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > kill
+        kill 8, grace 7, asked
+        > process ended
+        report 8 Killed: killed on request
+        > kill
+        report 8 Killed: killed on request
+        > recorded
+        forget 8
+    "#]],
+    );
+    let inputs = [assigned(8, "shell"), kill(8), granted(8, "shell", "i-1-1"), recorded(8)];
+    check(
+        registered_worker(),
+        inputs,
+        expect![[r#"
+        > assigned
+        request 8 with i-1-1
+        > kill
+        report 8 Killed: killed before it started
+        > granted for i-1-1
+        > recorded
+    "#]],
+    );
+    let unknown = [kill(9), tick(3_000), tick(7_000), tick(15_000), tick(31_000), tick(61_000), tick(91_000)];
+    check(
+        registered_worker(),
+        unknown,
+        expect![[r#"
+        > kill
+        report 9 Killed: it does not run on this worker
+        > tick 3000
+        report 9 Killed: it does not run on this worker
+        > tick 7000
+        report 9 Killed: it does not run on this worker
+        > tick 15000
+        report 9 Killed: it does not run on this worker
+        > tick 31000
+        report 9 Killed: it does not run on this worker
+        > tick 61000
+        heartbeat
+        > tick 91000
+    "#]],
+    );
+}
+
+#[test]
+fn finish_is_reported_until_it_is_on_record() {
+    let inputs =
+        [exited(8, 3), tick(3_000), tick(6_999), tick(7_000), tick(50_000), recorded(8), tick(99_000)];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > process ended
+        report 8 Failed: exit code 3
+        > tick 3000
+        report 8 Failed: exit code 3
+        > tick 6999
+        > tick 7000
+        report 8 Failed: exit code 3
+        > tick 50000
+        report 8 Failed: exit code 3
+        > recorded
+        forget 8
+        > tick 99000
+        heartbeat
+    "#]],
+    );
+}
+
+#[test]
+fn start_whose_report_failed_is_reported_again() {
+    let inputs = [Input::Failed(Tag::Started(Token(8))), tick(1_999), tick(2_000), tick(9_000)];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > append failed
+        > tick 1999
+        > tick 2000
+        report 8 started
+        > tick 9000
+    "#]],
+    );
+}
+
+/// EXE-8: after a restart the owner's list and the worker's directories are brought together.
+#[test]
+fn listed_and_gone_is_reported_and_unlisted_and_there_is_ended() {
+    let found = |token, end| Input::Found { token: Token(token), end };
+    let ended = ExitRecord { exit_code: Some(0), ..ExitRecord::default() };
+    let inputs = [
+        found(8, Some(ProcessEnd::Recorded(ended.clone()))),
+        found(9, Some(ProcessEnd::Vanished)),
+        found(10, Some(ProcessEnd::Recorded(ended))),
+        found(11, None),
+        found(12, None),
+        tick(1_000),
+        registered(&[8, 9, 11, 13]),
+        killed(11, KilledBecause::WorkerGone),
+        recorded(8),
+    ];
+    check(
+        worker(),
+        inputs,
+        expect![[r#"
+            > found
+            > found
+            > found
+            > found
+            > found
+            > tick 1000
+            register, live [Token(11), Token(12)]
+            heartbeat
+            > registered, granted [Token(8), Token(9), Token(11), Token(13)]
+            forget 10
+            kill 12, grace 10000, disowned
+            report 8 Success: 
+            report 9 Lost: its shim was killed, so how it ended is not known; nothing of it runs any more
+            report 13 Lost: the worker does not have it
+            > process ended
+            report 11 Lost: killed because the worker process was gone
+            > recorded
+            forget 8
+        "#]],
+    );
+}
+
+#[test]
+fn late_answer_to_an_old_registration_ends_nothing() {
+    check(
+        running_worker(),
+        [registered(&[])],
+        expect![[r#"
+            > registered, granted []
+        "#]],
+    );
+}
+
+#[test]
+fn what_the_owner_gave_up_is_ended() {
+    let inputs = [recorded(8), killed(8, KilledBecause::Disowned), recorded(8)];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > recorded
+        kill 8, grace 10000, disowned
+        > process ended
+        report 8 Lost: killed because the owner does not know of it
+        > recorded
+        forget 8
+    "#]],
+    );
+}
+
+/// Rule 9: counted from the sending of what was acknowledged.
+#[test]
+fn lease_counts_from_the_sending_and_only_when_acknowledged() {
+    let inputs = [tick(61_000), tick(62_000), alive(61_000), alive(61_000), alive(1_000)];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > tick 61000
+        heartbeat
+        > tick 62000
+        > acknowledged
+        lease 650000 660000
+        > acknowledged
+        > acknowledged
+    "#]],
+    );
+}
+
+#[test]
+fn nothing_starts_after_the_lease() {
+    let inputs = [assigned(8, "shell"), tick(590_000), granted(8, "shell", "i-1-1")];
+    check(
+        registered_worker(),
+        inputs,
+        expect![[r#"
+        > assigned
+        request 8 with i-1-1
+        > tick 590000
+        heartbeat
+        request 8 with i-1-1
+        > granted for i-1-1
+        report 8 Lost: not started: the worker's lease had run out
+    "#]],
+    );
+}
+
+#[test]
+fn group_that_holds_has_no_lease() {
+    let settings = GroupSettings { on_silence: OnSilence::Hold, ..GroupSettings::default() };
+    let incarnation = Incarnation::new(LIFE);
+    let answer = WorkMessage::Registered { incarnation, shard: ShardId(1), settings, granted: Vec::new() };
+    let inputs =
+        [tick(1_000), alive(1_000), Input::Work(answer), assigned(8, "shell"), granted(8, "shell", "i-1-1")];
+    check(
+        worker(),
+        inputs,
+        expect![[r#"
+            > tick 1000
+            register, live []
+            heartbeat
+            > acknowledged
+            > registered, granted []
+            > assigned
+            request 8 with i-1-1
+            > granted for i-1-1
+            spawn 8, lease None, grace 10000
+        "#]],
+    );
+}
+
+/// OPS-6
+#[test]
+fn stop_waits_then_kills_then_says_so() {
+    let mut worker = running_worker();
+    worker.step(assigned(9, "shell"));
+    let inputs = [
+        Input::Stop,
+        assigned(10, "shell"),
+        granted(9, "shell", "i-1-2"),
+        tick(3_999),
+        tick(4_000),
+        killed(8, KilledBecause::WorkerStopped),
+        tick(5_000),
+        recorded(8),
+        tick(5_100),
+    ];
+    check(
+        worker,
+        inputs,
+        expect![[r#"
+        > stop
+        reject 9: the worker is stopping
+        > assigned
+        > granted for i-1-2
+        > tick 3999
+        > tick 4000
+        kill 8, grace 10000, worker_stopped
+        > process ended
+        report 8 Lost: killed because the worker was stopped
+        > tick 5000
+        > recorded
+        forget 8
+        > tick 5100
+        exit
+    "#]],
+    );
+}
+
+#[test]
+fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
+    let inputs = [Input::Stop, exited(8, 0), tick(3_000), tick(8_000)];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > stop
+        > process ended
+        report 8 Success: 
+        > tick 3000
+        report 8 Success: 
+        > tick 8000
+        report 8 Success: 
+        exit
+    "#]],
+    );
+}
+
+#[test]
+fn second_stop_is_at_once() {
+    let inputs = [Input::Stop, Input::Stop, killed(8, KilledBecause::WorkerStopped), tick(1_100)];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > stop
+        > stop
+        kill 8, grace 0, worker_stopped
+        > process ended
+        report 8 Lost: killed because the worker was stopped
+        > tick 1100
+        exit
+    "#]],
+    );
+    check(
+        registered_worker(),
+        [Input::Stop],
+        expect![[r#"
+        > stop
+        exit
+    "#]],
+    );
+}

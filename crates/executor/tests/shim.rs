@@ -1,0 +1,319 @@
+//! The shim with real processes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use tempfile::TempDir;
+use tidemill_executor::{AttemptDir, ExitRecord, KilledBecause, Lease, ShimSpec};
+
+/// Far above what anything here takes; reached only by a failure.
+const BOUND: Duration = Duration::from_secs(30);
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + BOUND;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} did not happen within {BOUND:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn boottime_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+struct Attempt {
+    dir: TempDir,
+    shim: Child,
+    orders: Option<ChildStdin>,
+}
+
+struct Spec {
+    script: String,
+    env: BTreeMap<String, String>,
+    grace_ms: u64,
+    lease: Option<Lease>,
+}
+
+fn script(script: &str) -> Spec {
+    let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+    Spec { script: script.to_owned(), env, grace_ms: 10_000, lease: None }
+}
+
+fn prepare(dir: &Path, spec: &Spec) {
+    fs::create_dir(dir.join("work")).unwrap();
+    let argv = ["/bin/sh", "-c", &spec.script].map(str::to_owned).to_vec();
+    let spec = ShimSpec { argv, env: spec.env.clone(), grace_ms: spec.grace_ms, lease: spec.lease };
+    fs::write(dir.join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
+}
+
+fn shim(dir: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_tidemill-shim"))
+        .arg(dir)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+impl Attempt {
+    fn start(spec: &Spec) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        prepare(dir.path(), spec);
+        let mut shim = shim(dir.path());
+        let orders = shim.stdin.take();
+        Self { dir, shim, orders }
+    }
+
+    fn order(&mut self, line: &str) {
+        writeln!(self.orders.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn record(&self) -> Option<ExitRecord> {
+        AttemptDir::new(self.dir.path()).exit_record().unwrap()
+    }
+
+    /// Waits for the shim's own end.
+    fn end(&mut self) -> ExitRecord {
+        until("the end of the shim", || self.shim.try_wait().unwrap());
+        self.record().expect("a shim that has ended has written it down")
+    }
+
+    fn stdout(&self) -> String {
+        fs::read_to_string(self.path("stdout")).unwrap()
+    }
+
+    /// A process number that the job wrote into a file of its working directory.
+    fn pid(&self, name: &str) -> u32 {
+        let file = self.path("work").join(name);
+        until(name, || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok())
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        // A test that failed half way leaves nothing behind: the pipe's end is the shim's order to end it.
+        self.orders = None;
+        let _ = self.shim.wait();
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+}
+
+/// EXE-2: the job's environment is what was given and nothing else; its directory is its own.
+#[test]
+fn job_has_its_environment_directory_and_group() {
+    let mut spec = script("env; pwd; ps -o pgid= -p $$ | tr -d ' '; echo $$; echo oops >&2");
+    spec.env.insert("TIDEMILL_TOKEN".to_owned(), "a b\nc".to_owned());
+    let mut attempt = Attempt::start(&spec);
+    assert_eq!(attempt.end().exit_code, Some(0));
+    let stdout = attempt.stdout();
+    assert!(stdout.contains("TIDEMILL_TOKEN=a b\nc\n"), "{stdout}");
+    assert!(!stdout.contains("CARGO"), "{stdout}");
+    let lines: Vec<&str> = stdout.lines().rev().take(3).collect();
+    assert_eq!(lines[0], lines[1], "leads its own process group");
+    assert!(lines[2].ends_with("/work"), "{stdout}");
+    assert_eq!(fs::read_to_string(attempt.path("stderr")).unwrap(), "oops\n");
+}
+
+/// EXE-3
+#[test]
+fn exit_code_and_signal_are_told_apart() {
+    let record = Attempt::start(&script("exit 7")).end();
+    assert_eq!((record.exit_code, record.signal, record.killed_because), (Some(7), None, None));
+    let record = Attempt::start(&script("kill -9 $$")).end();
+    assert_eq!((record.exit_code, record.signal, record.killed_because), (None, Some(9), None));
+}
+
+#[test]
+fn program_that_is_not_there_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("work")).unwrap();
+    let argv = vec!["/does/not/exist".to_owned()];
+    let spec = ShimSpec { argv, env: BTreeMap::new(), grace_ms: 1, lease: None };
+    fs::write(dir.path().join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
+    assert_eq!(shim(dir.path()).wait().unwrap().code(), Some(0));
+    let error = AttemptDir::new(dir.path()).exit_record().unwrap().unwrap().error.unwrap();
+    assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
+}
+
+/// LOG-1: output is not held in memory, whatever its size.
+#[test]
+fn two_hundred_megabytes_of_output_cost_the_shim_no_memory() {
+    let mut attempt =
+        Attempt::start(&script("head -c 200000000 /dev/zero; touch done; read line < /dev/null; sleep 1000"));
+    let done = attempt.path("work/done");
+    until("the output", || done.exists().then_some(()));
+    let status = fs::read_to_string(format!("/proc/{}/status", attempt.shim.id())).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kib: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+    assert!(peak_kib < 16_384, "peak of the shim: {peak_kib} KiB");
+    assert_eq!(fs::metadata(attempt.path("stdout")).unwrap().len(), 200_000_000);
+    attempt.order("kill 0 asked");
+    attempt.end();
+}
+
+/// EXE-7
+#[test]
+fn time_processor_and_memory_are_measured() {
+    let spin = "python3 -c 'b = bytearray(60_000_000); import time; t = time.process_time()\nwhile time.process_time() < t + 0.2: pass'";
+    let record = Attempt::start(&script(spin)).end();
+    assert_eq!(record.exit_code, Some(0), "{record:?}");
+    assert!(record.cpu_ms >= 200 && record.duration_ms >= 200, "{record:?}");
+    assert!(record.peak_memory_kib > 58_000, "{record:?}");
+}
+
+/// Leaves a process behind that is in a session of its own and whose parents are gone.
+const DAEMON: &str = "setsid sh -c 'setsid sh -c \"echo \\$\\$ > daemon.new; mv daemon.new daemon; exec sleep 1000\" & exit 0' & \
+     while ! test -e daemon; do sleep 0.01; done";
+
+/// EXE-5: what put itself into another session is still of the tree, and the end is told after its end.
+#[test]
+fn daemon_left_behind_is_ended_before_the_end_is_told() {
+    let mut attempt = Attempt::start(&script(DAEMON));
+    let daemon = attempt.pid("daemon");
+    let record = attempt.end();
+    assert_eq!((record.exit_code, record.killed_because), (Some(0), None));
+    assert!(!is_alive(daemon));
+}
+
+/// EXE-5
+#[test]
+fn kill_ends_the_whole_tree() {
+    let mut attempt = Attempt::start(&script("sleep 1000 & echo $! > child; sh -c 'sleep 1000; true'"));
+    let child = attempt.pid("child");
+    attempt.order("kill 10000 asked");
+    let record = attempt.end();
+    assert_eq!((record.signal, record.killed_because), (Some(15), Some(KilledBecause::Asked)));
+    assert!(!is_alive(child));
+    assert!(record.duration_ms < 10_000, "TERM was enough: {record:?}");
+}
+
+#[test]
+fn job_that_ignores_term_is_killed_after_the_grace() {
+    let mut attempt = Attempt::start(&script("trap '' TERM; echo $$ > main; while :; do sleep 0.05; done"));
+    attempt.pid("main");
+    attempt.order("kill 300 asked");
+    let record = attempt.end();
+    assert_eq!((record.signal, record.killed_because), (Some(9), Some(KilledBecause::Asked)));
+    assert!(record.duration_ms >= 300, "{record:?}");
+}
+
+/// TERM goes to what runs, not to what is then started to clean up.
+#[test]
+fn job_may_clean_up_within_the_grace() {
+    let mut attempt = Attempt::start(&script(
+        "trap 'sleep 0.1 && echo cleaned; exit 5' TERM; echo $$ > main; while :; do sleep 0.05; done",
+    ));
+    attempt.pid("main");
+    attempt.order("kill 10000 worker_stopped");
+    let record = attempt.end();
+    assert_eq!((record.exit_code, record.killed_because), (Some(5), Some(KilledBecause::WorkerStopped)));
+    assert_eq!(attempt.stdout(), "cleaned\n");
+}
+
+/// A stopped process hears no TERM unless it is continued.
+#[test]
+fn stopped_job_is_ended_too() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; kill -STOP $$"));
+    let main = attempt.pid("main");
+    until("the stop", || {
+        let stat = fs::read_to_string(format!("/proc/{main}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.starts_with('T').then_some(())
+    });
+    attempt.order("kill 10000 asked");
+    assert_eq!(attempt.end().signal, Some(15));
+}
+
+/// Nothing outlives its worker.
+#[test]
+fn tree_ends_when_the_worker_is_gone() {
+    let mut attempt = Attempt::start(&script(&format!("{DAEMON}; sleep 1000")));
+    let daemon = attempt.pid("daemon");
+    attempt.orders = None;
+    let record = attempt.end();
+    assert_eq!(record.killed_because, Some(KilledBecause::WorkerGone));
+    assert!(!is_alive(daemon));
+}
+
+/// Rule 9: the lease holds without the worker doing anything.
+#[test]
+fn tree_ends_when_the_lease_is_over_and_a_renewal_moves_that() {
+    let now = boottime_ms();
+    let mut spec = script("trap '' TERM; echo $$ > main; while :; do sleep 0.05; done");
+    spec.grace_ms = 50;
+    spec.lease = Some(Lease { term_at_ms: now + 60_000, kill_at_ms: now + 60_001 });
+    let mut attempt = Attempt::start(&spec);
+    attempt.pid("main");
+    let renewed = boottime_ms() + 400;
+    // An older time does not shorten it, a newer one lengthens it: here from 60 s on.
+    attempt.order("lease 1 2");
+    attempt.order(&format!("lease {} {}", now + 61_000, now + 62_000));
+    attempt.order("nonsense");
+    until("a while after the older time", || (boottime_ms() > renewed).then_some(()));
+    assert_eq!(attempt.record(), None);
+    drop(attempt);
+
+    spec.lease = Some(Lease { term_at_ms: boottime_ms() + 200, kill_at_ms: boottime_ms() + 400 });
+    let mut attempt = Attempt::start(&spec);
+    let record = attempt.end();
+    assert_eq!((record.signal, record.killed_because), (Some(9), Some(KilledBecause::Lease)));
+}
+
+/// A shim that is told to end, as when the machine stops, ends its job first.
+#[test]
+fn shim_that_gets_term_ends_its_job() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
+    let main = attempt.pid("main");
+    let shim = rustix::process::Pid::from_child(&attempt.shim);
+    rustix::process::kill_process(shim, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(attempt.end().killed_because, Some(KilledBecause::WorkerStopped));
+    assert!(!is_alive(main));
+}
+
+/// Rule 8: what was started once is never started again.
+#[test]
+fn second_shim_of_an_attempt_starts_nothing() {
+    let spec = script("echo run >> runs");
+    let mut attempt = Attempt::start(&spec);
+    attempt.end();
+    assert_eq!(shim(attempt.dir.path()).wait().unwrap().code(), Some(3));
+    assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
+}
+
+#[test]
+fn second_shim_beside_a_running_one_starts_nothing() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; echo run >> runs; exec sleep 1000"));
+    attempt.pid("main");
+    assert_eq!(shim(attempt.dir.path()).wait().unwrap().code(), Some(3));
+    attempt.order("kill 0 asked");
+    attempt.end();
+    assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
+}
+
+#[test]
+fn worker_hears_that_the_job_runs() {
+    let mut attempt = Attempt::start(&script("exit 0"));
+    let mut said = Vec::new();
+    attempt.shim.stdout.take().unwrap().read_to_end(&mut said).unwrap();
+    assert_eq!(said, b"s");
+    attempt.end();
+}
