@@ -1,0 +1,127 @@
+//! What every handler shares.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tidemill_model::ShardId;
+use tidemill_producers::Submitter;
+use tidemill_store::rows::GroupRow;
+use tidemill_store::{ReadTables, Tables};
+use tokio::sync::{Semaphore, watch};
+
+use crate::auth::Keys;
+use crate::ports::{Cluster, Feed, Freshness, Live};
+use crate::position::JournalPosition;
+use crate::worker_logs::WorkerLogs;
+use crate::{Config, Error, Problem};
+
+/// What the interface stands on.
+#[derive(Clone)]
+pub struct Deps {
+    /// The read tables.
+    pub tables: Arc<dyn Tables>,
+    /// Sends commands.
+    pub submitter: Submitter,
+    /// Asks owners.
+    pub live: Arc<dyn Live>,
+    /// Knows how far the tables are.
+    pub freshness: Arc<dyn Freshness>,
+    /// The public feed.
+    pub feed: Arc<dyn Feed>,
+    /// What is known of the whole.
+    pub cluster: Arc<dyn Cluster>,
+}
+
+/// What every handler shares.
+pub(crate) struct App {
+    pub(crate) config: Config,
+    pub(crate) deps: Deps,
+    pub(crate) keys: Keys,
+    pub(crate) logs: WorkerLogs,
+    pub(crate) requests: Arc<Semaphore>,
+    pub(crate) streams: Arc<Semaphore>,
+    /// True once the program stops.
+    pub(crate) stopping: watch::Receiver<bool>,
+    groups: Mutex<Option<(Instant, Arc<[GroupRow]>)>>,
+    /// Where each application wrote last by a call that gives no position.
+    written: Mutex<HashMap<Arc<str>, JournalPosition>>,
+}
+
+/// How long the list of groups is kept; a group that is not in it is looked for at once.
+const GROUPS_FOR: Duration = Duration::from_secs(1);
+
+impl App {
+    pub(crate) fn new(config: Config, deps: Deps, stopping: watch::Receiver<bool>) -> Result<Self, Error> {
+        config.check().map_err(Error::Config)?;
+        let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
+        Ok(Self {
+            keys: Keys::new(config.key_cache()),
+            logs: WorkerLogs::new(&config.internal_key, peer_timeout)?,
+            requests: Arc::new(Semaphore::new(config.max_requests)),
+            streams: Arc::new(Semaphore::new(config.max_streams)),
+            stopping,
+            groups: Mutex::default(),
+            written: Mutex::default(),
+            config,
+            deps,
+        })
+    }
+
+    /// An application wrote here; reads of its own that miss something wait for it.
+    pub(crate) fn remember(&self, app: &Arc<str>, position: JournalPosition) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.insert(Arc::clone(app), position);
+    }
+
+    /// Where the application wrote last.
+    pub(crate) fn remembered(&self, app: &str) -> Option<JournalPosition> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).get(app).copied()
+    }
+
+    /// Reads the tables, which block, on a thread that may.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&dyn Tables) -> Result<T, tidemill_store::Error> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let tables = Arc::clone(&self.deps.tables);
+        let read = tokio::task::spawn_blocking(move || ask(&*tables)).await;
+        match read {
+            Ok(result) => result.map_err(Problem::from),
+            Err(_) => Err(Problem::internal("a read of the tables ended unexpectedly")),
+        }
+    }
+
+    /// The group that fits, from a list that is at most a second old, or from a new one.
+    pub(crate) async fn find_group(
+        &self,
+        fits: impl Fn(&GroupRow) -> bool + Send,
+    ) -> Result<Option<GroupRow>, Problem> {
+        let kept = self.groups.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((read_at, groups)) = kept
+            && read_at.elapsed() < GROUPS_FOR
+            && let Some(group) = groups.iter().find(|group| fits(group))
+        {
+            return Ok(Some(group.clone()));
+        }
+        let groups: Arc<[GroupRow]> = self.read(|tables| tables.groups()).await?.into();
+        let found = groups.iter().find(|group| fits(group)).cloned();
+        *self.groups.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), groups));
+        Ok(found)
+    }
+
+    /// The group whose work the shard does.
+    pub(crate) async fn group_of_shard(&self, shard: ShardId) -> Result<Option<GroupRow>, Problem> {
+        self.find_group(|group| group.shard == i64::from(shard.0)).await
+    }
+
+    /// The group of this name.
+    pub(crate) async fn group_named(&self, name: &str) -> Result<Option<GroupRow>, Problem> {
+        self.find_group(|group| &*group.name == name).await
+    }
+}
+
+/// The shard that does a group's work.
+pub(crate) fn shard_of(group: &GroupRow) -> ShardId {
+    ShardId(u16::try_from(group.shard).expect("the tables hold the shard that an event named"))
+}

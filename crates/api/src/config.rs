@@ -1,0 +1,105 @@
+//! How the interface is served.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the interface is served, and its bounds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Address and port to listen on. Default 127.0.0.1:8780; port 0 takes a free one.
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// The largest body of a request, bytes; larger ones are refused with 413. Default 1 MiB; 1 KiB to 16 MiB.
+    pub max_body_bytes: usize,
+    /// Requests under way at once; more are refused with 429. Default 1,024; 1 to 65,536.
+    pub max_requests: usize,
+    /// Open event streams at once; more are refused with 429. Default 64; 1 to 65,536.
+    pub max_streams: usize,
+    /// IANA time zone of schedules that name none, for calls of the interface. Default UTC.
+    pub default_zone: String,
+    /// The cluster's secret, with which this role asks owners and workers. Empty: none is sent.
+    pub internal_key: String,
+    /// How long a request's body may take to arrive, milliseconds. Default 10,000; 100 to 600,000.
+    pub read_timeout_ms: u64,
+    /// How long a read with `at_least` waits for the tables, milliseconds. Default 2,000; 0 to 60,000.
+    pub at_least_timeout_ms: u64,
+    /// How long the outcome of a write is waited for, milliseconds. Default 10,000; 100 to 60,000.
+    pub write_timeout_ms: u64,
+    /// How long an owner or worker may take to begin its answer, milliseconds. Default 3,000; 10 to 60,000.
+    pub peer_timeout_ms: u64,
+    /// How long an application key is trusted without another look at the tables, milliseconds. Default 1,000;
+    /// 0 to 1,000, so that a revoked key ends within a second.
+    pub key_cache_ms: u64,
+    /// How long requests under way may take to end after the signal to stop, milliseconds. Default 5,000;
+    /// 0 to 60,000.
+    pub stop_timeout_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8780)),
+            max_body_bytes: 1 << 20,
+            max_requests: 1_024,
+            max_streams: 64,
+            default_zone: "UTC".to_owned(),
+            internal_key: String::new(),
+            read_timeout_ms: 10_000,
+            at_least_timeout_ms: 2_000,
+            write_timeout_ms: 10_000,
+            peer_timeout_ms: 3_000,
+            key_cache_ms: 1_000,
+            stop_timeout_ms: 5_000,
+        }
+    }
+}
+
+impl Config {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// The first field outside its range, with the rule.
+    pub fn check(&self) -> Result<(), String> {
+        let within = |name: &str, value: u64, low: u64, high: u64| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err(format!("{name} is {value}; it must be {low} to {high}"))
+            }
+        };
+        within("max_body_bytes", self.max_body_bytes as u64, 1 << 10, 16 << 20)?;
+        within("max_requests", self.max_requests as u64, 1, 65_536)?;
+        within("max_streams", self.max_streams as u64, 1, 65_536)?;
+        within("read_timeout_ms", self.read_timeout_ms, 100, 600_000)?;
+        within("at_least_timeout_ms", self.at_least_timeout_ms, 0, 60_000)?;
+        within("write_timeout_ms", self.write_timeout_ms, 100, 60_000)?;
+        within("peer_timeout_ms", self.peer_timeout_ms, 10, 60_000)?;
+        within("key_cache_ms", self.key_cache_ms, 0, 1_000)?;
+        within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
+        tidemill_calendar::Zone::try_from(self.default_zone.as_str()).map(drop).map_err(|e| e.to_string())
+    }
+
+    pub(crate) fn read_timeout(&self) -> Duration {
+        Duration::from_millis(self.read_timeout_ms)
+    }
+
+    pub(crate) fn at_least_timeout(&self) -> Duration {
+        Duration::from_millis(self.at_least_timeout_ms)
+    }
+
+    pub(crate) fn write_timeout(&self) -> Duration {
+        Duration::from_millis(self.write_timeout_ms)
+    }
+
+    pub(crate) fn key_cache(&self) -> Duration {
+        Duration::from_millis(self.key_cache_ms)
+    }
+
+    pub(crate) fn stop_timeout(&self) -> Duration {
+        Duration::from_millis(self.stop_timeout_ms)
+    }
+}

@@ -1,0 +1,89 @@
+//! The public feed, straight from the journal.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidemill_log::Log;
+use tidemill_model::ShardId;
+use tidemill_projector as projector;
+use tidemill_projector::{CloudEvent, FeedCursor};
+use tidemill_store::Tables;
+
+use crate::ports::{Feed, FeedError, FeedEvent, FeedFrom, FeedReader};
+
+/// The public feed, straight from the journal. Its end is where the tables in use are.
+pub struct JournalFeed {
+    log: Arc<dyn Log>,
+    tables: Arc<dyn Tables>,
+}
+
+impl JournalFeed {
+    /// The feed of this log, whose facts these tables show.
+    pub fn new(log: Arc<dyn Log>, tables: Arc<dyn Tables>) -> Self {
+        Self { log, tables }
+    }
+
+    fn end(&self) -> Result<FeedCursor, tidemill_store::Error> {
+        let Some(generation) = self.tables.active()? else { return Ok(FeedCursor::start(self.log.log_id())) };
+        let positions = self.tables.positions(generation.number)?;
+        let records = positions.into_iter().map(|(partition, position)| (partition, position.offset));
+        Ok(FeedCursor::after(self.log.log_id(), records))
+    }
+}
+
+impl Feed for JournalFeed {
+    fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
+        let given = match &from {
+            FeedFrom::Cursor(cursor) => Some(cursor.chars().take(200).collect::<String>()),
+            FeedFrom::Start | FeedFrom::End => None,
+        };
+        let failed = |error: projector::Error| match (&error, given) {
+            (
+                projector::Error::BadCursor { .. } | projector::Error::PositionMismatch { .. },
+                Some(cursor),
+            ) => FeedError::BadCursor { cursor },
+            _ => FeedError::Read(Box::new(error)),
+        };
+        let cursor = match from {
+            FeedFrom::Start => Ok(FeedCursor::start(self.log.log_id())),
+            FeedFrom::End => Ok(self.end().map_err(|error| FeedError::Read(Box::new(error)))?),
+            FeedFrom::Cursor(text) => FeedCursor::parse(&text),
+        };
+        match cursor.and_then(|cursor| projector::FeedReader::new(&*self.log, cursor)) {
+            Ok(reader) => Ok(Box::new(Reader(reader))),
+            Err(error) => Err(failed(error)),
+        }
+    }
+}
+
+struct Reader(projector::FeedReader);
+
+impl FeedReader for Reader {
+    fn poll(&mut self, max: usize, timeout: Duration) -> Result<Vec<FeedEvent>, FeedError> {
+        let deadline = Instant::now() + timeout;
+        let mut events = Vec::new();
+        while events.len() < max {
+            // Only the first one is waited for.
+            let wait = if events.is_empty() {
+                deadline.saturating_duration_since(Instant::now())
+            } else {
+                Duration::ZERO
+            };
+            match self.0.next(wait).map_err(|error| FeedError::Read(Box::new(error)))? {
+                Some((cursor, event)) => events.push(feed_event(&cursor, event)),
+                None => break,
+            }
+        }
+        Ok(events)
+    }
+}
+
+fn feed_event(cursor: &FeedCursor, event: CloudEvent) -> FeedEvent {
+    FeedEvent {
+        cursor: cursor.to_string(),
+        shard: ShardId(event.key.parse().expect("the key of an event is the number of its shard")),
+        event_type: event.kind.to_owned(),
+        subject: event.subject,
+        json: String::from_utf8(event.json).expect("JSON is text"),
+    }
+}

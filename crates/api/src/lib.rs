@@ -1,0 +1,50 @@
+//! The HTTP interface of Tidemill: wishes in, read tables and live answers out.
+//!
+//! ```text
+//!  request ─► key ─► rights ─┬─ read ──► tables (lists) · owner (why, newest) · worker (logs) · feed (events)
+//!                            └─ write ─► Submitter ─► log … ─► reply ─► answer with `position`
+//! ```
+//!
+//! What it must never do: decide anything, open a worker's files, write to a database, or answer a write before
+//! its decision is durable.
+//!
+//! Where to start reading:
+//! - [`run`] serves; [`router`] is the same without a socket. [`Deps`] is what both stand on, [`ports`] the
+//!   small traits in it.
+//! - `routes` has one file per kind of thing, `s4` the job calls whose form is given from outside, `openapi` the
+//!   table of all calls, from which router and document are made alike.
+//! - [`Problem`]: every answer that is not a success.
+
+mod app;
+mod auth;
+mod body;
+mod config;
+mod error;
+mod freshness;
+mod journal_feed;
+mod layers;
+mod live_http;
+mod openapi;
+mod params;
+pub mod ports;
+mod position;
+mod problem;
+mod routes;
+mod s4;
+mod server;
+mod spec;
+mod view;
+mod worker_logs;
+mod write;
+
+pub use app::Deps;
+pub use config::Config;
+pub use error::Error;
+pub use freshness::TablePositions;
+pub use journal_feed::JournalFeed;
+pub use live_http::{HttpLive, InProcessLive, OwnerAddress, OwnersHere, live_router};
+pub use openapi::document;
+pub use position::JournalPosition;
+pub use problem::Problem;
+pub use server::{Server, router, run};
+pub use worker_logs::LogPart;

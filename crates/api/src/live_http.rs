@@ -1,0 +1,143 @@
+//! Questions to owners, in this process and in others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde::Deserialize;
+use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+
+use crate::auth::{hash_of, is_equal};
+use crate::ports::{BoxFuture, Live, LiveError};
+use crate::{Error, Problem};
+
+/// Where the owner of a partition listens, as its claim says; `None`: it has no owner that is known.
+pub type OwnerAddress = Arc<dyn Fn(u32) -> Option<String> + Send + Sync>;
+
+/// Asks `POST http://<owner>/live?shard=<n>`, with the cluster's secret.
+pub struct HttpLive {
+    client: reqwest::Client,
+    internal_key: String,
+    partitions: u32,
+    owner_address: OwnerAddress,
+}
+
+impl HttpLive {
+    /// A client for a log of `partitions` partitions.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be made.
+    pub fn new(
+        partitions: u32,
+        internal_key: &str,
+        timeout: Duration,
+        owner_address: OwnerAddress,
+    ) -> Result<Self, Error> {
+        let client = reqwest::Client::builder().timeout(timeout).no_proxy().build().map_err(Error::Client)?;
+        Ok(Self { client, internal_key: internal_key.to_owned(), partitions, owner_address })
+    }
+
+    async fn ask(&self, shard: ShardId, query: LiveQuery) -> Result<LiveAnswer, LiveError> {
+        let find = Arc::clone(&self.owner_address);
+        let partition = shard.partition(self.partitions);
+        let found = tokio::task::spawn_blocking(move || find(partition)).await.ok().flatten();
+        let address = found.ok_or(LiveError::NoOwner { shard })?;
+        let failed = |source: reqwest::Error| LiveError::Ask {
+            shard,
+            address: address.clone(),
+            source: Box::new(source.without_url()),
+        };
+        let request = self
+            .client
+            .post(format!("http://{address}/live"))
+            .query(&[("shard", shard.0)])
+            .bearer_auth(&self.internal_key)
+            .json(&query);
+        let response = request.send().await.map_err(failed)?;
+        if !response.status().is_success() {
+            let reason = response.status().to_string();
+            return Err(LiveError::Refused { shard, reason });
+        }
+        response.json().await.map_err(failed)
+    }
+}
+
+impl Live for HttpLive {
+    fn query(&self, shard: ShardId, query: LiveQuery) -> BoxFuture<'_, Result<LiveAnswer, LiveError>> {
+        Box::pin(self.ask(shard, query))
+    }
+}
+
+/// The owners of this process: blocks at most a few seconds; an error says why there is no answer.
+pub type OwnersHere = Arc<dyn Fn(ShardId, LiveQuery) -> Result<LiveAnswer, String> + Send + Sync>;
+
+/// Asks owners in this process.
+pub struct InProcessLive {
+    owners: OwnersHere,
+}
+
+impl InProcessLive {
+    /// Asks these.
+    pub fn new(owners: OwnersHere) -> Self {
+        Self { owners }
+    }
+}
+
+impl Live for InProcessLive {
+    fn query(&self, shard: ShardId, query: LiveQuery) -> BoxFuture<'_, Result<LiveAnswer, LiveError>> {
+        let owners = Arc::clone(&self.owners);
+        Box::pin(async move {
+            let answered = tokio::task::spawn_blocking(move || owners(shard, query)).await;
+            let answered = answered.unwrap_or_else(|_| Err("asking it ended unexpectedly".to_owned()));
+            answered.map_err(|reason| LiveError::Refused { shard, reason })
+        })
+    }
+}
+
+#[derive(Clone)]
+struct Owners {
+    owners: OwnersHere,
+    internal_key: Arc<str>,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    shard: u16,
+}
+
+/// What a process with owners serves, for [`HttpLive`] to ask: `POST /live?shard=<n>` with a [`LiveQuery`].
+pub fn live_router(internal_key: &str, owners: OwnersHere) -> Router {
+    Router::new()
+        .route("/live", post(answer))
+        .with_state(Owners { owners, internal_key: internal_key.into() })
+}
+
+async fn answer(
+    State(here): State<Owners>,
+    headers: HeaderMap,
+    Query(asked): Query<Asked>,
+    Json(query): Json<LiveQuery>,
+) -> Result<Json<LiveAnswer>, Problem> {
+    let shown =
+        headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    // An empty secret would let everybody in.
+    let knows = !here.internal_key.is_empty()
+        && is_equal(&hash_of(shown.unwrap_or("")), &hash_of(&here.internal_key));
+    if !knows {
+        return Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "unauthorized",
+            "the cluster's secret is missing or wrong",
+        ));
+    }
+    let owners = here.owners;
+    let answered = tokio::task::spawn_blocking(move || owners(ShardId(asked.shard), query)).await;
+    match answered {
+        Ok(Ok(answer)) => Ok(Json(answer)),
+        Ok(Err(reason)) => Err(Problem::unavailable("no_answer", reason)),
+        Err(_) => Err(Problem::internal("asking the owner ended unexpectedly")),
+    }
+}

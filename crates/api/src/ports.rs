@@ -1,0 +1,153 @@
+//! What the interface needs from the rest: small traits, whose makes the binary chooses.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use thiserror::Error;
+use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+
+/// A future of a trait object.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Questions to the owner of a shard.
+pub trait Live: Send + Sync {
+    /// Asks the shard's owner.
+    fn query(&self, shard: ShardId, query: LiveQuery) -> BoxFuture<'_, Result<LiveAnswer, LiveError>>;
+}
+
+/// Why an owner gave no answer.
+#[derive(Debug, Error)]
+pub enum LiveError {
+    /// Nobody owns the shard at the moment, or it is not known who.
+    #[error("shard {shard} has no known owner at the moment")]
+    NoOwner {
+        /// Which shard.
+        shard: ShardId,
+    },
+    /// The owner could not be asked, or did not answer in time.
+    #[error("cannot ask the owner of shard {shard} at {address}")]
+    Ask {
+        /// Which shard.
+        shard: ShardId,
+        /// Where its owner listens.
+        address: String,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The owner refused to answer.
+    #[error("the owner of shard {shard} refused to answer: {reason}")]
+    Refused {
+        /// Which shard.
+        shard: ShardId,
+        /// In its words.
+        reason: String,
+    },
+}
+
+/// How far the read tables are.
+pub trait Freshness: Send + Sync {
+    /// Waits until the tables hold what stands in the journal's partition up to `offset`, at most `timeout`;
+    /// whether they do.
+    fn wait(&self, partition: u32, offset: u64, timeout: Duration) -> BoxFuture<'_, bool>;
+}
+
+/// The public feed.
+pub trait Feed: Send + Sync {
+    /// Opens the feed.
+    ///
+    /// # Errors
+    /// The cursor is not one of this feed, or the log cannot be read.
+    fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError>;
+}
+
+/// An open feed. Read by one thread.
+pub trait FeedReader: Send {
+    /// Waits for events, at most `timeout`; gives at most `max`.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    fn poll(&mut self, max: usize, timeout: Duration) -> Result<Vec<FeedEvent>, FeedError>;
+}
+
+/// Where to begin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FeedFrom {
+    /// With the first event that is kept.
+    Start,
+    /// With the next one that happens.
+    End,
+    /// After the event that this cursor came with.
+    Cursor(String),
+}
+
+/// One event of the public feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedEvent {
+    /// Opens the feed after this event.
+    pub cursor: String,
+    /// The shard that it belongs to.
+    pub shard: ShardId,
+    /// As in `batch.finished`.
+    pub event_type: String,
+    /// As in `batch/4097`.
+    pub subject: String,
+    /// CloudEvents JSON, on one line.
+    pub json: String,
+}
+
+/// Why the feed cannot be read.
+#[derive(Debug, Error)]
+pub enum FeedError {
+    /// The cursor is not one of this feed.
+    #[error("the cursor {cursor:?} is not one of this feed")]
+    BadCursor {
+        /// As given.
+        cursor: String,
+    },
+    /// The log cannot be read.
+    #[error("the feed cannot be read")]
+    Read(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What is known of the whole.
+pub trait Cluster: Send + Sync {
+    /// The partitions and how far each is.
+    fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>>;
+
+    /// Whether this process can do its work; else why not.
+    ///
+    /// # Errors
+    /// What is missing, for people.
+    fn ready(&self) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// The partitions and how far each is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Default)]
+pub struct ClusterStatus {
+    /// Which log this is.
+    pub log_id: String,
+    /// Each partition.
+    pub partitions: Vec<PartitionStatus>,
+}
+
+/// How far a partition is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Default)]
+pub struct PartitionStatus {
+    /// Its number.
+    pub partition: u32,
+    /// Where its owner listens, or its name; absent: it has none.
+    pub owner: Option<String>,
+    /// Counts the owners that it has had.
+    pub epoch: u64,
+    /// Where its journal ends.
+    pub journal_end: u64,
+    /// Up to where the tables hold it.
+    pub projected: u64,
+    /// Records that the tables lack.
+    pub lag_records: u64,
+    /// Records that readers dropped because they are not of the chain.
+    pub void_records: u64,
+}

@@ -1,0 +1,166 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tidemill_model::{Answer, Command, FieldError, GroupName, JobChange, JobId, JobSpec, ShardId};
+use tidemill_store::rows::JobRow;
+use tidemill_store::{JobFilter, PageRequest, ReadTables, Tables};
+
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::params::Params;
+use crate::spec::spec_of;
+use crate::view::definition_of;
+use crate::write::Write;
+
+/// Jobs that one `apply` may name: what the catalogue decides in one go.
+const MAX_JOBS: usize = 400;
+/// Bytes of JSON that one `apply` may hold.
+const MAX_APPLY_BYTES: usize = 200 * 1_024;
+/// Bad jobs that are named at once.
+const MAX_ERRORS: usize = 20;
+/// Rows read at once for an export.
+const EXPORT_PAGE: usize = 1_000;
+
+/// Jobs to be added and changed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApplyRequest {
+    /// As written; at most 400.
+    #[schemars(with = "Vec<JobSpec>")]
+    jobs: Vec<Value>,
+    /// Also delete the jobs of these groups that are not named.
+    #[serde(default)]
+    prune: Vec<GroupName>,
+}
+
+/// What `apply` did.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Applied {
+    /// Job by job, in the order given, unchanged ones too.
+    changes: Vec<JobChange>,
+    /// For people.
+    warnings: Vec<String>,
+    /// Give this as `at_least` to reads that must show it.
+    position: String,
+}
+
+/// Adds and changes jobs, all or none (JOB-5).
+pub(super) async fn apply(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Applied>, Problem> {
+    params.only(&[])?;
+    let request: ApplyRequest = parse(body)?;
+    if request.jobs.len() > MAX_JOBS {
+        return Err(too_large(
+            request.jobs.len(),
+            format!("one apply takes at most {MAX_JOBS} jobs; split it"),
+        ));
+    }
+    let jobs = specs(request.jobs, &app.config.default_zone)?;
+    let groups = jobs.iter().map(|job| &job.group).chain(&request.prune);
+    for group in groups {
+        caller.may_act(group.as_str())?;
+    }
+    let command = Command::ApplyJobs { jobs, prune: request.prune };
+    let bytes = serde_json::to_vec(&command).expect("a command is JSON").len();
+    if bytes > MAX_APPLY_BYTES {
+        let rule = format!("one apply takes at most {MAX_APPLY_BYTES} bytes of JSON; split it");
+        return Err(too_large(format!("{bytes} bytes"), rule));
+    }
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let position = done.position.to_string();
+    match done.answer {
+        Answer::Applied { changes, warnings } => Ok(Json(Applied { changes, warnings, position })),
+        _ => Err(done.unexpected()),
+    }
+}
+
+/// Every job by itself, so that an error names its place; a schedule without a zone gets the configured one.
+fn specs(values: Vec<Value>, default_zone: &str) -> Result<Vec<JobSpec>, Problem> {
+    let mut jobs = Vec::with_capacity(values.len());
+    let mut errors: Vec<FieldError> = Vec::new();
+    for (index, value) in values.into_iter().enumerate() {
+        match JobSpec::from_value(value) {
+            Ok(mut job) => {
+                if let Some(schedule) = &mut job.schedule {
+                    schedule.zone.get_or_insert_with(|| default_zone.to_owned());
+                }
+                jobs.push(job);
+            }
+            Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
+        }
+    }
+    errors.truncate(MAX_ERRORS);
+    if errors.is_empty() { Ok(jobs) } else { Err(Problem::fields(errors)) }
+}
+
+fn too_large(value: impl ToString, rule: String) -> Problem {
+    let mut problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", rule.as_str());
+    problem.errors = vec![FieldError::new("jobs", value, rule)];
+    problem
+}
+
+/// Jobs as they could have been written.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Exported {
+    /// `apply` takes them, and changes nothing.
+    jobs: Vec<JobSpec>,
+}
+
+/// The definitions of the catalogue that have names.
+pub(super) async fn export(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<Exported>, Problem> {
+    params.only(&["group"])?;
+    let group = caller.listed_group(params.text("group"))?;
+    let (rows, names) = app.read(move |tables| named_jobs(tables, group)).await?;
+    let name_of = |job: JobId| names.get(&job.0).cloned();
+    let spec = |row: &JobRow| Ok(spec_of(definition_of(row)?, row.enabled, name_of));
+    Ok(Json(Exported { jobs: rows.iter().map(spec).collect::<Result<_, Problem>>()? }))
+}
+
+type Names = BTreeMap<i64, (String, String)>;
+
+/// The jobs to export, and the names of all their parents.
+fn named_jobs(
+    tables: &dyn Tables,
+    group: Option<String>,
+) -> Result<(Vec<JobRow>, Names), tidemill_store::Error> {
+    let filter = JobFilter { group, submitted: Some(false), ..JobFilter::default() };
+    let mut request = PageRequest::first(EXPORT_PAGE);
+    let mut rows = Vec::new();
+    loop {
+        let page = tables.jobs(&filter, &request)?;
+        rows.extend(page.items.into_iter().filter(|row| !row.unnamed));
+        request.after = page.next;
+        if request.after.is_none() {
+            break;
+        }
+    }
+    let name = |row: &JobRow| (row.id, (row.group_name.to_string(), row.name.to_string()));
+    let mut names: Names = rows.iter().map(name).collect();
+    for row in rows.iter().filter(|row| row.parent_count > 0) {
+        for parent in tables.parents(row.id)? {
+            if !names.contains_key(&parent.parent_id)
+                && let Some(row) = tables.job(parent.parent_id)?
+            {
+                names.extend([name(&row)]);
+            }
+        }
+    }
+    Ok((rows, names))
+}

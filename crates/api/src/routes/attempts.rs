@@ -1,0 +1,44 @@
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use tidemill_model::{BatchId, JobId};
+use tidemill_store::{AttemptFilter, ReadTables};
+
+use super::batches::batch_row;
+use super::run::job_place;
+use super::workers::worker_row;
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::params::Params;
+use crate::view::{AttemptView, List};
+
+/// Attempts, the newest first.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<List<AttemptView>>, Problem> {
+    params.only(&["limit", "cursor", "batch", "job", "worker"])?;
+    let batch: Option<BatchId> = params.parse("batch", "must be the number of a batch")?;
+    let job: Option<JobId> = params.parse("job", "must be the number of a job")?;
+    let worker = params.text("worker");
+    if !caller.groups.is_empty() {
+        // Attempts have no group of their own: one of these must say it.
+        let group = match (batch, job, &worker) {
+            (Some(batch), _, _) => batch_row(&app, batch).await?.group_name.to_string(),
+            (None, Some(job), _) => job_place(&app, job).await?.group,
+            (None, None, Some(worker)) => worker_row(&app, worker.clone()).await?.group_name.to_string(),
+            (None, None, None) => {
+                let rule = "a key that is bound to groups must name a batch, job or worker";
+                return Err(Problem::field("batch", "", rule));
+            }
+        };
+        caller.may_read(&group)?;
+    }
+    let filter = AttemptFilter { batch: batch.map(|batch| batch.0), job: job.map(|job| job.0), worker };
+    let request = params.page()?;
+    let page = app.read(move |tables| tables.attempts(&filter, &request)).await?;
+    Ok(Json(List::of(page, AttemptView::from)))
+}

@@ -1,0 +1,199 @@
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tidemill_model::{BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, ShardId, Why};
+use tidemill_store::rows::BatchRow;
+use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
+
+use super::run::{Generated, written};
+use crate::Problem;
+use crate::app::{App, shard_of};
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::params::{Params, id};
+use crate::view::{AttemptView, BatchDetail, BatchView, DependencyView, List, ReturnView, Written};
+use crate::write::Write;
+
+/// Attempts of one batch that are listed with it.
+const MAX_ATTEMPTS: usize = 1_000;
+
+/// Batches, the newest first.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<List<BatchView>>, Problem> {
+    params.only(&["limit", "cursor", "job", "group", "state", "result", "from", "to"])?;
+    let result = params.text("result");
+    if let Some(result) = &result
+        && !["success", "failed", "killed"].contains(&result.as_str())
+    {
+        return Err(Problem::field("result", result, "must be success, failed or killed"));
+    }
+    let filter = BatchFilter {
+        job: params.parse("job", "must be the number of a job")?,
+        group: caller.listed_group(params.text("group"))?,
+        state: params.text("state").map(|text| state_number(&text)).transpose()?,
+        result,
+        from: params.time("from")?.map(Timestamp::as_millisecond),
+        to: params.time("to")?.map(Timestamp::as_millisecond),
+    };
+    let request = params.page()?;
+    let page = app.read(move |tables| tables.batches(&filter, &request)).await?;
+    Ok(Json(List::of(page, BatchView::from)))
+}
+
+fn state_number(text: &str) -> Result<i64, Problem> {
+    let states = [BatchState::Waiting, BatchState::Assigned, BatchState::Running, BatchState::Finished];
+    let fits = |state: &BatchState| state.as_str() == text || state.number().to_string() == text;
+    let state = states.into_iter().find(fits).map(|state| i64::from(state.number()));
+    state.ok_or_else(|| {
+        Problem::field("state", text, "must be waiting (0), assigned (1), running (2) or finished (3)")
+    })
+}
+
+/// A batch, what it waits for, and its attempts.
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<BatchDetail>, Problem> {
+    params.only(&[])?;
+    let row = batch_row(&app, id("batch", &text)?).await?;
+    caller.may_read(&row.group_name)?;
+    app.read(move |tables| detail(tables, row)).await.map(Json)
+}
+
+/// The row of a batch.
+pub(super) async fn batch_row(app: &App, batch: BatchId) -> Result<BatchRow, Problem> {
+    let row = app.read(move |tables| tables.batch(batch.0)).await?;
+    row.ok_or_else(|| Problem::unknown("batch", batch))
+}
+
+fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_store::Error> {
+    let mut dependencies = Vec::new();
+    let mut names = std::collections::BTreeMap::new();
+    for dependency in tables.dependencies(row.id)? {
+        let parent = dependency.parent_id;
+        if let std::collections::btree_map::Entry::Vacant(place) = names.entry(parent) {
+            place.insert(tables.job(parent)?.map(|row| format!("{}/{}", row.group_name, row.name)));
+        }
+        dependencies.push(DependencyView::new(&dependency, names[&parent].clone()));
+    }
+    let filter = AttemptFilter { batch: Some(row.id), ..AttemptFilter::default() };
+    let attempts = tables.attempts(&filter, &PageRequest::first(MAX_ATTEMPTS))?;
+    let returned = tables.reassignments(row.id)?.into_iter().map(ReturnView::from).collect();
+    Ok(BatchDetail {
+        batch: BatchView::from(row),
+        dependencies,
+        attempts: attempts.items.into_iter().rev().map(AttemptView::from).collect(),
+        returned,
+    })
+}
+
+/// Every condition that keeps a batch from running, as its owner knows them now (DEP-8).
+pub(super) async fn why(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<Why>, Problem> {
+    params.only(&[])?;
+    let batch: BatchId = id("batch", &text)?;
+    let shard = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
+    let answer = app.deps.live.query(shard, LiveQuery::Why { batch }).await;
+    match answer {
+        Ok(LiveAnswer::Why(why)) => Ok(Json(why)),
+        // The owner keeps finished batches for a while only; the tables keep all.
+        Ok(LiveAnswer::NotFound | LiveAnswer::NewestBatch { .. }) => {
+            finished(batch_row(&app, batch).await?).map(Json)
+        }
+        Err(error) => {
+            let row = batch_row(&app, batch).await?;
+            finished(row).map(Json).map_err(|_| live_problem(&error))
+        }
+    }
+}
+
+/// An owner that cannot be asked.
+pub(crate) fn live_problem(error: &crate::ports::LiveError) -> Problem {
+    tracing::warn!(error = error as &dyn std::error::Error, "an owner could not be asked");
+    Problem::unavailable("owner_unavailable", format!("{error}; try again later"))
+}
+
+/// What the tables say of a batch that has ended.
+fn finished(row: BatchRow) -> Result<Why, Problem> {
+    let results = [BatchResult::Success, BatchResult::Failed, BatchResult::Killed];
+    let result = results.into_iter().find(|result| row.result.as_deref() == Some(result.as_str()));
+    if row.state != i64::from(BatchState::Finished.number()) {
+        let detail = format!("batch {} is not with its owner yet or any more; try again", row.id);
+        return Err(Problem::unavailable("owner_behind", detail));
+    }
+    Ok(Why { batch: BatchId(row.id), state: BatchState::Finished, result, conditions: Vec::new() })
+}
+
+/// The shard that decides a batch, once its group passed the check.
+async fn shard_of_batch(
+    app: &App,
+    batch: BatchId,
+    check: impl FnOnce(&str) -> Result<(), Problem>,
+) -> Result<ShardId, Problem> {
+    let unknown = || Problem::unknown("batch", batch);
+    let group = app.group_of_shard(batch.shard()).await?.filter(|_| batch.0 > 0).ok_or_else(unknown)?;
+    check(&group.name)?;
+    Ok(shard_of(&group))
+}
+
+/// Why a batch is ended.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KillRequest {
+    /// For people.
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+/// Ends a batch (EXE-5).
+pub(super) async fn kill(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let KillRequest { reason } = parse(body)?;
+    let reason = reason.unwrap_or_default();
+    if reason.chars().count() > 1_000 {
+        return Err(Problem::field("reason", reason, "must have at most 1000 characters"));
+    }
+    let batch: BatchId = id("batch", &text)?;
+    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let command = Command::KillBatch { batch, reason };
+    written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+}
+
+/// The same logical time again, run + 1.
+pub(super) async fn rerun(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Generated>, Problem> {
+    params.only(&[])?;
+    let batch: BatchId = id("batch", &text)?;
+    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let row = batch_row(&app, batch).await?;
+    let logical_time = Timestamp::from_millisecond(row.logical_time)
+        .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
+    let command = Command::RerunBatch { batch, job: JobId(row.job_id), logical_time };
+    Generated::of(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+}

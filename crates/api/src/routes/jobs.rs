@@ -1,0 +1,120 @@
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use tidemill_model::{JobDefinition, JobId};
+use tidemill_store::rows::JobRow;
+use tidemill_store::{JobFilter, ReadTables, Tables};
+
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::params::{Params, id};
+use crate::spec;
+use crate::view::{BatchView, JobDetail, JobView, List, ParentView, PreviewView, definition_of};
+
+/// Fires of a preview where the caller names no number, and at most.
+const PREVIEW: (usize, usize) = (10, 1_000);
+
+/// Jobs, by group and name.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<List<JobView>>, Problem> {
+    params.only(&["limit", "cursor", "group", "name", "type", "enabled", "submitted"])?;
+    let flag = "must be true or false";
+    let filter = JobFilter {
+        group: caller.listed_group(params.text("group"))?,
+        name: params.text("name"),
+        job_type: params.text("type"),
+        enabled: params.parse("enabled", flag)?,
+        submitted: params.parse("submitted", flag)?,
+    };
+    let request = params.page()?;
+    let page = app.read(move |tables| tables.jobs(&filter, &request)).await?;
+    Ok(Json(List::of(page, JobView::from)))
+}
+
+/// A job by its id, deleted ones too.
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<JobDetail>, Problem> {
+    params.only(&[])?;
+    let job: JobId = id("job", &text)?;
+    detail(&app, &caller, job_row(&app, job).await?).await.map(Json)
+}
+
+/// A job by the names of its group and its own.
+pub(super) async fn get_named(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path((group, name)): Path<(String, String)>,
+    params: Params,
+) -> Result<Json<JobDetail>, Problem> {
+    params.only(&[])?;
+    caller.may_read(&group)?;
+    let full_name = format!("{group}/{name}");
+    let row = app.read(move |tables| tables.job_named(&group, &name)).await?;
+    let row = row.ok_or_else(|| Problem::unknown("job", full_name))?;
+    detail(&app, &caller, row).await.map(Json)
+}
+
+/// The next fires, with templates resolved (JOB-7).
+pub(super) async fn preview(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<PreviewView>, Problem> {
+    params.only(&["n", "after"])?;
+    let rule = "must be 1 to 1000";
+    let n = params.parse("n", rule)?.unwrap_or(PREVIEW.0);
+    if !(1..=PREVIEW.1).contains(&n) {
+        return Err(Problem::field("n", n, rule));
+    }
+    let after = params.time("after")?.unwrap_or_else(Timestamp::now);
+    let row = job_row(&app, id("job", &text)?).await?;
+    caller.may_read(&row.group_name)?;
+    let definition = definition_of(&row)?;
+    let preview = tokio::task::spawn_blocking(move || spec::preview(&definition, after, n)).await;
+    preview.unwrap_or_else(|_| Err(Problem::internal("the preview ended unexpectedly"))).map(Json)
+}
+
+/// The row of a job.
+pub(super) async fn job_row(app: &App, job: JobId) -> Result<JobRow, Problem> {
+    let row = app.read(move |tables| tables.job(job.0)).await?;
+    row.ok_or_else(|| Problem::unknown("job", job))
+}
+
+async fn detail(app: &App, caller: &Caller, row: JobRow) -> Result<JobDetail, Problem> {
+    caller.may_read(&row.group_name)?;
+    let definition = definition_of(&row)?;
+    app.read(move |tables| read_detail(tables, row, definition)).await
+}
+
+fn read_detail(
+    tables: &dyn Tables,
+    row: JobRow,
+    definition: JobDefinition,
+) -> Result<JobDetail, tidemill_store::Error> {
+    let mut parents = Vec::with_capacity(definition.parents.len());
+    for parent in definition.parents {
+        let name = tables.job(parent.job.0)?.map(|row| format!("{}/{}", row.group_name, row.name));
+        parents.push(ParentView { job: parent.job.0, name, mapping: parent.mapping });
+    }
+    let fires = tables.shard_job(row.id)?.filter(|_| row.deleted_at.is_none());
+    let time = |ms: Option<i64>| ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    let newest_batch = tables.newest_batch(row.id)?.map(BatchView::from);
+    Ok(JobDetail {
+        job: JobView::from(row),
+        parents,
+        next_fire_at: time(fires.as_ref().and_then(|fires| fires.next_fire_at)),
+        next_logical_time: time(fires.as_ref().and_then(|fires| fires.next_logical_time)),
+        newest_batch,
+    })
+}

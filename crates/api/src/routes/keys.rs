@@ -1,0 +1,102 @@
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{Command, GroupName, Role, ShardId};
+use tidemill_store::ReadTables;
+
+use super::run::written;
+use crate::Problem;
+use crate::app::App;
+use crate::auth::{Caller, hash_of};
+use crate::body::{Body, parse};
+use crate::params::Params;
+use crate::view::{KeyView, List, Written};
+use crate::write::Write;
+
+/// The shortest secret that is taken.
+const MIN_SECRET_CHARS: usize = 16;
+
+/// Application keys, by name; never their secrets.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<List<KeyView>>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::SuperAdministrator)?;
+    let keys = app.read(|tables| tables.app_keys()).await?;
+    Ok(Json(List { items: keys.into_iter().map(KeyView::from).collect(), next: None }))
+}
+
+/// A key to be created or replaced.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KeyRequest {
+    /// Its name.
+    app: String,
+    /// Its secret, at least 16 characters; absent: one is drawn, and shown in the answer only.
+    #[serde(default)]
+    secret: Option<String>,
+    /// What it allows.
+    role: Role,
+    /// The groups that it is bound to; empty: all.
+    #[serde(default)]
+    groups: Vec<GroupName>,
+}
+
+/// A key is good.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct KeyDefined {
+    /// Its name.
+    app: String,
+    /// The secret that was drawn; shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+    /// Give this as `at_least` to reads that must show it.
+    position: String,
+}
+
+/// Creates or replaces a key. The log holds its hash only.
+pub(super) async fn define(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<KeyDefined>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::SuperAdministrator)?;
+    let KeyRequest { app: name, secret, role, groups } = parse(body)?;
+    if secret.as_ref().is_some_and(|secret| secret.chars().count() < MIN_SECRET_CHARS) {
+        let rule = format!("must have at least {MIN_SECRET_CHARS} characters; leave it out and one is drawn");
+        return Err(Problem::field("secret", "(not shown)", rule));
+    }
+    if secret.is_none() && headers.contains_key("idempotency-key") {
+        // The stored answer of a repeat could not name the secret that the first one drew.
+        return Err(Problem::field("secret", "", "must be given together with an Idempotency-Key"));
+    }
+    let drawn = secret.is_none().then(|| tidemill_producers::request_id().to_string());
+    let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
+    let command = Command::DefineKey { app: name.clone(), hash, role, groups, first_only: false };
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let Json(Written { position }) = written(done)?;
+    Ok(Json(KeyDefined { app: name, secret: drawn, position }))
+}
+
+/// Ends a key; instances stop taking it within a second of the tables' having it.
+pub(super) async fn revoke(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::SuperAdministrator)?;
+    let command = Command::RevokeKey { app: name };
+    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+}

@@ -1,0 +1,138 @@
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use tidemill_model::{BatchId, Token};
+use tidemill_store::rows::{AttemptRow, BatchRow};
+use tidemill_store::{AttemptFilter, PageRequest, ReadTables};
+
+use super::batches::batch_row;
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::params::{Params, id};
+use crate::worker_logs::{LogPart, Stream};
+
+/// Attempts of one batch among which one is looked for.
+const MAX_ATTEMPTS: usize = 1_000;
+/// Lines of a part where the caller names no number, and at most.
+const LINES: (u32, u32) = (100, 10_000);
+const OFFSET_RULE: &str = "must be a number of bytes, from 0";
+/// The state of a batch that has ended, as the tables number it.
+const FINISHED: i64 = 3;
+
+/// A part of an attempt's log (LOG-2).
+pub(super) async fn read(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<LogPart>, Problem> {
+    params.only(&["type", "offset", "lines", "attempt"])?;
+    let stream = Stream::parse(&params.text("type").unwrap_or_else(|| "1".to_owned()))?;
+    let (row, attempt) = asked_attempt(&app, &caller, &text, &params).await?;
+    match attempt {
+        Some(attempt) => read_part(&app, &attempt, stream, &params).await.map(Json),
+        // Who follows a batch that waits has nothing to read yet.
+        None if params.text("attempt").is_none() => {
+            let offset = params.parse("offset", OFFSET_RULE)?.unwrap_or(0);
+            Ok(Json(LogPart { content: String::new(), offset, is_end: row.state == FINISHED }))
+        }
+        None => Err(no_attempt(row.id)),
+    }
+}
+
+/// An attempt's whole log (LOG-3).
+pub(super) async fn download(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.only(&["type", "attempt"])?;
+    let stream = Stream::parse(&params.text("type").unwrap_or_else(|| "1".to_owned()))?;
+    let (row, attempt) = asked_attempt(&app, &caller, &text, &params).await?;
+    let attempt = attempt.ok_or_else(|| no_attempt(row.id))?;
+    download_attempt(&app, &attempt, stream).await
+}
+
+async fn asked_attempt(
+    app: &App,
+    caller: &Caller,
+    text: &str,
+    params: &Params,
+) -> Result<(BatchRow, Option<AttemptRow>), Problem> {
+    let number: Option<i64> = params.parse("attempt", "must be the number of an attempt, from 1")?;
+    let batch: BatchId = id("batch", text)?;
+    let row = batch_row(app, batch).await?;
+    caller.may_read(&row.group_name)?;
+    let mut attempts = attempts(app, batch).await?.into_iter();
+    let found = match number {
+        None => attempts.next(),
+        Some(number) => attempts.find(|attempt| attempt.attempt == number),
+    };
+    Ok((row, found))
+}
+
+/// The newest attempt of a batch, if it has one.
+pub(crate) async fn newest_attempt(app: &App, batch: BatchId) -> Result<Option<AttemptRow>, Problem> {
+    Ok(attempts(app, batch).await?.into_iter().next())
+}
+
+async fn attempts(app: &App, batch: BatchId) -> Result<Vec<AttemptRow>, Problem> {
+    let filter = AttemptFilter { batch: Some(batch.0), ..AttemptFilter::default() };
+    let page = app.read(move |tables| tables.attempts(&filter, &PageRequest::first(MAX_ATTEMPTS))).await?;
+    Ok(page.items)
+}
+
+fn no_attempt(batch: i64) -> Problem {
+    let detail =
+        format!("batch {batch} has no such attempt, so it has no log; `why` tells what it waits for");
+    Problem::new(StatusCode::NOT_FOUND, "no_log", detail)
+}
+
+/// A part of an attempt's log, by the parameters `offset` and `lines`.
+pub(crate) async fn read_part(
+    app: &App,
+    attempt: &AttemptRow,
+    stream: Stream,
+    params: &Params,
+) -> Result<LogPart, Problem> {
+    let offset = params.parse("offset", OFFSET_RULE)?.unwrap_or(0);
+    let rule = "must be 1 to 10000";
+    let lines = params.parse("lines", rule)?.unwrap_or(LINES.0);
+    if !(1..=LINES.1).contains(&lines) {
+        return Err(Problem::field("lines", lines, rule));
+    }
+    let address = address_of(app, attempt).await?;
+    app.logs.read(&address, Token(attempt.id), (stream, offset, lines)).await
+}
+
+/// The whole log as a file.
+pub(crate) async fn download_attempt(
+    app: &App,
+    attempt: &AttemptRow,
+    stream: Stream,
+) -> Result<Response, Problem> {
+    let address = address_of(app, attempt).await?;
+    let body = app.logs.download(&address, Token(attempt.id), stream).await?;
+    let mut response = Response::new(body);
+    let name = format!("batch-{}-attempt-{}.{}.log", attempt.batch_id, attempt.attempt, stream.name());
+    let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CONTENT_DISPOSITION, disposition.expect("digits and letters fit into a header"));
+    Ok(response)
+}
+
+/// Where the worker that ran the attempt serves its logs.
+async fn address_of(app: &App, attempt: &AttemptRow) -> Result<String, Problem> {
+    let worker = Arc::clone(&attempt.worker_id);
+    let rows = app.read(move |tables| tables.worker(&worker)).await?;
+    // The newest registration has the address that is listened on now.
+    let row = rows.into_iter().next().ok_or_else(|| Problem::unknown("worker", &attempt.worker_id))?;
+    Ok(row.address.to_string())
+}

@@ -1,0 +1,299 @@
+//! The calls of the interface, one file per kind of thing.
+
+mod apply;
+mod attempts;
+mod batches;
+mod events;
+mod groups;
+mod jobs;
+mod keys;
+mod logs;
+mod open;
+mod run;
+mod status;
+mod workers;
+
+use tidemill_model::Role;
+
+pub(crate) use logs::{download_attempt, newest_attempt, read_part};
+pub(crate) use run::{JobPlace, job_place};
+
+use crate::openapi::{Call, Calls, Verb};
+use crate::ports::ClusterStatus;
+use crate::view::{
+    AttemptView, BatchDetail, BatchView, GroupView, JobDetail, JobView, KeyView, List, PreviewView,
+    WorkerView, Written,
+};
+use crate::worker_logs::LogPart;
+
+const PAGE: [(&str, &str); 2] =
+    [("limit", "Rows of this part, 1 to 1000; default 50."), ("cursor", "The `next` of the part before.")];
+const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits until it shows that write.");
+
+/// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
+pub(crate) fn calls() -> Calls {
+    worker_calls(batch_calls(job_calls(Calls::new())))
+}
+
+fn job_calls(calls: Calls) -> Calls {
+    let id = |verb, path, summary| Call::new(verb, path, summary).query(&[AT_LEAST]);
+    calls
+        .add(
+            Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
+                .role(Role::User)
+                .takes::<apply::ApplyRequest>()
+                .gives::<apply::Applied>(),
+            apply::apply,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/jobs", "Jobs, by group and name")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("group", "Of this group."),
+                    ("name", "Of exactly this name."),
+                    ("type", "Of this type."),
+                    ("enabled", "`true` or `false`."),
+                    ("submitted", "`true`: submitted to run once; `false`: defined in the catalogue."),
+                ])
+                .gives::<List<JobView>>(),
+            jobs::list,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/jobs/export",
+                "Jobs as they could have been written; `apply` takes them",
+            )
+            .role(Role::Viewer)
+            .query(&[AT_LEAST, ("group", "Of this group; absent: of all.")])
+            .gives::<apply::Exported>(),
+            apply::export,
+        )
+        .add(id(Verb::Get, "/api/jobs/{id}", "A job").role(Role::Viewer).gives::<JobDetail>(), jobs::get)
+        .add(
+            id(Verb::Delete, "/api/jobs/{id}", "Removes a definition").role(Role::User).gives::<Written>(),
+            run::delete,
+        )
+        .add(
+            id(Verb::Get, "/api/jobs/{id}/{name}", "A job by the names of its group (`id`) and its own")
+                .role(Role::Viewer)
+                .gives::<JobDetail>(),
+            jobs::get_named,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/jobs/{id}/preview", "The next fires, with templates resolved")
+                .role(Role::Viewer)
+                .query(&[
+                    AT_LEAST,
+                    ("n", "How many, 1 to 1000; default 10."),
+                    ("after", "After this time; default now."),
+                ])
+                .gives::<PreviewView>(),
+            jobs::preview,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/jobs/{id}/run", "One batch by hand")
+                .role(Role::User)
+                .takes::<run::RunRequest>()
+                .gives::<run::Generated>(),
+            run::run,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/jobs/{id}/enable", "Batches are generated from now on")
+                .role(Role::User)
+                .gives::<Written>(),
+            run::enable,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/jobs/{id}/disable", "No more batches are generated")
+                .role(Role::User)
+                .gives::<Written>(),
+            run::disable,
+        )
+}
+
+fn batch_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/batches", "Batches, the newest first")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("job", "Of this job, by id."),
+                    ("group", "Of this group."),
+                    ("state", "`waiting`, `assigned`, `running` or `finished`, or its number."),
+                    ("result", "`success`, `failed` or `killed`."),
+                    ("from", "Logical time at or after."),
+                    ("to", "Logical time before."),
+                ])
+                .gives::<List<BatchView>>(),
+            batches::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/batches/{id}", "A batch, what it waits for, and its attempts")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<BatchDetail>(),
+            batches::get,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/batches/{id}/why", "Every condition that keeps a batch from running")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<tidemill_model::Why>(),
+            batches::why,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/batches/{id}/kill", "Ends a batch")
+                .role(Role::User)
+                .takes::<batches::KillRequest>()
+                .gives::<Written>(),
+            batches::kill,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/batches/{id}/rerun", "The same logical time again, run + 1")
+                .role(Role::User)
+                .gives::<run::Generated>(),
+            batches::rerun,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/batches/{id}/log", "A part of an attempt's log")
+                .role(Role::Viewer)
+                .query(&[
+                    ("type", "1 (stdout, default) or 2 (stderr)."),
+                    ("offset", "From this byte on; default 0."),
+                    ("lines", "Lines at most, 1 to 10000; default 100."),
+                    ("attempt", "Which attempt, from 1; absent: the newest."),
+                    AT_LEAST,
+                ])
+                .gives::<LogPart>(),
+            logs::read,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/batches/{id}/log/download", "An attempt's whole log")
+                .role(Role::Viewer)
+                .query(&[
+                    ("type", "1 (stdout, default) or 2 (stderr)."),
+                    ("attempt", "Which attempt; absent: the newest."),
+                    AT_LEAST,
+                ])
+                .gives_media("text/plain"),
+            logs::download,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/attempts", "Attempts, the newest first")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("batch", "Of this batch."),
+                    ("job", "Of this job, by id."),
+                    ("worker", "On this worker."),
+                ])
+                .gives::<List<AttemptView>>(),
+            attempts::list,
+        )
+}
+
+fn worker_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/workers", "Workers, by id")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("group", "Of this group."),
+                    ("state", "`live`, `lost` or `gone`."),
+                ])
+                .gives::<List<WorkerView>>(),
+            workers::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/workers/{id}", "A worker")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<WorkerView>(),
+            workers::get,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/workers/{id}/drain", "The worker takes no new work")
+                .role(Role::User)
+                .gives::<Written>(),
+            workers::drain,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/workers/{id}/resume", "The worker takes work again")
+                .role(Role::User)
+                .gives::<Written>(),
+            workers::resume,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/groups", "Worker groups, by number")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<List<GroupView>>(),
+            groups::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/groups", "Creates a group, or changes its key and bounds")
+                .role(Role::SuperAdministrator)
+                .takes::<groups::GroupRequest>()
+                .gives::<groups::GroupDefined>(),
+            groups::define,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/keys", "Application keys, by name")
+                .role(Role::SuperAdministrator)
+                .query(&[AT_LEAST])
+                .gives::<List<KeyView>>(),
+            keys::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/keys", "Creates or replaces an application key")
+                .role(Role::SuperAdministrator)
+                .takes::<keys::KeyRequest>()
+                .gives::<keys::KeyDefined>(),
+            keys::define,
+        )
+        .add(
+            Call::new(Verb::Delete, "/api/keys/{app}", "Ends an application key")
+                .role(Role::SuperAdministrator)
+                .gives::<Written>(),
+            keys::revoke,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/events", "The public feed, as server-sent events")
+                .role(Role::Viewer)
+                .query(&[
+                    ("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
+                    ("from", "`start` or `end` (default), where there is no cursor."),
+                    ("type", "Only types that begin so."),
+                    ("subject", "Only subjects that begin so."),
+                    ("limit", "Ends after so many events."),
+                ])
+                .gives_media("text/event-stream"),
+            events::stream,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/status", "The partitions and how far each is")
+                .role(Role::Viewer)
+                .gives::<ClusterStatus>(),
+            status::status,
+        )
+}
+
+/// The calls that need no key.
+pub(crate) fn open_calls() -> Calls {
+    Calls::new()
+        .add(Call::new(Verb::Get, "/healthz", "Whether the process lives"), open::healthz)
+        .add(Call::new(Verb::Get, "/readyz", "Whether it can do its work"), open::readyz)
+        .add(Call::new(Verb::Get, "/api/openapi.json", "This document"), open::openapi)
+}

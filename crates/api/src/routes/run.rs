@@ -1,0 +1,156 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{Answer, Command, JobId, ShardId};
+
+use super::jobs::job_row;
+use crate::Problem;
+use crate::app::{App, shard_of};
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::params::{Params, id};
+use crate::view::Written;
+use crate::write::{Done, Write};
+
+/// Who decides the batches of a job.
+pub(crate) struct JobPlace {
+    /// The group's shard.
+    pub(crate) shard: ShardId,
+    /// The group's name.
+    pub(crate) group: String,
+}
+
+/// Who decides the batches of a job: for a submitted one the shard that minted its id, for one of the catalogue
+/// that of its group.
+pub(crate) async fn job_place(app: &App, job: JobId) -> Result<JobPlace, Problem> {
+    let group = match job.shard() {
+        ShardId::CATALOGUE => {
+            let row = job_row(app, job).await?;
+            app.group_named(&row.group_name).await?
+        }
+        shard => app.group_of_shard(shard).await?,
+    };
+    let group = group.ok_or_else(|| Problem::unknown("job", job))?;
+    Ok(JobPlace { shard: shard_of(&group), group: group.name.to_string() })
+}
+
+/// A batch by hand.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunRequest {
+    /// For which logical time; absent: the current period's.
+    #[serde(default)]
+    logical_time: Option<Timestamp>,
+    /// Parameters over those of the definition.
+    #[serde(default)]
+    parameters: BTreeMap<String, String>,
+}
+
+/// A batch was made.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Generated {
+    /// Which.
+    pub(super) batch: i64,
+    /// Give this as `at_least` to reads that must show it.
+    pub(super) position: String,
+}
+
+impl Generated {
+    pub(super) fn of(done: Done) -> Result<Json<Self>, Problem> {
+        match done.answer {
+            Answer::Generated { batch } => {
+                Ok(Json(Self { batch: batch.0, position: done.position.to_string() }))
+            }
+            _ => Err(done.unexpected()),
+        }
+    }
+}
+
+/// Checks that the write says nothing else, and gives its position.
+pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
+    match done.answer {
+        Answer::Done => Ok(Json(Written { position: done.position.to_string() })),
+        _ => Err(done.unexpected()),
+    }
+}
+
+/// One batch by hand (GEN-5).
+pub(super) async fn run(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Generated>, Problem> {
+    params.only(&[])?;
+    let RunRequest { logical_time, parameters } = parse(body)?;
+    let job: JobId = id("job", &text)?;
+    let place = job_place(&app, job).await?;
+    caller.may_act(&place.group)?;
+    let write = Write::new(&app, &caller, &headers)?;
+    let command = Command::RunJob { job, logical_time, parameters };
+    let done = match job.shard() {
+        ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
+        _ => write.send(place.shard, command).await?,
+    };
+    Generated::of(done)
+}
+
+/// Batches are generated from now on.
+pub(super) async fn enable(
+    app: State<Arc<App>>,
+    caller: Extension<Caller>,
+    path: Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Written>, Problem> {
+    let command = |job| Command::SwitchJob { job, enabled: true };
+    change(app, caller, path, params, headers, command).await
+}
+
+/// No more batches are generated.
+pub(super) async fn disable(
+    app: State<Arc<App>>,
+    caller: Extension<Caller>,
+    path: Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Written>, Problem> {
+    let command = |job| Command::SwitchJob { job, enabled: false };
+    change(app, caller, path, params, headers, command).await
+}
+
+/// Removes a definition.
+pub(super) async fn delete(
+    app: State<Arc<App>>,
+    caller: Extension<Caller>,
+    path: Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Written>, Problem> {
+    change(app, caller, path, params, headers, |job| Command::DeleteJob { job }).await
+}
+
+/// Changes a definition of the catalogue.
+async fn change(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    command: impl FnOnce(JobId) -> Command,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let job: JobId = id("job", &text)?;
+    let place = job_place(&app, job).await?;
+    caller.may_act(&place.group)?;
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
+    written(done)
+}

@@ -1,0 +1,59 @@
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+use tidemill_model::{Command, JobId, ShardId};
+
+use super::newest::place;
+use super::{caller_by_query, refused};
+use crate::Problem;
+use crate::app::App;
+use crate::params::Params;
+use crate::write::Write;
+
+/// What became of a kill.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Killed {
+    /// The job.
+    job_id: i64,
+    /// Whether its batch ends.
+    success: bool,
+}
+
+/// API-2: ends the newest unfinished batch of a job.
+pub(super) async fn kill(
+    State(app): State<Arc<App>>,
+    params: Result<Params, Problem>,
+    headers: HeaderMap,
+) -> Response {
+    let params = match params {
+        Ok(params) => params,
+        Err(problem) => return problem.into_response(),
+    };
+    let job = params.parse::<JobId>("job_id", "must be the number of a job");
+    let members = json!({"job_id": job.as_ref().ok().copied().flatten(), "success": false});
+    match end(&app, &params, &headers).await {
+        Ok(job) => Json(Killed { job_id: job.0, success: true }).into_response(),
+        Err(problem) => refused(problem, members, "message"),
+    }
+}
+
+async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, Problem> {
+    let caller = caller_by_query(app, params, headers).await?;
+    params.only(&["app_name", "app_key", "job_id"])?;
+    let job: JobId = params.required("job_id", "must be the number of a job")?;
+    let place = place(app, &caller, job).await?;
+    caller.may_act(&place.group)?;
+    let write = Write::new(app, &caller, headers)?;
+    let command = Command::KillJob { job };
+    match job.shard() {
+        ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
+        _ => write.send(place.shard, command).await?,
+    };
+    Ok(job)
+}

@@ -1,0 +1,41 @@
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tidemill_model::JobId;
+
+use super::caller_by_query;
+use super::newest::{newest, place};
+use crate::Problem;
+use crate::app::App;
+use crate::params::Params;
+
+/// The state of a job.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct JobStatus {
+    /// The job.
+    job_id: i64,
+    /// 0 waiting, 1 assigned, 2 running, 3 finished.
+    status: i32,
+    /// `success`, `failed` or `killed` once finished; else empty.
+    result: String,
+}
+
+/// API-2: the state of a job's newest batch.
+pub(super) async fn status(
+    State(app): State<Arc<App>>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<JobStatus>, Problem> {
+    let caller = caller_by_query(&app, &params, &headers).await?;
+    params.only(&["app_name", "app_key", "job_id"])?;
+    let job: JobId = params.required("job_id", "must be the number of a job")?;
+    let place = place(&app, &caller, job).await?;
+    caller.may_read(&place.group)?;
+    let newest = newest(&app, &place, job).await?;
+    let result = newest.result.map_or("", |result| result.as_str()).to_owned();
+    Ok(Json(JobStatus { job_id: job.0, status: newest.state.number(), result }))
+}

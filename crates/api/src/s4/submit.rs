@@ -1,0 +1,282 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tidemill_model::{
+    Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRuns, Priority, Program,
+    ScheduleInput, ShardId, Submission,
+};
+use tidemill_store::ReadTables;
+use tidemill_store::rows::GroupRow;
+
+use super::{caller_by_body, refused};
+use crate::Problem;
+use crate::app::{App, shard_of};
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::write::Write;
+
+/// A job to be run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SubmitRequest {
+    /// Name of the application key; or the header X-App-Name.
+    #[serde(default, rename = "app_name")]
+    _app_name: Option<String>,
+    /// Its secret; or the header X-App-Key.
+    #[serde(default, rename = "app_key")]
+    _app_key: Option<String>,
+    /// The job's name.
+    job_name: String,
+    /// Quartz cron expression; absent: once.
+    #[serde(default)]
+    cron_expression: Option<String>,
+    /// Jobs to wait for: a number, a list of them, or text with commas between them.
+    #[serde(default)]
+    dependency_jobids: Option<JobIds>,
+    /// The person who submits it.
+    user: String,
+    /// What kind of program it is.
+    job_type: String,
+    /// What to run.
+    command: String,
+    /// The worker group.
+    group_id: i32,
+    /// 1 (lowest) to 10.
+    #[serde(default)]
+    priority: Option<i32>,
+    /// Further parameters; numbers and truth values become text.
+    #[serde(default)]
+    parameters: Option<Map<String, Value>>,
+}
+
+/// Ids as callers write them.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum JobIds {
+    One(i64),
+    Many(Vec<i64>),
+    Text(String),
+}
+
+/// What became of a submission.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Submitted {
+    /// The job; -1 where it was refused.
+    job_id: i64,
+    /// Whether it was accepted.
+    accept: bool,
+    /// Why it was refused; else empty.
+    message: String,
+}
+
+/// API-1.
+pub(super) async fn submit(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Result<Body, Problem>,
+) -> Response {
+    let submitted = match body {
+        Ok(Body(body)) => accept(&app, &headers, body).await,
+        Err(problem) => Err(problem),
+    };
+    match submitted {
+        Ok(job) => Json(Submitted { job_id: job.0, accept: true, message: String::new() }).into_response(),
+        Err(problem) => refused(problem, json!({"job_id": -1, "accept": false}), "message"),
+    }
+}
+
+async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId, Problem> {
+    let mut caller = caller_by_body(app, &mut body, headers).await?;
+    let mut request: SubmitRequest = parse(body)?;
+    if request.user.is_empty() || request.user.chars().count() > 200 {
+        return Err(Problem::field("user", request.user, "must have 1 to 200 characters"));
+    }
+    caller.user = Some(request.user.as_str().into());
+    let group_id = i64::from(request.group_id);
+    let group = app.find_group(|group| group.id == group_id).await?;
+    let group = group.ok_or_else(|| Problem::field("group_id", group_id, "must be the number of a group"))?;
+    caller.may_act(&group.name)?;
+    let parents = job_ids(request.dependency_jobids.take())?;
+    let job = Job::read(request, &caller, &group)?;
+    let write = Write::new(app, &caller, headers)?;
+    let runs_in_shard = job.cron.is_none() && are_in_shard(app, &parents, &group).await?;
+    let done = if runs_in_shard {
+        write.send(shard_of(&group), job.submission(parents)).await?
+    } else {
+        write.send(ShardId::CATALOGUE, job.definition(parents, &app.config.default_zone)).await?
+    };
+    match done.answer {
+        Answer::Submitted { job, .. } => {
+            if job.shard() == ShardId::CATALOGUE {
+                app.remember(&caller.app, done.position);
+            }
+            Ok(job)
+        }
+        _ => Err(done.unexpected()),
+    }
+}
+
+fn job_ids(ids: Option<JobIds>) -> Result<Vec<JobId>, Problem> {
+    let ids = match ids {
+        None => Vec::new(),
+        Some(JobIds::One(id)) => vec![JobId(id)],
+        Some(JobIds::Many(ids)) => ids.into_iter().map(JobId).collect(),
+        Some(JobIds::Text(text)) => {
+            let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+            let parse = |part: &str| {
+                let rule = "must be job numbers, with commas between them";
+                part.parse().map_err(|_| Problem::field("dependency_jobids", part, rule))
+            };
+            parts.map(parse).collect::<Result<_, _>>()?
+        }
+    };
+    Ok(ids.into_iter().fold(Vec::new(), |mut ids, id| {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+        ids
+    }))
+}
+
+/// Whether the group's shard can decide about all of these by itself: jobs submitted to it, or jobs of the
+/// catalogue that belong to it and have no schedule.
+async fn are_in_shard(app: &App, parents: &[JobId], group: &GroupRow) -> Result<bool, Problem> {
+    let shard = shard_of(group);
+    let defined: Vec<JobId> = parents.iter().copied().filter(|parent| parent.shard() != shard).collect();
+    if defined.iter().any(|parent| parent.shard() != ShardId::CATALOGUE) {
+        return Ok(false);
+    }
+    let rows =
+        app.read(move |tables| defined.iter().map(|job| tables.job(job.0)).collect::<Result<Vec<_>, _>>());
+    let fits = |row: &Option<tidemill_store::rows::JobRow>| {
+        row.as_ref().is_some_and(|row| row.group_id == group.id && row.period.is_none() && row.cron.is_none())
+    };
+    Ok(rows.await?.iter().all(fits))
+}
+
+/// The request, checked.
+struct Job {
+    name: JobName,
+    group: GroupName,
+    group_id: i32,
+    app_name: String,
+    owner: String,
+    job_type: JobType,
+    command: Option<String>,
+    cron: Option<String>,
+    parameters: BTreeMap<String, String>,
+    priority: Priority,
+}
+
+impl Job {
+    fn read(request: SubmitRequest, caller: &Caller, group: &GroupRow) -> Result<Self, Problem> {
+        let SubmitRequest {
+            job_name, user, job_type, command, cron_expression, priority, parameters, ..
+        } = request;
+        let name = JobName::try_from(job_name.as_str())
+            .map_err(|error| Problem::field("job_name", &job_name, error.to_string()))?;
+        let job_type = JobType::try_from(job_type.as_str())
+            .map_err(|error| Problem::field("job_type", &job_type, error.to_string()))?;
+        let priority = priority.unwrap_or(1);
+        let bad_priority = || Problem::field("priority", priority, "must be 1 (lowest) to 10");
+        let own = u8::try_from(10 - priority.clamp(-100, 100)).map_err(|_| bad_priority())?;
+        let runs_nothing = job_type.is_anchor() || job_type.as_str() == "noop";
+        Ok(Self {
+            name,
+            group: GroupName::try_from(&*group.name)
+                .map_err(|_| Problem::internal("the group's name is damaged"))?,
+            group_id: request.group_id,
+            app_name: caller.app.to_string(),
+            owner: user,
+            job_type,
+            command: Some(command).filter(|_| !runs_nothing),
+            cron: cron_expression.filter(|cron| !cron.trim().is_empty()),
+            parameters: parameters.unwrap_or_default().into_iter().map(text).collect::<Result<_, _>>()?,
+            priority: Priority::try_from(own).map_err(|_| bad_priority())?,
+        })
+    }
+
+    fn submission(self, parents: Vec<JobId>) -> Command {
+        Command::SubmitJob(Box::new(Submission {
+            name: self.name,
+            group: self.group,
+            group_id: tidemill_model::GroupId(self.group_id),
+            app_name: self.app_name,
+            owner: self.owner,
+            job_type: self.job_type,
+            program: self.command.map_or(Program::None, Program::Command),
+            parameters: self.parameters,
+            priority: self.priority,
+            parents,
+            retries: 0,
+            retry_interval_ms: 0,
+        }))
+    }
+
+    fn definition(self, parents: Vec<JobId>, default_zone: &str) -> Command {
+        let zone = Some(default_zone.to_owned());
+        let schedule = self.cron.map(|cron| ScheduleInput { period: None, cron: Some(cron), zone });
+        let job = JobSpec {
+            name: self.name,
+            group: self.group,
+            owner: self.owner,
+            app_name: self.app_name,
+            job_type: self.job_type,
+            command: self.command,
+            program: None,
+            class: None,
+            arguments: Vec::new(),
+            parameters: self.parameters,
+            business_type: String::new(),
+            comment: String::new(),
+            priority: self.priority,
+            schedule,
+            parents: Vec::new(),
+            depends_on_past: false,
+            max_concurrent: 1,
+            retries: 0,
+            retry_interval_s: 60,
+            host: None,
+            missed_runs: MissedRuns::All,
+            enabled: true,
+        };
+        Command::DefineJob { job: Box::new(job), parents }
+    }
+}
+
+/// A parameter as text.
+fn text((name, value): (String, Value)) -> Result<(String, String), Problem> {
+    match value {
+        Value::String(text) => Ok((name, text)),
+        Value::Number(number) => Ok((name, number.to_string())),
+        Value::Bool(truth) => Ok((name, truth.to_string())),
+        Value::Null => Ok((name, String::new())),
+        value @ (Value::Array(_) | Value::Object(_)) => Err(Problem::field(
+            format!("parameters.{name}"),
+            value,
+            "must be text, a number or a truth value",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_are_one_number_a_list_or_text() {
+        let ids = |value: Value| job_ids(serde_json::from_value(value).unwrap()).unwrap();
+        assert_eq!(ids(json!(7)), [JobId(7)]);
+        assert_eq!(ids(json!([7, 8, 7])), [JobId(7), JobId(8)]);
+        assert_eq!(ids(json!("7, 8")), [JobId(7), JobId(8)]);
+        assert_eq!(ids(json!("")), []);
+        assert!(job_ids(Some(JobIds::Text("7;8".to_owned()))).is_err());
+    }
+}

@@ -1,0 +1,102 @@
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tidemill_model::{Command, ShardId, WorkerId};
+use tidemill_store::rows::WorkerRow;
+use tidemill_store::{PageRequest, ReadTables, Tables, WorkerFilter};
+
+use super::{caller_by_body, refused};
+use crate::Problem;
+use crate::app::App;
+use crate::body::{Body, parse};
+use crate::write::Write;
+
+/// Workers read at once.
+const PAGE: usize = 1_000;
+
+/// A worker to be taken off duty, or on again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkerStatusRequest {
+    /// Name of the application key; or the header X-App-Name.
+    #[serde(default, rename = "app_name")]
+    _app_name: Option<String>,
+    /// Its secret; or the header X-App-Key.
+    #[serde(default, rename = "app_key")]
+    _app_key: Option<String>,
+    /// The worker's address.
+    ip: String,
+    /// Its port.
+    port: i32,
+    /// 1 on duty, 0 off.
+    status: i32,
+}
+
+/// What became of it.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct WorkerSwitched {
+    /// The worker's address.
+    ip: String,
+    /// Its port.
+    port: i32,
+    /// Whether it was done.
+    success: bool,
+}
+
+/// API-2: takes a worker off duty, or on again.
+pub(super) async fn switch(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Result<Body, Problem>,
+) -> Response {
+    let Body(body) = match body {
+        Ok(body) => body,
+        Err(problem) => return refused(problem, json!({"success": false}), "message"),
+    };
+    let members = json!({"ip": body.get("ip"), "port": body.get("port"), "success": false});
+    match change(&app, &headers, body).await {
+        Ok((ip, port)) => Json(WorkerSwitched { ip, port, success: true }).into_response(),
+        Err(problem) => refused(problem, members, "message"),
+    }
+}
+
+async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(String, i32), Problem> {
+    let caller = caller_by_body(app, &mut body, headers).await?;
+    let WorkerStatusRequest { ip, port, status, .. } = parse(body)?;
+    let addresses = [format!("{ip}:{port}"), format!("[{ip}]:{port}")];
+    let wanted = addresses.clone();
+    let row = app.read(move |tables| worker_at(tables, &wanted)).await?;
+    let row = row.ok_or_else(|| Problem::unknown("worker", &addresses[0]))?;
+    caller.may_act(&row.group_name)?;
+    let worker = WorkerId::new(&*row.id);
+    let command = match status {
+        0 => Command::DrainWorker { worker },
+        1 => Command::ResumeWorker { worker },
+        _ => return Err(Problem::field("status", status, "must be 1 (on duty) or 0 (off duty)")),
+    };
+    let shard = ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named"));
+    Write::new(app, &caller, headers)?.send(shard, command).await?;
+    Ok((ip, port))
+}
+
+/// The worker that registered this address last.
+fn worker_at(tables: &dyn Tables, addresses: &[String]) -> Result<Option<WorkerRow>, tidemill_store::Error> {
+    let mut request = PageRequest::first(PAGE);
+    let mut found: Option<WorkerRow> = None;
+    loop {
+        let page = tables.workers(&WorkerFilter::default(), &request)?;
+        let here =
+            page.items.into_iter().filter(|row| addresses.iter().any(|address| *address == *row.address));
+        found = here.chain(found).max_by_key(|row| row.registered_at);
+        request.after = page.next;
+        if request.after.is_none() {
+            return Ok(found);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Serves the interface, and stops in order (OPS-6).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::DefaultBodyLimit;
+use axum::{Router, middleware};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::{Config, Deps, Error, layers, routes, s4};
+
+/// The interface without a socket.
+///
+/// # Errors
+/// The configuration is outside its ranges, or the HTTP client cannot be made.
+pub fn router(config: Config, deps: Deps) -> Result<Router, Error> {
+    // Nobody stops it: the sender may go.
+    let (_, stopping) = watch::channel(false);
+    Ok(service(Arc::new(App::new(config, deps, stopping)?)))
+}
+
+fn service(app: Arc<App>) -> Router {
+    let keyed = routes::calls()
+        .router
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::fresh))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::authenticated));
+    Router::new()
+        .merge(keyed)
+        .merge(s4::calls().router)
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::bounded))
+        .merge(routes::open_calls().router)
+        .fallback(layers::not_found)
+        .method_not_allowed_fallback(layers::wrong_method)
+        .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+        .with_state(app)
+}
+
+/// A listener that is bound and not yet served, so that its address is known before the first request.
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    stop: watch::Sender<bool>,
+}
+
+impl Server {
+    /// Listens as configured.
+    ///
+    /// # Errors
+    /// The configuration is outside its ranges, or the address cannot be listened on.
+    pub async fn bind(config: Config, deps: Deps) -> Result<Self, Error> {
+        let address = config.listen;
+        let (stop, stopping) = watch::channel(false);
+        let app = Arc::new(App::new(config, deps, stopping)?);
+        let listener =
+            TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
+        Ok(Self { app, listener, stop })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The operating system does not say.
+    pub fn address(&self) -> Result<SocketAddr, Error> {
+        let address = self.app.config.listen;
+        self.listener.local_addr().map_err(|source| Error::Listen { address, source })
+    }
+
+    /// Serves until `shutdown` is done; then takes no connection more, ends event streams, and gives requests
+    /// under way their time.
+    ///
+    /// # Errors
+    /// Connections cannot be accepted any more.
+    pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
+        let Self { app, listener, stop } = self;
+        let stop_timeout = app.config.stop_timeout();
+        let mut stopping = stop.subscribe();
+        let signal = async move {
+            shutdown.await;
+            // The app holds a receiver, so there is one.
+            let _ = stop.send(true);
+        };
+        let serving = axum::serve(listener, service(app)).with_graceful_shutdown(signal).into_future();
+        let late = async move {
+            // An error says that the sender is gone, which is after the signal too.
+            let _ = stopping.wait_for(|stopping| *stopping).await;
+            tokio::time::sleep(stop_timeout).await;
+        };
+        tokio::select! {
+            served = serving => served.map_err(Error::Serve),
+            () = late => {
+                tracing::warn!("requests were still under way when their time to end was over; they are cut off");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Listens and serves until `shutdown` is done.
+///
+/// # Errors
+/// The configuration is outside its ranges, the address cannot be listened on, or serving fails.
+pub async fn run(
+    config: Config,
+    deps: Deps,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Error> {
+    let server = Server::bind(config, deps).await?;
+    let address = server.address()?;
+    tracing::info!(%address, "the interface listens on {address}");
+    server.serve(shutdown).await
+}

@@ -1,0 +1,172 @@
+//! A definition as people write it, and what it will run.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_calendar::{Cron, Period, Rule, Schedule, Template, TemplateContext, Zone};
+use tidemill_model::{
+    JobDefinition, JobId, JobSpec, Mapping, ParentSpec, Program, ScheduleInput, ScheduleRule, ScheduleSpec,
+};
+
+use crate::Problem;
+use crate::view::{PreviewFire, PreviewView};
+
+/// The job as it could have been written: applied again, it changes nothing. `name_of` gives a parent's group
+/// and name.
+pub(crate) fn spec_of(
+    definition: JobDefinition,
+    enabled: bool,
+    name_of: impl Fn(JobId) -> Option<(String, String)>,
+) -> JobSpec {
+    let own = definition.id;
+    let group = definition.group.as_str();
+    let parent = |job: JobId, mapping: Mapping| {
+        let name = match name_of(job) {
+            Some((parent_group, name)) if parent_group == group => name,
+            Some((parent_group, name)) => format!("{parent_group}/{name}"),
+            // Its row is not there: the id tells people more than nothing does.
+            None => job.to_string(),
+        };
+        match mapping {
+            Mapping::Same => ParentSpec::Name(name),
+            mapping => ParentSpec::Mapped { job: name, mapping },
+        }
+    };
+    let others = definition.parents.iter().filter(|parent| parent.job != own);
+    let parents = others.map(|link| parent(link.job, link.mapping)).collect();
+    let depends_on_past = definition.parents.iter().any(|parent| parent.job == own);
+    let (command, program, class, arguments) = match definition.program {
+        Program::Command(text) => (Some(text), None, None, Vec::new()),
+        Program::Path { path, class, arguments } => (None, Some(path), class, arguments),
+        Program::None => (None, None, None, Vec::new()),
+    };
+    JobSpec {
+        name: definition.name,
+        group: definition.group,
+        owner: definition.owner,
+        app_name: definition.app_name,
+        job_type: definition.job_type,
+        command,
+        program,
+        class,
+        arguments,
+        parameters: definition.parameters,
+        business_type: definition.business_type,
+        comment: definition.comment,
+        priority: definition.priority,
+        schedule: definition.schedule.map(schedule_input),
+        parents,
+        depends_on_past,
+        max_concurrent: definition.max_concurrent,
+        retries: definition.retries,
+        retry_interval_s: u32::try_from(definition.retry_interval_ms / 1_000).unwrap_or(u32::MAX),
+        host: definition.host,
+        missed_runs: definition.missed_runs,
+        enabled,
+    }
+}
+
+fn schedule_input(schedule: ScheduleSpec) -> ScheduleInput {
+    let zone = Some(schedule.zone);
+    match schedule.rule {
+        ScheduleRule::Period(period) => ScheduleInput { period: Some(period), cron: None, zone },
+        ScheduleRule::Cron(cron) => ScheduleInput { period: None, cron: Some(cron), zone },
+    }
+}
+
+fn schedule_of(spec: &ScheduleSpec) -> Result<Schedule, String> {
+    let zone = Zone::try_from(spec.zone.as_str()).map_err(|error| error.to_string())?;
+    let rule = match &spec.rule {
+        ScheduleRule::Period(period) => Rule::Period(match period {
+            tidemill_model::Period::Hour => Period::Hour,
+            tidemill_model::Period::Day => Period::Day,
+            tidemill_model::Period::Week => Period::Week,
+            tidemill_model::Period::Month => Period::Month,
+        }),
+        ScheduleRule::Cron(text) => {
+            Rule::Cron(Cron::try_from(text.as_str()).map_err(|error| error.to_string())?)
+        }
+    };
+    Ok(Schedule { rule, zone })
+}
+
+/// The next `n` fires after `after`, with templates resolved (JOB-7). Placeholders that only a batch has are
+/// shown for batch 0, run 0, attempt 1.
+pub(crate) fn preview(
+    definition: &JobDefinition,
+    after: Timestamp,
+    n: usize,
+) -> Result<PreviewView, Problem> {
+    let bad = |what: &str, error: String| {
+        Problem::field(what, format!("{}/{}", definition.group, definition.name), error)
+    };
+    let Some(spec) = &definition.schedule else {
+        return Ok(PreviewView { zone: "UTC".to_owned(), fires: Vec::new() });
+    };
+    let schedule = schedule_of(spec).map_err(|error| bad("schedule", error))?;
+    let local = |at: Timestamp| {
+        at.to_zoned(schedule.zone.time_zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+    };
+    let fires = schedule.preview(after, n).into_iter().map(|fire| {
+        let render = Render { definition, zone: &schedule.zone, logical_time: fire.logical_time };
+        let parameters = render.parameters()?;
+        let program = render.program(&parameters)?;
+        let command = match &program {
+            Program::Command(text) => Some(text.clone()),
+            Program::Path { .. } | Program::None => None,
+        };
+        Ok(PreviewFire {
+            at: local(fire.at),
+            logical_time: local(fire.logical_time),
+            command,
+            program,
+            parameters,
+        })
+    });
+    let fires = fires.collect::<Result<_, String>>().map_err(|error| bad("template", error))?;
+    Ok(PreviewView { zone: spec.zone.clone(), fires })
+}
+
+struct Render<'a> {
+    definition: &'a JobDefinition,
+    zone: &'a Zone,
+    logical_time: Timestamp,
+}
+
+impl Render<'_> {
+    /// Parameters may hold templates of their own, though not of each other.
+    fn parameters(&self) -> Result<BTreeMap<String, String>, String> {
+        let none = BTreeMap::new();
+        let parameters = self.definition.parameters.iter();
+        parameters.map(|(name, value)| Ok((name.clone(), self.text(value, &none)?))).collect()
+    }
+
+    fn program(&self, parameters: &BTreeMap<String, String>) -> Result<Program, String> {
+        let render = |text: &String| self.text(text, parameters);
+        Ok(match &self.definition.program {
+            Program::None => Program::None,
+            Program::Command(text) => Program::Command(render(text)?),
+            Program::Path { path, class, arguments } => Program::Path {
+                path: render(path)?,
+                class: class.as_ref().map(render).transpose()?,
+                arguments: arguments.iter().map(render).collect::<Result<_, _>>()?,
+            },
+        })
+    }
+
+    fn text(&self, text: &str, params: &BTreeMap<String, String>) -> Result<String, String> {
+        let template = Template::parse(text).map_err(|error| error.to_string())?;
+        let context = TemplateContext {
+            logical_time: self.logical_time,
+            zone: self.zone,
+            batch_id: 0,
+            run: 0,
+            attempt: 1,
+            job: self.definition.name.as_str(),
+            job_id: self.definition.id.0,
+            group: self.definition.group.as_str(),
+            params,
+        };
+        template.render(&context).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,166 @@
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tidemill_model::{JobDefinition, Mapping, Program};
+use tidemill_store::rows::JobRow;
+
+use super::{BatchView, json, string, time};
+use crate::Problem;
+
+/// A job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobView {
+    /// Its id, for ever.
+    pub(crate) id: i64,
+    /// Its group, whose workers run it.
+    pub(crate) group: String,
+    /// That group's number.
+    pub(crate) group_id: i64,
+    /// Its name.
+    pub(crate) name: String,
+    /// What kind of program it is.
+    #[serde(rename = "type")]
+    pub(crate) job_type: String,
+    /// Counts the accepted changes, from 1.
+    pub(crate) version: i64,
+    /// Whether it generates batches.
+    pub(crate) enabled: bool,
+    /// Whether it was submitted to run once.
+    pub(crate) submitted: bool,
+    /// Whether it is known by its id only.
+    pub(crate) unnamed: bool,
+    /// Who answers for it.
+    pub(crate) owner: String,
+    /// Application that defined it.
+    pub(crate) app_name: String,
+    /// What to run.
+    pub(crate) program: Value,
+    /// Parameters of every batch.
+    pub(crate) parameters: Value,
+    /// 0 (highest) to 9.
+    pub(crate) priority: i64,
+    /// `hour`, `day`, `week` or `month`.
+    pub(crate) period: Option<String>,
+    /// Quartz cron expression.
+    pub(crate) cron: Option<String>,
+    /// IANA zone in which the schedule is read.
+    pub(crate) zone: Option<String>,
+    /// How many parents it has.
+    pub(crate) parent_count: i64,
+    /// Batches assigned or running at once.
+    pub(crate) max_concurrent: i64,
+    /// Further attempts after a failed one.
+    pub(crate) retries: i64,
+    /// From the end of one attempt to the next, milliseconds.
+    pub(crate) retry_interval_ms: i64,
+    /// Runs only on the worker of this host.
+    pub(crate) host: Option<String>,
+    /// `all`, `latest` or `none`.
+    pub(crate) missed_runs: String,
+    /// Free classification.
+    pub(crate) business_type: String,
+    /// Free text.
+    pub(crate) comment: String,
+    /// When version 1 was accepted.
+    pub(crate) defined_at: Timestamp,
+    /// When it was last changed, switched on or off.
+    pub(crate) changed_at: Timestamp,
+    /// When it was deleted.
+    pub(crate) deleted_at: Option<Timestamp>,
+}
+
+impl From<JobRow> for JobView {
+    fn from(row: JobRow) -> Self {
+        Self {
+            id: row.id,
+            group: row.group_name.to_string(),
+            group_id: row.group_id,
+            name: row.name.to_string(),
+            job_type: row.job_type.to_string(),
+            version: row.version,
+            enabled: row.enabled,
+            submitted: row.submitted,
+            unnamed: row.unnamed,
+            owner: row.owner.to_string(),
+            app_name: row.app_name.to_string(),
+            program: json(&row.program),
+            parameters: json(&row.parameters),
+            priority: row.priority,
+            period: string(row.period),
+            cron: string(row.cron),
+            zone: string(row.time_zone),
+            parent_count: row.parent_count,
+            max_concurrent: row.max_concurrent,
+            retries: row.retries,
+            retry_interval_ms: row.retry_interval_ms,
+            host: string(row.pinned_host),
+            missed_runs: row.missed_runs.to_string(),
+            business_type: row.business_type.to_string(),
+            comment: row.comment_text.to_string(),
+            defined_at: time(row.defined_at),
+            changed_at: time(row.changed_at),
+            deleted_at: row.deleted_at.map(time),
+        }
+    }
+}
+
+/// A job with its parents, its next fire and its newest batch.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobDetail {
+    #[serde(flatten)]
+    pub(crate) job: JobView,
+    /// The jobs that must have succeeded first.
+    pub(crate) parents: Vec<ParentView>,
+    /// When its schedule fires next, as its shard has stored it.
+    pub(crate) next_fire_at: Option<Timestamp>,
+    /// For which logical time that will be.
+    pub(crate) next_logical_time: Option<Timestamp>,
+    /// Its newest batch.
+    pub(crate) newest_batch: Option<BatchView>,
+}
+
+/// A parent.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ParentView {
+    /// Which job.
+    pub(crate) job: i64,
+    /// Its name, `group/name`.
+    pub(crate) name: Option<String>,
+    /// For which of its logical times.
+    pub(crate) mapping: Mapping,
+}
+
+/// What a job will run, and when.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PreviewView {
+    /// IANA zone in which the schedule is read.
+    pub(crate) zone: String,
+    /// The next fires; empty for a job without a schedule.
+    pub(crate) fires: Vec<PreviewFire>,
+}
+
+/// One fire, with its templates resolved.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PreviewFire {
+    /// When it is due, on the clock of the zone.
+    pub(crate) at: String,
+    /// For which logical time, on the clock of the zone.
+    pub(crate) logical_time: String,
+    /// The command as it will run; absent for a job that runs a program or nothing.
+    pub(crate) command: Option<String>,
+    /// What it will run.
+    pub(crate) program: Program,
+    /// Its parameters.
+    pub(crate) parameters: BTreeMap<String, String>,
+}
+
+/// The definition that a row holds.
+pub(crate) fn definition_of(row: &JobRow) -> Result<JobDefinition, Problem> {
+    serde_json::from_str(&row.definition).map_err(|error| {
+        tracing::error!(job = row.id, %error, "the definition in the row of a job cannot be read");
+        Problem::internal("the definition of the job cannot be read")
+    })
+}

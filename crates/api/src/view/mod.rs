@@ -1,0 +1,54 @@
+//! What answers look like. Rows of the tables in the words of the interface: times as RFC 3339, states as words.
+
+mod batch;
+mod job;
+mod worker;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tidemill_store::Page;
+
+pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView};
+pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
+pub(crate) use worker::{GroupView, KeyView, WorkerView};
+
+/// A part of a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct List<T> {
+    /// The rows.
+    pub(crate) items: Vec<T>,
+    /// Give this as `cursor` to go on; null: this was the last part.
+    pub(crate) next: Option<String>,
+}
+
+impl<T> List<T> {
+    pub(crate) fn of<R>(page: Page<R>, view: impl Fn(R) -> T) -> Self {
+        Self {
+            items: page.items.into_iter().map(view).collect(),
+            next: page.next.map(|next| next.to_string()),
+        }
+    }
+}
+
+/// A write that has nothing else to say.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Written {
+    /// Give this as `at_least` to reads that must show it.
+    pub(crate) position: String,
+}
+
+/// A time of a row.
+fn time(ms: i64) -> Timestamp {
+    // Rows hold times that were timestamps; the bounds are the same.
+    Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
+}
+
+fn string(text: Option<std::sync::Arc<str>>) -> Option<String> {
+    text.map(|text| text.to_string())
+}

@@ -1,0 +1,112 @@
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tidemill_store::rows::{AppKeyRow, GroupRow, WorkerRow};
+
+use super::{json, time};
+
+/// A worker, as the shard that it works for knows it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WorkerView {
+    /// Its id.
+    pub(crate) id: String,
+    /// The group that it works for.
+    pub(crate) group: String,
+    /// The shard that it works for.
+    pub(crate) shard: i64,
+    /// Its host's name.
+    pub(crate) host: String,
+    /// Where its logs are served.
+    pub(crate) address: String,
+    /// Attempts at once, by job type.
+    pub(crate) slots: Value,
+    /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
+    pub(crate) state: String,
+    /// Whether it takes no new work.
+    pub(crate) drained: bool,
+    /// Which life of it.
+    pub(crate) incarnation: String,
+    /// When this life of it registered.
+    pub(crate) registered_at: Timestamp,
+    /// Since when it is lost.
+    pub(crate) lost_at: Option<Timestamp>,
+    /// Since when it is drained.
+    pub(crate) drained_at: Option<Timestamp>,
+}
+
+impl From<WorkerRow> for WorkerView {
+    fn from(row: WorkerRow) -> Self {
+        Self {
+            id: row.id.to_string(),
+            group: row.group_name.to_string(),
+            shard: row.shard,
+            host: row.host.to_string(),
+            address: row.address.to_string(),
+            slots: json(&row.slots),
+            state: row.state.to_string(),
+            drained: row.drained,
+            incarnation: row.incarnation.to_string(),
+            registered_at: time(row.registered_at),
+            lost_at: row.lost_at.map(time),
+            drained_at: row.drained_at.map(time),
+        }
+    }
+}
+
+/// A worker group.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct GroupView {
+    /// Its number.
+    pub(crate) id: i64,
+    /// Its name.
+    pub(crate) name: String,
+    /// The shard that does its work.
+    pub(crate) shard: i64,
+    /// Ed25519 public key of its workers, hexadecimal.
+    pub(crate) worker_key: String,
+    /// Its bounds.
+    pub(crate) settings: Value,
+    /// When it came into being.
+    pub(crate) defined_at: Timestamp,
+    /// When it was last changed.
+    pub(crate) changed_at: Timestamp,
+}
+
+impl From<GroupRow> for GroupView {
+    fn from(row: GroupRow) -> Self {
+        Self {
+            id: row.id,
+            name: row.name.to_string(),
+            shard: row.shard,
+            worker_key: row.worker_key.to_string(),
+            settings: json(&row.settings),
+            defined_at: time(row.defined_at),
+            changed_at: time(row.changed_at),
+        }
+    }
+}
+
+/// An application key; its secret is known to nobody but its holder.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct KeyView {
+    /// Its name.
+    pub(crate) app: String,
+    /// What it allows.
+    pub(crate) role: String,
+    /// The groups that it is bound to; empty: all.
+    pub(crate) groups: Value,
+    /// When it was defined, the last time.
+    pub(crate) defined_at: Timestamp,
+}
+
+impl From<AppKeyRow> for KeyView {
+    fn from(row: AppKeyRow) -> Self {
+        Self {
+            app: row.app.to_string(),
+            role: row.role.to_string(),
+            groups: json(&row.group_names),
+            defined_at: time(row.defined_at),
+        }
+    }
+}

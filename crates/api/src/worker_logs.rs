@@ -1,0 +1,132 @@
+//! Logs of attempts, asked from the workers that wrote them. The interface never opens a worker's files.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::Token;
+
+use crate::{Error, Problem};
+
+/// Which of the two streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl Stream {
+    /// 1 or `stdout`, 2 or `stderr`.
+    pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
+        match text {
+            "1" | "stdout" => Ok(Self::Stdout),
+            "2" | "stderr" => Ok(Self::Stderr),
+            _ => Err(Problem::field("type", text, "must be 1 (stdout) or 2 (stderr)")),
+        }
+    }
+
+    pub(crate) fn number(self) -> i32 {
+        match self {
+            Self::Stdout => 1,
+            Self::Stderr => 2,
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        }
+    }
+}
+
+/// A part of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogPart {
+    /// Whole lines, except where the last one has no end yet.
+    pub content: String,
+    /// The byte offset to go on from.
+    pub offset: u64,
+    /// Whether nothing will follow.
+    pub is_end: bool,
+}
+
+/// Asks workers for logs.
+pub(crate) struct WorkerLogs {
+    client: reqwest::Client,
+    internal_key: String,
+    timeout: Duration,
+}
+
+impl WorkerLogs {
+    pub(crate) fn new(internal_key: &str, timeout: Duration) -> Result<Self, Error> {
+        let client = reqwest::Client::builder()
+            .connect_timeout(timeout)
+            .read_timeout(timeout)
+            .no_proxy()
+            .build()
+            .map_err(Error::Client)?;
+        Ok(Self { client, internal_key: internal_key.to_owned(), timeout })
+    }
+
+    /// `lines` lines from the byte `offset`.
+    pub(crate) async fn read(
+        &self,
+        address: &str,
+        token: Token,
+        (stream, offset, lines): (Stream, u64, u32),
+    ) -> Result<LogPart, Problem> {
+        let url = format!("http://{address}/logs/{token}");
+        let query = [
+            ("type", u64::from(stream.number().unsigned_abs())),
+            ("offset", offset),
+            ("lines", lines.into()),
+        ];
+        let request =
+            self.client.get(url).query(&query).timeout(self.timeout).bearer_auth(&self.internal_key);
+        let answer = self.send(request, address, token).await?;
+        answer.json().await.map_err(|error| unreachable_worker(address, &error))
+    }
+
+    /// The whole log, as it comes.
+    pub(crate) async fn download(
+        &self,
+        address: &str,
+        token: Token,
+        stream: Stream,
+    ) -> Result<Body, Problem> {
+        let url = format!("http://{address}/logs/{token}/download");
+        let request =
+            self.client.get(url).query(&[("type", stream.number())]).bearer_auth(&self.internal_key);
+        let answer = self.send(request, address, token).await?;
+        Ok(Body::from_stream(answer.bytes_stream()))
+    }
+
+    async fn send(
+        &self,
+        request: reqwest::RequestBuilder,
+        address: &str,
+        token: Token,
+    ) -> Result<reqwest::Response, Problem> {
+        let answer = request.send().await.map_err(|error| unreachable_worker(address, &error))?;
+        match answer.status() {
+            status if status.is_success() => Ok(answer),
+            StatusCode::NOT_FOUND => {
+                let detail = format!("the worker at {address} has no log of attempt {token}");
+                Err(Problem::new(StatusCode::NOT_FOUND, "no_log", detail))
+            }
+            status => {
+                let detail = format!("the worker at {address} answers {status} when asked for the log");
+                Err(Problem::new(StatusCode::BAD_GATEWAY, "log_refused", detail))
+            }
+        }
+    }
+}
+
+fn unreachable_worker(address: &str, error: &reqwest::Error) -> Problem {
+    tracing::warn!(address, error = error as &dyn std::error::Error, "cannot ask a worker for a log");
+    let detail = format!("the worker at {address}, which has the log, does not answer; try again later");
+    Problem::unavailable("worker_unreachable", detail)
+}

@@ -1,0 +1,100 @@
+//! Sends one command and gives what came of it.
+
+use std::time::{Duration, Instant};
+
+use axum::http::HeaderMap;
+use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, ShardId};
+use tidemill_producers::{Wish, request_id};
+
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::position::JournalPosition;
+
+/// The header by which a repeat of a write gets the first answer (API-4).
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const MAX_KEY_BYTES: usize = 200;
+
+/// A write: who asks, and under which id.
+pub(crate) struct Write<'a> {
+    app: &'a App,
+    caller: &'a Caller,
+    request: RequestId,
+}
+
+/// What a command did.
+pub(crate) struct Done {
+    pub(crate) answer: Answer,
+    pub(crate) position: JournalPosition,
+}
+
+impl<'a> Write<'a> {
+    /// The id comes from the caller's header; it counts for that application key alone.
+    pub(crate) fn new(app: &'a App, caller: &'a Caller, headers: &HeaderMap) -> Result<Self, Problem> {
+        let request = match headers.get(IDEMPOTENCY_KEY) {
+            None => request_id(),
+            Some(key) => {
+                let text = key.to_str().unwrap_or("");
+                if text.is_empty() || text.len() > MAX_KEY_BYTES {
+                    let rule = format!("must be 1 to {MAX_KEY_BYTES} visible ASCII characters");
+                    return Err(Problem::field("Idempotency-Key", text, rule));
+                }
+                RequestId::new(format!("{}:{text}", caller.app))
+            }
+        };
+        Ok(Self { app, caller, request })
+    }
+
+    /// Sends the command and waits for its outcome.
+    pub(crate) async fn send(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {
+        self.send_as(self.request.clone(), shard, command).await?.map_err(Problem::from)
+    }
+
+    /// As [`Write::send`], for a job that the catalogue has: where the group's shard has not heard of it yet,
+    /// it is asked again for at most 2 s, each time under an id that follows from the first one, so that a
+    /// repeat of the whole gets the same answers.
+    pub(crate) async fn send_to_new_job(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {
+        let deadline = Instant::now() + Duration::from_secs(2);
+        let mut request = self.request.clone();
+        let mut pause = Duration::from_millis(20);
+        for again in 1.. {
+            match self.send_as(request, shard, command.clone()).await? {
+                Err(Rejection::Unknown { what, .. }) if what == "job" && Instant::now() < deadline => {}
+                outcome => return outcome.map_err(Problem::from),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(250));
+            request = RequestId::new(format!("{}~{again}", self.request));
+        }
+        unreachable!("the loop ends by its deadline")
+    }
+
+    async fn send_as(
+        &self,
+        request: RequestId,
+        shard: ShardId,
+        command: Command,
+    ) -> Result<Result<Done, Rejection>, Problem> {
+        let wish = Wish { shard, request, actor: self.caller.actor(), command };
+        let reply = self.app.deps.submitter.submit(wish, Some(self.app.config.write_timeout())).await?;
+        let position = JournalPosition::of(&reply);
+        Ok(match reply.outcome {
+            Outcome::Done => Ok(Done { answer: Answer::Done, position }),
+            Outcome::Answered(answer) => Ok(Done { answer, position }),
+            Outcome::Refused(rejection) => Err(rejection),
+            Outcome::Repeated => {
+                return Err(Problem::internal("the answer to a repeated request is missing"));
+            }
+        })
+    }
+}
+
+impl Done {
+    /// The stored answer is of another kind: the id was used for another request before.
+    pub(crate) fn unexpected(&self) -> Problem {
+        let rule = "was used for another request before; draw a new one for each request";
+        let mut problem = Problem::new(axum::http::StatusCode::CONFLICT, "idempotency_key_reused", rule);
+        problem.errors = vec![tidemill_model::FieldError::new("Idempotency-Key", "", rule)];
+        problem
+    }
+}

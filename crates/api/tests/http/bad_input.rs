@@ -1,0 +1,477 @@
+//! A6: what is wrong is refused with the field, its value and the rule, and nothing else happens.
+
+use expect_test::{Expect, expect};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tidemill_api::Config;
+use tidemill_model::{FieldError, LiveAnswer, Outcome, Rejection};
+
+use crate::site::{Answered, Site, answers_done, send};
+
+fn check(answered: &Answered, wanted: Expect) {
+    assert_eq!(answered.media, "application/problem+json", "{answered:?}");
+    wanted.assert_eq(&answered.text());
+}
+
+#[tokio::test]
+async fn unknown_call_and_wrong_method_are_problems() {
+    let site = Site::start(answers_done()).await;
+    check(
+        &send(site.get("/api/nothing")).await,
+        expect![[r#"
+        404 application/problem+json
+        {
+          "code": "no_such_call",
+          "detail": "there is no /api/nothing here; /api/openapi.json lists every call",
+          "errors": [],
+          "status": 404,
+          "title": "Not Found",
+          "type": "urn:tidemill:problem:no_such_call"
+        }
+    "#]],
+    );
+    check(
+        &send(site.request(Method::DELETE, "/api/batches", "root")).await,
+        expect![[r#"
+        405 application/problem+json
+        {
+          "code": "wrong_method",
+          "detail": "/api/batches does not take DELETE; /api/openapi.json lists every call",
+          "errors": [],
+          "status": 405,
+          "title": "Method Not Allowed",
+          "type": "urn:tidemill:problem:wrong_method"
+        }
+    "#]],
+    );
+}
+
+#[tokio::test]
+async fn wrong_key_is_refused_wherever_it_is_shown() {
+    let site = Site::start(answers_done()).await;
+    for token in ["root:wrong", "nobody:correct-horse-battery", "root", ":", ""] {
+        let answered = send(site.open(Method::GET, "/api/jobs").bearer_auth(token)).await;
+        assert_eq!(answered.code(), (401, "unauthorized"), "{token}");
+    }
+    let body = json!({"app_name": "root", "app_key": "wrong", "job_name": "a"});
+    check(
+        &send(site.open(Method::POST, "/api/job/submit").json(&body)).await,
+        expect![[r#"
+        401 application/problem+json
+        {
+          "accept": false,
+          "code": "unauthorized",
+          "detail": "the application key is missing or wrong; send it as `Authorization: Bearer <app>:<secret>`",
+          "errors": [],
+          "job_id": -1,
+          "message": "the application key is missing or wrong; send it as `Authorization: Bearer <app>:<secret>`",
+          "status": 401,
+          "title": "Unauthorized",
+          "type": "urn:tidemill:problem:unauthorized"
+        }
+    "#]],
+    );
+    assert!(site.owner.seen().is_empty());
+}
+
+#[tokio::test]
+async fn bad_bodies_are_problems() {
+    let site = Site::start(answers_done()).await;
+    let apply = || site.request(Method::POST, "/api/jobs/apply", "root");
+    let json = "application/json";
+    check(
+        &send(apply().header("content-type", json).body("{\"jobs\": [")).await,
+        expect![[r#"
+        400 application/problem+json
+        {
+          "code": "bad_json",
+          "detail": "Failed to parse the request body as JSON: jobs: EOF while parsing a list at line 1 column 10",
+          "errors": [
+            {
+              "field": "body",
+              "rule": "Failed to parse the request body as JSON: jobs: EOF while parsing a list at line 1 column 10",
+              "value": ""
+            }
+          ],
+          "status": 400,
+          "title": "Bad Request",
+          "type": "urn:tidemill:problem:bad_json"
+        }
+    "#]],
+    );
+    check(
+        &send(apply().body("jobs")).await,
+        expect![[r#"
+        415 application/problem+json
+        {
+          "code": "not_json",
+          "detail": "the body must be JSON, with the header `Content-Type: application/json`",
+          "errors": [],
+          "status": 415,
+          "title": "Unsupported Media Type",
+          "type": "urn:tidemill:problem:not_json"
+        }
+    "#]],
+    );
+    check(
+        &send(apply().header("content-type", json).body("\"jobs\"")).await,
+        expect![[r#"
+        422 application/problem+json
+        {
+          "code": "invalid",
+          "detail": "body: \"\": invalid type: string \"jobs\", expected struct ApplyRequest",
+          "errors": [
+            {
+              "field": "body",
+              "rule": "invalid type: string \"jobs\", expected struct ApplyRequest",
+              "value": ""
+            }
+          ],
+          "status": 422,
+          "title": "Unprocessable Entity",
+          "type": "urn:tidemill:problem:invalid"
+        }
+    "#]],
+    );
+    let large = "x".repeat((1 << 20) + 1);
+    check(
+        &send(apply().header("content-type", json).body(large)).await,
+        expect![[r#"
+        413 application/problem+json
+        {
+          "code": "too_large",
+          "detail": "the body must have at most 1048576 bytes (max_body_bytes)",
+          "errors": [
+            {
+              "field": "body",
+              "rule": "must have at most 1048576 bytes (max_body_bytes)",
+              "value": ""
+            }
+          ],
+          "status": 413,
+          "title": "Payload Too Large",
+          "type": "urn:tidemill:problem:too_large"
+        }
+    "#]],
+    );
+    check(
+        &send(apply().json(&json!({"jobs": [], "purge": []}))).await,
+        expect![[r#"
+        422 application/problem+json
+        {
+          "code": "invalid",
+          "detail": "purge: \"[]\": unknown field `purge`, expected `jobs` or `prune`",
+          "errors": [
+            {
+              "field": "purge",
+              "rule": "unknown field `purge`, expected `jobs` or `prune`",
+              "value": "[]"
+            }
+          ],
+          "status": 422,
+          "title": "Unprocessable Entity",
+          "type": "urn:tidemill:problem:invalid"
+        }
+    "#]],
+    );
+    assert!(site.owner.seen().is_empty());
+}
+
+fn spec(extra: Value) -> Value {
+    let mut spec = json!({"name": "a", "group": "demo", "type": "noop"});
+    spec.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    spec
+}
+
+/// JOB-1: a field whose effect is not built is refused by name.
+#[tokio::test]
+async fn apply_names_the_place_of_every_bad_job() {
+    let site = Site::start(answers_done()).await;
+    let jobs = json!({"jobs": [
+        spec(json!({})),
+        spec(json!({"quality_gate": true})),
+        spec(json!({"colour": "red"})),
+        spec(json!({"name": "a/b"})),
+        spec(json!({"priority": 10})),
+    ]});
+    check(
+        &send(site.post("/api/jobs/apply", &jobs)).await,
+        expect![[r#"
+        422 application/problem+json
+        {
+          "code": "invalid",
+          "detail": "jobs[1].quality_gate: \"true\": has no effect in this version, so it is refused; remove the field; jobs[2].colour: \"a\": unknown field `colour`, expected one of `name`, `group`, `owner`, `app_name`, `type`, `command`, `program`, `class`, `arguments`, `parameters`, `business_type`, `comment`, `priority`, `schedule`, `parents`, `depends_on_past`, `max_concurrent`, `retries`, `retry_interval_s`, `host`, `missed_runs`, `enabled`; jobs[3].job: \"a/b\": job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first; jobs[4].job: \"a\": priority 10 must be 0 (highest) to 9",
+          "errors": [
+            {
+              "field": "jobs[1].quality_gate",
+              "rule": "has no effect in this version, so it is refused; remove the field",
+              "value": "true"
+            },
+            {
+              "field": "jobs[2].colour",
+              "rule": "unknown field `colour`, expected one of `name`, `group`, `owner`, `app_name`, `type`, `command`, `program`, `class`, `arguments`, `parameters`, `business_type`, `comment`, `priority`, `schedule`, `parents`, `depends_on_past`, `max_concurrent`, `retries`, `retry_interval_s`, `host`, `missed_runs`, `enabled`",
+              "value": "a"
+            },
+            {
+              "field": "jobs[3].job",
+              "rule": "job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first",
+              "value": "a/b"
+            },
+            {
+              "field": "jobs[4].job",
+              "rule": "priority 10 must be 0 (highest) to 9",
+              "value": "a"
+            }
+          ],
+          "status": 422,
+          "title": "Unprocessable Entity",
+          "type": "urn:tidemill:problem:invalid"
+        }
+    "#]],
+    );
+    assert!(site.owner.seen().is_empty());
+}
+
+#[tokio::test]
+async fn apply_is_bounded() {
+    let site = Site::start(answers_done()).await;
+    let many: Vec<Value> = (0..401).map(|n| spec(json!({"name": format!("n{n}")}))).collect();
+    check(
+        &send(site.post("/api/jobs/apply", &json!({"jobs": many}))).await,
+        expect![[r#"
+        413 application/problem+json
+        {
+          "code": "too_large",
+          "detail": "one apply takes at most 400 jobs; split it",
+          "errors": [
+            {
+              "field": "jobs",
+              "rule": "one apply takes at most 400 jobs; split it",
+              "value": "401"
+            }
+          ],
+          "status": 413,
+          "title": "Payload Too Large",
+          "type": "urn:tidemill:problem:too_large"
+        }
+    "#]],
+    );
+    let large = spec(json!({"type": "shell", "command": "x".repeat(210_000)}));
+    let answered = send(site.post("/api/jobs/apply", &json!({"jobs": [large]}))).await;
+    assert_eq!(answered.code(), (413, "too_large"));
+    assert!(site.owner.seen().is_empty());
+}
+
+#[tokio::test]
+async fn rejections_of_the_owner_keep_their_fields() {
+    let invalid = |field: &str, value: &str, rule: &str| Rejection::Invalid {
+        fields: vec![FieldError::new(field, value, rule)],
+    };
+    let mut rejections = vec![
+        invalid("jobs[0].schedule.cron", "* *", "has 2 fields"),
+        Rejection::Cycle { path: vec!["demo/a".into(), "other/b".into(), "demo/a".into()] },
+        Rejection::JobInUse { job: "demo/a".into(), reason: "other/b waits for it".into() },
+        Rejection::LimitReached { what: "the number of jobs".into(), limit: 5 },
+        Rejection::Quarantined { reason: "panicked".into() },
+    ];
+    rejections.reverse();
+    let site = Site::start(Box::new(move |_| rejections.pop().map(Outcome::Refused))).await;
+    let apply = || site.post("/api/jobs/apply", &json!({"jobs": [spec(json!({}))]}));
+    check(
+        &send(apply()).await,
+        expect![[r#"
+        422 application/problem+json
+        {
+          "code": "invalid",
+          "detail": "jobs[0].schedule.cron: \"* *\": has 2 fields",
+          "errors": [
+            {
+              "field": "jobs[0].schedule.cron",
+              "rule": "has 2 fields",
+              "value": "* *"
+            }
+          ],
+          "status": 422,
+          "title": "Unprocessable Entity",
+          "type": "urn:tidemill:problem:invalid"
+        }
+    "#]],
+    );
+    check(
+        &send(apply()).await,
+        expect![[r#"
+        422 application/problem+json
+        {
+          "code": "cycle",
+          "detail": "dependency cycle: demo/a → other/b → demo/a",
+          "errors": [
+            {
+              "field": "parents",
+              "rule": "a job cannot wait for itself, directly or through others; remove one of these parents",
+              "value": "demo/a → other/b → demo/a"
+            }
+          ],
+          "status": 422,
+          "title": "Unprocessable Entity",
+          "type": "urn:tidemill:problem:cycle"
+        }
+    "#]],
+    );
+    check(
+        &send(apply()).await,
+        expect![[r#"
+        409 application/problem+json
+        {
+          "code": "job_in_use",
+          "detail": "job demo/a cannot be deleted: other/b waits for it",
+          "errors": [],
+          "status": 409,
+          "title": "Conflict",
+          "type": "urn:tidemill:problem:job_in_use"
+        }
+    "#]],
+    );
+    let limit = send(apply()).await;
+    assert_eq!((limit.code(), limit.retry_after.as_deref()), ((429, "limit_reached"), Some("5")));
+    assert_eq!(send(apply()).await.code(), (500, "quarantined"));
+}
+
+#[tokio::test]
+async fn unknown_ids_and_bad_parameters_are_problems() {
+    let site = Site::start(answers_done()).await;
+    check(
+        &send(site.get("/api/jobs/999")).await,
+        expect![[r#"
+        404 application/problem+json
+        {
+          "code": "unknown",
+          "detail": "there is no job 999",
+          "errors": [
+            {
+              "field": "job",
+              "rule": "must name a job that exists",
+              "value": "999"
+            }
+          ],
+          "status": 404,
+          "title": "Not Found",
+          "type": "urn:tidemill:problem:unknown"
+        }
+    "#]],
+    );
+    check(
+        &send(site.get("/api/batches?stat=running")).await,
+        expect![[r#"
+        422 application/problem+json
+        {
+          "code": "invalid",
+          "detail": "stat: \"running\": is not a parameter of this call; it takes limit, cursor, job, group, state, result, from, to",
+          "errors": [
+            {
+              "field": "stat",
+              "rule": "is not a parameter of this call; it takes limit, cursor, job, group, state, result, from, to",
+              "value": "running"
+            }
+          ],
+          "status": 422,
+          "title": "Unprocessable Entity",
+          "type": "urn:tidemill:problem:invalid"
+        }
+    "#]],
+    );
+    for (path, status, code) in [
+        ("/api/jobs/demo/nothing", 404, "unknown"),
+        ("/api/jobs/seven", 422, "invalid"),
+        ("/api/batches/999", 404, "unknown"),
+        ("/api/batches/-1/why", 404, "unknown"),
+        ("/api/batches/999/log", 404, "unknown"),
+        ("/api/workers/nobody", 404, "unknown"),
+        ("/api/batches?state=asleep", 422, "invalid"),
+        ("/api/batches?from=yesterday", 422, "invalid"),
+        ("/api/batches?limit=0", 422, "invalid"),
+        ("/api/batches?cursor=xx", 422, "invalid"),
+        ("/api/batches?limit=1&limit=2", 422, "invalid"),
+        ("/api/jobs?enabled=maybe", 422, "invalid"),
+        ("/api/jobs?at_least=7", 422, "invalid"),
+        ("/api/events?cursor=xx", 422, "invalid"),
+        ("/api/events?from=now", 422, "invalid"),
+        ("/api/jobs/4096/preview?n=1001", 422, "invalid"),
+    ] {
+        let answered = send(site.get(path)).await;
+        assert_eq!(answered.code(), (status, code), "{path}: {answered:?}");
+        assert!(!answered.body["errors"].as_array().unwrap().is_empty(), "{path}: {answered:?}");
+    }
+    for (path, body) in [
+        ("/api/jobs/999/run", json!({})),
+        ("/api/jobs/999/enable", json!({})),
+        ("/api/batches/999/kill", json!({})),
+        ("/api/batches/999/rerun", json!({})),
+        ("/api/workers/nobody/drain", json!({})),
+    ] {
+        assert_eq!(send(site.post(path, &body)).await.code(), (404, "unknown"), "{path}");
+    }
+    assert!(site.owner.seen().is_empty());
+}
+
+/// OPS-7: overload is answered with a time to try again; nothing waits without end.
+#[tokio::test]
+async fn overload_and_silence_are_answered() {
+    let config = Config { write_timeout_ms: 100, max_streams: 1, ..Config::default() };
+    let site = Site::with(config, Box::new(|_| None), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
+    let silent = send(site.post("/api/jobs/4096/enable", &json!({}))).await;
+    assert_eq!(silent.code(), (504, "outcome_unknown"));
+    let detail = silent.body["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("may or may not have been done") && detail.contains("Idempotency-Key"),
+        "{detail}"
+    );
+    let _open = site.get("/api/events").send().await.unwrap();
+    let second = send(site.get("/api/events")).await;
+    assert_eq!((second.code(), second.retry_after.as_deref()), ((429, "overloaded"), Some("5")));
+}
+
+#[tokio::test]
+async fn submission_that_is_refused_keeps_its_own_form() {
+    let site = Site::start(answers_done()).await;
+    let submit = |extra: Value| {
+        let mut body = json!({
+            "app_name": "root", "app_key": crate::rows::SECRET, "job_name": "a", "user": "ann",
+            "job_type": "shell", "command": "true", "group_id": 1,
+        });
+        body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        send(site.open(Method::POST, "/api/job/submit").json(&body))
+    };
+    let unknown_group = submit(json!({"group_id": 77})).await;
+    expect![[r#"
+        200 application/json
+        {
+          "accept": false,
+          "code": "invalid",
+          "errors": [
+            {
+              "field": "group_id",
+              "rule": "must be the number of a group",
+              "value": "77"
+            }
+          ],
+          "job_id": -1,
+          "message": "group_id: \"77\": must be the number of a group"
+        }
+    "#]]
+    .assert_eq(&unknown_group.text());
+    for (extra, field) in [
+        (json!({"priority": 11}), "priority"),
+        (json!({"priority": 0}), "priority"),
+        (json!({"job_name": "a/b"}), "job_name"),
+        (json!({"user": ""}), "user"),
+        (json!({"dependency_jobids": "1;2"}), "dependency_jobids"),
+        (json!({"parameters": {"a": []}}), "parameters.a"),
+        (json!({"colour": "red"}), "colour"),
+    ] {
+        let answered = submit(extra).await;
+        assert_eq!(answered.status, 200, "{answered:?}");
+        assert_eq!((&answered.body["job_id"], &answered.body["accept"]), (&json!(-1), &json!(false)));
+        assert_eq!(answered.body["errors"][0]["field"], field, "{answered:?}");
+    }
+    assert!(site.owner.seen().is_empty());
+}

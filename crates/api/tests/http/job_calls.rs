@@ -1,0 +1,209 @@
+//! API-1, API-2: the job calls, with the fields that are given from outside.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tidemill_api::Config;
+use tidemill_model::{
+    Answer, BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, Outcome, Rejection,
+    ShardId, Why,
+};
+
+use crate::rows::SECRET;
+use crate::site::{Site, answers_done, send};
+
+const JOB: JobId = JobId((77 << 12) | 1);
+
+async fn site() -> Site {
+    let script = |command: &tidemill_model::CommandRecord| match &command.command {
+        Command::SubmitJob(_) => {
+            Some(Outcome::Answered(Answer::Submitted { job: JOB, batch: Some(BatchId(4097)) }))
+        }
+        Command::DefineJob { .. } => {
+            Some(Outcome::Answered(Answer::Submitted { job: JobId(4096), batch: None }))
+        }
+        _ => Some(Outcome::Done),
+    };
+    Site::start(Box::new(script)).await
+}
+
+fn body(extra: Value) -> Value {
+    let mut body = json!({
+        "app_name": "demo-user", "app_key": SECRET, "job_name": "hello", "user": "ann",
+        "job_type": "shell", "command": "echo hello", "group_id": 1,
+    });
+    body.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+    body
+}
+
+#[tokio::test]
+async fn a_job_without_cron_and_dependencies_goes_to_its_groups_shard() {
+    let site = site().await;
+    let request = body(json!({"priority": 10, "parameters": {"n": 3, "deep": true, "city": "Trier"}}));
+    let answered = send(site.open(Method::POST, "/api/job/submit").json(&request)).await;
+    assert_eq!(
+        (answered.status, answered.body),
+        (200, json!({"job_id": JOB.0, "accept": true, "message": ""}))
+    );
+    let seen = site.owner.seen();
+    assert_eq!(seen[0].shard, ShardId(1));
+    assert_eq!((&*seen[0].actor.app, seen[0].actor.user.as_deref()), ("demo-user", Some("ann")));
+    expect_test::expect![[r#"
+        {
+          "submit_job": {
+            "name": "hello",
+            "group": "demo",
+            "group_id": 1,
+            "app_name": "demo-user",
+            "owner": "ann",
+            "type": "shell",
+            "program": {
+              "command": "echo hello"
+            },
+            "parameters": {
+              "city": "Trier",
+              "deep": "true",
+              "n": "3"
+            },
+            "priority": 0,
+            "retries": 0,
+            "retry_interval_ms": 0
+          }
+        }"#]]
+    .assert_eq(&serde_json::to_string_pretty(&seen[0].command).unwrap());
+}
+
+#[tokio::test]
+async fn cron_goes_to_the_catalogue_and_dependencies_where_they_are_known() {
+    let site = site().await;
+    for (extra, shard) in [
+        (json!({"cron_expression": "0 0 23 * * ?"}), 0),
+        (json!({"cron_expression": "", "dependency_jobids": JOB.0}), 1),
+        (json!({"dependency_jobids": [JOB.0, JOB.0]}), 1),
+        (json!({"dependency_jobids": format!("{},4096", JOB.0)}), 0),
+        (json!({"dependency_jobids": 4096}), 0),
+        (json!({"dependency_jobids": 4098}), 0),
+    ] {
+        let answered = send(site.open(Method::POST, "/api/job/submit").json(&body(extra.clone()))).await;
+        assert_eq!(answered.body["accept"], true, "{extra}: {answered:?}");
+        let last = site.owner.seen().pop().unwrap();
+        assert_eq!(last.shard, ShardId(shard), "{extra}");
+        match last.command {
+            Command::SubmitJob(submission) => assert_eq!(submission.parents, [JOB]),
+            Command::DefineJob { job, parents } => {
+                assert_eq!(job.schedule.is_some(), parents.is_empty(), "{extra}");
+                assert_eq!(u8::from(job.priority), 9, "the default, 1, is the lowest");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A secret in a header stays out of access logs; the fields are then not needed.
+#[tokio::test]
+async fn headers_may_carry_the_key() {
+    let site = site().await;
+    let mut request = body(json!({}));
+    request.as_object_mut().unwrap().retain(|name, _| !name.starts_with("app_"));
+    let submit = || site.open(Method::POST, "/api/job/submit").json(&request);
+    assert_eq!(send(submit()).await.status, 401);
+    let answered = send(submit().header("X-App-Name", "demo-user").header("X-App-Key", SECRET)).await;
+    assert_eq!(answered.body["accept"], true);
+}
+
+/// API-4: the job calls take the key of a repeat too.
+#[tokio::test]
+async fn a_repeated_submission_is_one_job() {
+    let mut counter = 0;
+    let site = Site::start(Box::new(move |_| {
+        counter += 1;
+        Some(Outcome::Answered(Answer::Submitted { job: JobId(counter), batch: None }))
+    }))
+    .await;
+    let submit =
+        || site.open(Method::POST, "/api/job/submit").json(&body(json!({}))).header("Idempotency-Key", "k");
+    assert_eq!(send(submit()).await.body["job_id"], 1);
+    assert_eq!(send(submit()).await.body["job_id"], 1);
+}
+
+#[tokio::test]
+async fn a_key_submits_to_its_groups_only() {
+    let site = site().await;
+    let answered = send(site.open(Method::POST, "/api/job/submit").json(&body(json!({"group_id": 2})))).await;
+    assert_eq!(
+        (answered.status, &answered.body["accept"], &answered.body["job_id"]),
+        (200, &json!(false), &json!(-1))
+    );
+    assert!(answered.body["message"].as_str().unwrap().contains("does not reach group other"));
+    assert!(site.owner.seen().is_empty());
+}
+
+#[tokio::test]
+async fn status_is_a_number_and_a_result() {
+    let answers = |shard: ShardId, query: LiveQuery| {
+        assert_eq!(shard, ShardId(1));
+        Ok(match query {
+            LiveQuery::NewestBatch { job } if job == JOB => {
+                LiveAnswer::NewestBatch { batch: Some(BatchId(4097)), state: Some(BatchState::Finished) }
+            }
+            LiveQuery::NewestBatch { job: JobId(8192) } => {
+                LiveAnswer::NewestBatch { batch: Some(BatchId(8193)), state: Some(BatchState::Running) }
+            }
+            LiveQuery::Why { batch } => {
+                let (state, result) = (BatchState::Finished, Some(BatchResult::Failed));
+                LiveAnswer::Why(Why { batch, state, result, conditions: Vec::new() })
+            }
+            LiveQuery::NewestBatch { .. } => LiveAnswer::NotFound,
+        })
+    };
+    let site = Site::with(Config::default(), answers_done(), Box::new(answers)).await;
+    let status = |job: i64| {
+        let path = format!("/api/job/status?app_name=viewer&app_key={SECRET}&job_id={job}");
+        send(site.open(Method::GET, &path))
+    };
+    assert_eq!(status(JOB.0).await.body, json!({"job_id": JOB.0, "status": 3, "result": "failed"}));
+    assert_eq!(status(8192).await.body, json!({"job_id": 8192, "status": 2, "result": ""}));
+    assert_eq!(status(4096).await.body["status"], 0, "the tables know its newest batch");
+    assert_eq!(status((5 << 12) | 1).await.code(), (404, "unknown"));
+    assert_eq!(status(5 << 12).await.code(), (404, "unknown"));
+}
+
+#[tokio::test]
+async fn kill_says_whether_the_batch_ends() {
+    let mut outcomes = vec![
+        Outcome::Done,
+        Outcome::Refused(Rejection::BatchAlreadyFinished { batch: 4097, result: "success".into() }),
+    ];
+    outcomes.reverse();
+    let site = Site::start(Box::new(move |_| outcomes.pop())).await;
+    let kill = || {
+        let path = format!("/api/job/kill?app_name=demo-user&app_key={SECRET}&job_id={JOB}");
+        send(site.open(Method::DELETE, &path))
+    };
+    assert_eq!(kill().await.body, json!({"job_id": JOB.0, "success": true}));
+    let late = kill().await;
+    assert_eq!((late.status, &late.body["success"]), (200, &json!(false)));
+    assert!(late.body["message"].as_str().unwrap().contains("already finished"));
+    assert_eq!(site.owner.seen()[0].shard, ShardId(1));
+    assert_eq!(site.owner.seen()[0].command, Command::KillJob { job: JOB });
+}
+
+#[tokio::test]
+async fn a_worker_goes_off_duty_and_on_again() {
+    let site = site().await;
+    let switch = |port: i32, status: i32| {
+        let body = json!({"app_name": "demo-user", "app_key": SECRET, "ip": "127.0.0.1", "port": port, "status": status});
+        send(site.open(Method::POST, "/api/worker/status").json(&body))
+    };
+    assert_eq!(switch(9, 0).await.body, json!({"ip": "127.0.0.1", "port": 9, "success": true}));
+    assert_eq!(switch(9, 1).await.body["success"], true);
+    for (port, status) in [(10, 0), (9, 2)] {
+        let refused = switch(port, status).await;
+        assert_eq!(
+            (refused.status, &refused.body["success"], &refused.body["port"]),
+            (200, &json!(false), &json!(port))
+        );
+    }
+    let commands: Vec<_> = site.owner.seen().into_iter().map(|record| record.command).collect();
+    let worker = tidemill_model::WorkerId::new("w1");
+    assert_eq!(commands, [Command::DrainWorker { worker: worker.clone() }, Command::ResumeWorker { worker }]);
+}

@@ -1,0 +1,20 @@
+//! The interface over real sockets: SQLite tables in a directory of their own, the memory log, and an owner that
+//! answers as a test says.
+
+#![allow(clippy::unwrap_used)]
+
+mod applied;
+mod bad_input;
+mod document;
+mod events;
+mod job_calls;
+mod journal_feed;
+mod live;
+mod logs;
+mod owner;
+mod reads;
+mod rights;
+mod rows;
+mod site;
+mod stopping;
+mod writes;

@@ -1,0 +1,259 @@
+use expect_test::expect;
+use serde_json::{Value, json};
+use tidemill_api::Config;
+use tidemill_api::ports::LiveError;
+use tidemill_model::{BatchId, BatchState, Condition, LiveAnswer, LiveQuery, ShardId, Why};
+
+use crate::owner::OFFSET;
+use crate::rows::{Writer, batch, job_row};
+use crate::site::{Site, answers_done, send};
+
+fn names(answered: &Value, field: &str) -> Vec<String> {
+    let items = answered["items"].as_array().unwrap();
+    items.iter().map(|item| item[field].to_string()).collect()
+}
+
+/// API-3: lists are paged and filtered.
+#[tokio::test]
+async fn lists_are_paged_and_filtered() {
+    let site = Site::start(answers_done()).await;
+    let mut ids = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = send(site.get(&format!("/api/batches?limit=2{cursor}"))).await.body;
+        ids.extend(names(&page, "id"));
+        match page["next"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(ids, [3, 2, 1].map(|n| batch(n, 0).id.to_string()));
+    for (filter, count) in [
+        ("state=running", 1),
+        ("state=0", 1),
+        ("result=success", 1),
+        ("job=4096", 3),
+        ("job=8192", 0),
+        ("group=other", 0),
+        ("from=2025-03-03T01:00:00%2B01:00", 2),
+        ("to=2025-03-03T00:00:00Z", 1),
+    ] {
+        let page = send(site.get(&format!("/api/batches?{filter}"))).await.body;
+        assert_eq!(page["items"].as_array().unwrap().len(), count, "{filter}");
+    }
+    let jobs = send(site.get("/api/jobs?group=demo&enabled=true&type=shell")).await.body;
+    assert_eq!(names(&jobs, "name"), ["\"extract\"", "\"load\""]);
+    assert_eq!(names(&send(site.get("/api/groups")).await.body, "name"), ["\"demo\"", "\"other\""]);
+    assert_eq!(names(&send(site.get("/api/workers?state=live")).await.body, "id"), ["\"w1\""]);
+    let attempts = send(site.get(&format!("/api/attempts?batch={}", batch(1, 3).id))).await.body;
+    assert_eq!(names(&attempts, "attempt"), ["1"]);
+}
+
+#[tokio::test]
+async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
+    let site = Site::start(answers_done()).await;
+    let answered = send(site.get(&format!("/api/batches/{}", batch(1, 3).id))).await;
+    expect![[r#"
+        200 application/json
+        {
+          "assigned_at": null,
+          "attempt": 1,
+          "attempt_count": 1,
+          "attempts": [
+            {
+              "attempt": 1,
+              "batch": 4097,
+              "cpu_ms": 40,
+              "duration_ms": 5000,
+              "exit_code": 0,
+              "finished_at": "2025-03-01T00:00:05Z",
+              "granted_at": "2025-03-01T00:00:00Z",
+              "id": 4097,
+              "job": 4096,
+              "message": "",
+              "peak_memory_kib": 2048,
+              "result": "success",
+              "signal": null,
+              "started_at": "2025-03-01T00:00:00Z",
+              "worker": "w1"
+            }
+          ],
+          "dependencies": [
+            {
+              "logical_time": "2025-03-01T00:00:00Z",
+              "mapping": "offset",
+              "met": true,
+              "met_at": "2025-03-01T00:00:00Z",
+              "parent": 12288,
+              "parent_name": "other/other"
+            }
+          ],
+          "finished_at": "2025-03-02T00:00:05Z",
+          "generated_at": "2025-03-02T00:00:00Z",
+          "group": "demo",
+          "id": 4097,
+          "job": 4096,
+          "job_name": "extract",
+          "job_version": 1,
+          "kill_requested_at": null,
+          "killed_by": null,
+          "logical_time": "2025-03-02T00:00:00Z",
+          "message": "",
+          "origin": "schedule",
+          "parameters": {},
+          "ready_at": "2025-03-02T00:00:00Z",
+          "result": "success",
+          "retry_at": null,
+          "return_count": 0,
+          "returned": [],
+          "run": 0,
+          "start_by": null,
+          "started_at": null,
+          "state": "finished",
+          "token": null,
+          "type": "shell",
+          "unmet": 0,
+          "worker": "w1"
+        }
+    "#]]
+    .assert_eq(&answered.text());
+}
+
+#[tokio::test]
+async fn a_job_is_found_by_id_and_by_name_and_shows_its_parents() {
+    let site = Site::start(answers_done()).await;
+    let by_id = send(site.get("/api/jobs/8192")).await;
+    assert_eq!(by_id.body, send(site.get("/api/jobs/demo/load")).await.body);
+    expect![[r#"
+        [
+          {
+            "job": 4096,
+            "mapping": "same",
+            "name": "demo/extract"
+          },
+          {
+            "job": 12288,
+            "mapping": {
+              "offset": 1
+            },
+            "name": "other/other"
+          },
+          {
+            "job": 8192,
+            "mapping": {
+              "offset": 1
+            },
+            "name": "demo/load"
+          }
+        ]"#]]
+    .assert_eq(&serde_json::to_string_pretty(&by_id.body["parents"]).unwrap());
+    let newest = send(site.get("/api/jobs/demo/extract")).await.body;
+    assert_eq!(newest["newest_batch"]["id"], batch(3, 0).id);
+}
+
+/// JOB-7: a preview shows the times on the zone's clock and the command as it will run.
+#[tokio::test]
+async fn preview_resolves_templates_on_the_clock_of_the_zone() {
+    let site = Site::start(answers_done()).await;
+    let answered = send(site.get("/api/jobs/4096/preview?n=2&after=2025-03-29T00:00:00Z")).await;
+    expect![[r#"
+        200 application/json
+        {
+          "fires": [
+            {
+              "at": "2025-03-30T00:01:00+01:00",
+              "command": "echo 2025-03-30 Trier",
+              "logical_time": "2025-03-30T00:00:00+01:00",
+              "parameters": {
+                "city": "Trier"
+              },
+              "program": {
+                "command": "echo 2025-03-30 Trier"
+              }
+            },
+            {
+              "at": "2025-03-31T00:01:00+02:00",
+              "command": "echo 2025-03-31 Trier",
+              "logical_time": "2025-03-31T00:00:00+02:00",
+              "parameters": {
+                "city": "Trier"
+              },
+              "program": {
+                "command": "echo 2025-03-31 Trier"
+              }
+            }
+          ],
+          "zone": "Europe/Berlin"
+        }
+    "#]]
+    .assert_eq(&answered.text());
+}
+
+/// API-7: a read waits until the tables show the write, and says so when they do not.
+#[tokio::test]
+async fn at_least_waits_for_the_tables() {
+    let config = Config { at_least_timeout_ms: 60_000, ..Config::default() };
+    let site = Site::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
+    assert_eq!(send(site.get(&format!("/api/batches?at_least=0:{OFFSET}"))).await.status, 200);
+    let waiting =
+        tokio::spawn(send(site.get(&format!("/api/batches/{}?at_least=0:{}", batch(9, 0).id, OFFSET + 1))));
+    Writer::new(&*site.tables).rows(vec![batch(9, 0)]).commit(OFFSET + 1);
+    assert_eq!(waiting.await.unwrap().status, 200);
+
+    let config = Config { at_least_timeout_ms: 30, ..Config::default() };
+    let site = Site::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
+    let late = send(site.get("/api/batches?at_least=0:99")).await;
+    assert_eq!(late.code(), (504, "not_yet_visible"));
+}
+
+/// DEP-8: why comes from the owner; what has ended also from the tables.
+#[tokio::test]
+async fn why_is_asked_from_the_owner() {
+    let waiting = BatchId(batch(3, 0).id);
+    let answers = move |shard: ShardId, query: LiveQuery| {
+        assert_eq!(shard, ShardId(1));
+        if query == (LiveQuery::Why { batch: waiting }) {
+            let condition = Condition {
+                kind: "no_worker".to_owned(),
+                message: "no worker of group demo runs shell".to_owned(),
+                since: None,
+                job: None,
+                logical_time: None,
+            };
+            let conditions = vec![condition];
+            return Ok(LiveAnswer::Why(Why {
+                batch: waiting,
+                state: BatchState::Waiting,
+                result: None,
+                conditions,
+            }));
+        }
+        if query == (LiveQuery::Why { batch: BatchId(batch(1, 3).id) }) {
+            return Ok(LiveAnswer::NotFound);
+        }
+        Err(LiveError::NoOwner { shard })
+    };
+    let site = Site::with(Config::default(), answers_done(), Box::new(answers)).await;
+    let why = |id: i64| send(site.get(&format!("/api/batches/{id}/why")));
+    assert_eq!(why(waiting.0).await.body["conditions"][0]["kind"], "no_worker");
+    let finished = why(batch(1, 3).id).await.body;
+    assert_eq!((&finished["state"], &finished["result"]), (&json!("finished"), &json!("success")));
+    assert_eq!(why(batch(2, 2).id).await.code(), (503, "owner_unavailable"));
+}
+
+#[tokio::test]
+async fn status_names_the_partitions() {
+    let site = Site::start(answers_done()).await;
+    let status = send(site.get("/api/status")).await;
+    assert_eq!((status.status, &status.body["partitions"][0]["journal_end"]), (200, &json!(8)));
+}
+
+#[tokio::test]
+async fn a_deleted_job_is_not_listed_and_still_known_by_its_id() {
+    let site = Site::start(answers_done()).await;
+    let mut row = job_row(&crate::rows::definitions()[2]);
+    row.deleted_at = Some(crate::rows::T0);
+    Writer::new(&*site.tables).rows(vec![row]).commit(OFFSET + 1);
+    assert_eq!(send(site.get("/api/jobs?group=other")).await.body["items"], json!([]));
+    assert_eq!(send(site.get("/api/jobs/12288")).await.body["deleted_at"], "2025-03-01T00:00:00Z");
+}

@@ -1,0 +1,89 @@
+//! API-5: who may do what.
+
+use reqwest::Method;
+use serde_json::json;
+use tidemill_model::{Answer, BatchId, Outcome};
+
+use crate::owner::OFFSET;
+use crate::rows::{Writer, batch, key};
+use crate::site::{Site, send};
+
+async fn site() -> Site {
+    Site::start(Box::new(|command| match &command.command {
+        tidemill_model::Command::RunJob { .. } => {
+            Some(Outcome::Answered(Answer::Generated { batch: BatchId(1) }))
+        }
+        _ => Some(Outcome::Done),
+    }))
+    .await
+}
+
+#[tokio::test]
+async fn roles_and_groups_bound_what_a_key_may_do() {
+    let site = site().await;
+    let batch = format!("/api/batches/{}", batch(1, 3).id);
+    let kill = format!("{batch}/kill");
+    let (get, post) = (Method::GET, Method::POST);
+    for (app, method, path, status) in [
+        ("viewer", &get, batch.as_str(), 200),
+        ("viewer", &post, kill.as_str(), 403),
+        ("viewer", &post, "/api/jobs/4096/run", 403),
+        ("demo-user", &post, "/api/jobs/4096/run", 200),
+        ("demo-user", &post, kill.as_str(), 200),
+        ("demo-user", &get, "/api/jobs/12288", 403),
+        ("demo-user", &post, "/api/jobs/12288/run", 403),
+        ("demo-user", &get, "/api/jobs/other/other", 403),
+        ("demo-user", &get, "/api/jobs?group=other", 403),
+        ("demo-user", &get, "/api/jobs/export?group=other", 403),
+        ("demo-user", &get, "/api/attempts", 422),
+        ("demo-user", &get, "/api/attempts?job=12288", 403),
+        ("demo-user", &get, "/api/attempts?worker=w1", 200),
+        ("both", &get, "/api/jobs", 422),
+        ("both", &get, "/api/jobs?group=other", 200),
+        ("admin", &get, "/api/keys", 403),
+        ("root", &get, "/api/keys", 200),
+    ] {
+        let answered = send(site.request(method.clone(), path, app)).await;
+        assert_eq!(answered.status, status, "{app} {method} {path}: {answered:?}");
+    }
+    for app in ["viewer", "demo-user", "admin"] {
+        let group =
+            site.request(Method::POST, "/api/groups", app).json(&json!({"name": "x", "worker_key": "ab"}));
+        assert_eq!(send(group).await.status, 403, "{app}");
+    }
+    let foreign = json!({"jobs": [{"name": "a", "group": "other", "type": "noop"}]});
+    let apply = site.request(Method::POST, "/api/jobs/apply", "demo-user").json(&foreign);
+    assert_eq!(send(apply).await.status, 403);
+}
+
+#[tokio::test]
+async fn lists_show_a_bound_key_its_own_group() {
+    let site = site().await;
+    let jobs = send(site.request(Method::GET, "/api/jobs", "demo-user")).await.body;
+    assert!(jobs["items"].as_array().unwrap().iter().all(|job| job["group"] == "demo"));
+    assert_eq!(jobs["items"].as_array().unwrap().len(), 2);
+    let groups = send(site.request(Method::GET, "/api/groups", "demo-user")).await.body;
+    assert_eq!(groups["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn keys_are_listed_without_their_hashes() {
+    let site = site().await;
+    let keys = send(site.get("/api/keys")).await.body;
+    assert_eq!(keys["items"].as_array().unwrap().len(), 5);
+    assert!(!keys.to_string().contains("hash"));
+}
+
+#[tokio::test]
+async fn a_changed_secret_counts_at_once() {
+    let site = site().await;
+    assert_eq!(send(site.get("/api/groups")).await.status, 200);
+    let mut changed = key("root", "super_administrator", &[]);
+    changed.hash = "0".repeat(64).into();
+    let mut viewer = key("viewer", "viewer", &[]);
+    viewer.hash = key("root", "viewer", &[]).hash;
+    Writer::new(&*site.tables).rows(vec![changed, viewer]).commit(OFFSET + 1);
+    let fresh = send(site.open(Method::GET, "/api/groups").bearer_auth("root:another-secret")).await;
+    assert_eq!(fresh.status, 401);
+    assert_eq!(send(site.request(Method::GET, "/api/groups", "viewer")).await.status, 200);
+}

@@ -1,0 +1,190 @@
+//! One interface, with everything that it stands on.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::Value;
+use tidemill_api::ports::{
+    BoxFuture, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Live, LiveError,
+    PartitionStatus,
+};
+use tidemill_api::{Config, Deps, Server, TablePositions};
+use tidemill_log::MemoryLog;
+use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
+use tidemill_producers::{Submitter, instance_id};
+use tidemill_store::SqliteTables;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::owner::{Owner, Script};
+use crate::rows::{self, SECRET};
+
+/// How the owner answers questions.
+pub(crate) type Answers = Box<dyn Fn(ShardId, LiveQuery) -> Result<LiveAnswer, LiveError> + Send + Sync>;
+
+struct ScriptedLive(Answers);
+
+impl Live for ScriptedLive {
+    fn query(&self, shard: ShardId, query: LiveQuery) -> BoxFuture<'_, Result<LiveAnswer, LiveError>> {
+        let answer = (self.0)(shard, query);
+        Box::pin(async move { answer })
+    }
+}
+
+/// A feed whose cursors are indexes; it grows by [`Site::publish`].
+#[derive(Clone, Default)]
+pub(crate) struct ListFeed(Arc<Mutex<Vec<FeedEvent>>>);
+
+struct ListReader {
+    feed: ListFeed,
+    next: usize,
+}
+
+impl Feed for ListFeed {
+    fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
+        let next = match from {
+            FeedFrom::Start => 0,
+            FeedFrom::End => self.0.lock().unwrap().len(),
+            FeedFrom::Cursor(cursor) => {
+                let last: usize = cursor.parse().map_err(|_| FeedError::BadCursor { cursor })?;
+                last + 1
+            }
+        };
+        Ok(Box::new(ListReader { feed: self.clone(), next }))
+    }
+}
+
+impl FeedReader for ListReader {
+    fn poll(&mut self, max: usize, timeout: Duration) -> Result<Vec<FeedEvent>, FeedError> {
+        let events: Vec<_> = self.feed.0.lock().unwrap().iter().skip(self.next).take(max).cloned().collect();
+        self.next += events.len();
+        if events.is_empty() {
+            std::thread::park_timeout(timeout.min(Duration::from_millis(5)));
+        }
+        Ok(events)
+    }
+}
+
+struct OnePartition;
+
+impl Cluster for OnePartition {
+    fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
+        let partition =
+            PartitionStatus { epoch: 1, journal_end: 8, projected: 8, ..PartitionStatus::default() };
+        let status = ClusterStatus { log_id: "test".to_owned(), partitions: vec![partition] };
+        Box::pin(async { Ok(status) })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+/// One interface, with everything that it stands on.
+pub(crate) struct Site {
+    pub(crate) owner: Owner,
+    pub(crate) tables: Arc<SqliteTables>,
+    pub(crate) address: SocketAddr,
+    pub(crate) serving: JoinHandle<Result<(), tidemill_api::Error>>,
+    pub(crate) stop: Option<oneshot::Sender<()>>,
+    pub(crate) feed: ListFeed,
+    client: reqwest::Client,
+    _directory: tempfile::TempDir,
+}
+
+/// An answer as tests compare it.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) media: String,
+    pub(crate) retry_after: Option<String>,
+    pub(crate) body: Value,
+}
+
+impl Answered {
+    /// Status, media type and body, for snapshots.
+    pub(crate) fn text(&self) -> String {
+        let body = serde_json::to_string_pretty(&self.body).unwrap();
+        format!("{} {}\n{body}\n", self.status, self.media)
+    }
+
+    pub(crate) fn code(&self) -> (u16, &str) {
+        (self.status, self.body["code"].as_str().unwrap_or(""))
+    }
+}
+
+pub(crate) fn answers_done() -> Script {
+    Box::new(|_| Some(Outcome::Done))
+}
+
+impl Site {
+    pub(crate) async fn start(script: Script) -> Self {
+        Self::with(Config::default(), script, Box::new(|_, _| Ok(LiveAnswer::NotFound))).await
+    }
+
+    pub(crate) async fn with(config: Config, script: Script, answers: Answers) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let tables = Arc::new(SqliteTables::open(directory.path().join("tables.sqlite")).unwrap());
+        rows::write_all(&*tables);
+        let log = MemoryLog::new(1);
+        let owner = Owner::start(&log, script);
+        let submit = tidemill_producers::Config { append_again_ms: 50, ..Default::default() };
+        let feed = ListFeed::default();
+        let deps = Deps {
+            tables: tables.clone(),
+            submitter: Submitter::start(Arc::new(log), instance_id("test"), submit).unwrap(),
+            live: Arc::new(ScriptedLive(answers)),
+            freshness: Arc::new(TablePositions::new(tables.clone())),
+            feed: Arc::new(feed.clone()),
+            cluster: Arc::new(OnePartition),
+        };
+        let config = Config { listen: ([127, 0, 0, 1], 0).into(), ..config };
+        let server = Server::bind(config, deps).await.unwrap();
+        let address = server.address().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let serving = tokio::spawn(server.serve(async move {
+            let _ = stopped.await;
+        }));
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let stop = Some(stop);
+        Self { owner, tables, address, serving, stop, feed, client, _directory: directory }
+    }
+
+    /// A request with the super administrator's key.
+    pub(crate) fn get(&self, path: &str) -> reqwest::RequestBuilder {
+        self.request(reqwest::Method::GET, path, "root")
+    }
+
+    /// A request with the super administrator's key.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> reqwest::RequestBuilder {
+        self.request(reqwest::Method::POST, path, "root").json(body)
+    }
+
+    pub(crate) fn request(&self, method: reqwest::Method, path: &str, app: &str) -> reqwest::RequestBuilder {
+        self.open(method, path).bearer_auth(format!("{app}:{SECRET}"))
+    }
+
+    /// A request without a key.
+    pub(crate) fn open(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.client.request(method, format!("http://{}{path}", self.address))
+    }
+
+    pub(crate) fn publish(&self, shard: u16, event_type: &str, subject: &str) {
+        let mut events = self.feed.0.lock().unwrap();
+        let cursor = events.len().to_string();
+        let json = format!(r#"{{"id":"{cursor}"}}"#);
+        let (event_type, subject) = (event_type.to_owned(), subject.to_owned());
+        events.push(FeedEvent { cursor, shard: ShardId(shard), event_type, subject, json });
+    }
+}
+
+pub(crate) async fn send(request: reqwest::RequestBuilder) -> Answered {
+    let response = request.send().await.unwrap();
+    let header = |name: &str| response.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+    let (media, retry_after) = (header("content-type").unwrap_or_default(), header("retry-after"));
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    Answered { status, media, retry_after, body }
+}
