@@ -147,8 +147,16 @@ impl Site {
 
     /// Defines jobs, in commands of a size that the catalogue takes.
     pub(crate) fn apply(&self, jobs: &[JobSpec]) -> anyhow::Result<()> {
-        for chunk in jobs.chunks(250) {
+        let mut rest = jobs;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = rest.iter().take(400).take_while(|job| {
+                bytes += 450 + 60 * job.parents.len();
+                bytes < 160_000
+            });
+            let (chunk, later) = rest.split_at(fits.count().max(1));
             self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: chunk.to_vec(), prune: Vec::new() })?;
+            rest = later;
         }
         Ok(())
     }

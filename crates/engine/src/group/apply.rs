@@ -152,11 +152,7 @@ impl GroupShard {
         let id = definition.id;
         let mut job = Job::new(Arc::clone(definition), enabled, false);
         if let Some(old) = self.jobs.remove(&id) {
-            for parent in old.parents() {
-                if let Some(parent) = self.jobs.get_mut(&parent) {
-                    parent.children.remove(&id);
-                }
-            }
+            self.leave_parents(&old);
             job.next = old.next;
             job.catching_up = old.catching_up;
             job.children = old.children;
@@ -165,15 +161,15 @@ impl GroupShard {
             job.evicted_runs = old.evicted_runs;
             job.limit = old.limit;
         } else {
-            let children = |child: &Job| child.parents().any(|parent| parent == id);
-            job.children = self.jobs.iter().filter(|(_, child)| children(child)).map(|(id, _)| *id).collect();
+            job.children = self.orphans.remove(&id).unwrap_or_default();
         }
         self.jobs.insert(id, job);
         let parents: Vec<JobId> = self.jobs[&id].parents().collect();
         for parent in parents {
-            if let Some(parent) = self.jobs.get_mut(&parent) {
-                parent.children.insert(id);
-            }
+            match self.jobs.get_mut(&parent) {
+                Some(parent) => parent.children.insert(id),
+                None => self.orphans.entry(parent).or_default().insert(id),
+            };
         }
         self.set_next(id, next);
         self.prune_triggers();
@@ -183,13 +179,26 @@ impl GroupShard {
     fn job_removed(&mut self, id: JobId) {
         self.set_next(id, None);
         if let Some(job) = self.jobs.remove(&id) {
-            for parent in job.parents() {
-                if let Some(parent) = self.jobs.get_mut(&parent) {
-                    parent.children.remove(&id);
-                }
+            self.leave_parents(&job);
+            if !job.children.is_empty() {
+                self.orphans.insert(id, job.children);
             }
         }
         self.prune_triggers();
+    }
+
+    fn leave_parents(&mut self, job: &Job) {
+        let id = job.definition.id;
+        for parent in job.parents() {
+            if let Some(parent) = self.jobs.get_mut(&parent) {
+                parent.children.remove(&id);
+            } else if let Some(orphans) = self.orphans.get_mut(&parent) {
+                orphans.remove(&id);
+                if orphans.is_empty() {
+                    self.orphans.remove(&parent);
+                }
+            }
+        }
     }
 
     fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {

@@ -56,6 +56,8 @@ pub struct GroupShard {
     pub(crate) id: ShardId,
     pub(crate) group: Option<Group>,
     pub(crate) jobs: BTreeMap<JobId, Job>,
+    /// Jobs whose parent is not known here (yet, or any more), by that parent.
+    pub(crate) orphans: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) batches: FxHashMap<BatchId, Batch>,
     pub(crate) tokens: FxHashMap<Token, BatchId>,
     /// (parent, logical time) → who waits for it.
@@ -158,6 +160,7 @@ impl GroupShard {
             id,
             group: None,
             jobs: BTreeMap::new(),
+            orphans: BTreeMap::new(),
             batches: FxHashMap::default(),
             tokens: FxHashMap::default(),
             waiters: BTreeMap::new(),
