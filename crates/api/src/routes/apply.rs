@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -127,19 +127,28 @@ pub(super) async fn export(
 ) -> Result<Json<Exported>, Problem> {
     params.only(&["group"])?;
     let group = caller.listed_group(params.text("group"))?;
-    let (rows, names) = app.read(move |tables| named_jobs(tables, group)).await?;
+    let rows = app.read(move |tables| named_jobs(tables, group)).await?;
+    let definitions: Vec<_> =
+        rows.iter().map(|row| Ok((definition_of(row)?, row.enabled))).collect::<Result<_, Problem>>()?;
+    let mut names: Names = rows.iter().map(name).collect();
+    let parents =
+        definitions.iter().flat_map(|(definition, _)| definition.parents.iter().map(|parent| parent.job.0));
+    let elsewhere: BTreeSet<i64> = parents.filter(|parent| !names.contains_key(parent)).collect();
+    names.extend(app.read(move |tables| names_of(tables, elsewhere)).await?);
     let name_of = |job: JobId| names.get(&job.0).cloned();
-    let spec = |row: &JobRow| Ok(spec_of(definition_of(row)?, row.enabled, name_of));
-    Ok(Json(Exported { jobs: rows.iter().map(spec).collect::<Result<_, Problem>>()? }))
+    let jobs =
+        definitions.into_iter().map(|(definition, enabled)| spec_of(definition, enabled, name_of)).collect();
+    Ok(Json(Exported { jobs }))
 }
 
 type Names = BTreeMap<i64, (String, String)>;
 
-/// The jobs to export, and the names of all their parents.
-fn named_jobs(
-    tables: &dyn Tables,
-    group: Option<String>,
-) -> Result<(Vec<JobRow>, Names), tidemill_store::Error> {
+fn name(row: &JobRow) -> (i64, (String, String)) {
+    (row.id, (row.group_name.to_string(), row.name.to_string()))
+}
+
+/// The jobs to export.
+fn named_jobs(tables: &dyn Tables, group: Option<String>) -> Result<Vec<JobRow>, tidemill_store::Error> {
     let filter = JobFilter { group, submitted: Some(false), ..JobFilter::default() };
     let mut request = PageRequest::first(EXPORT_PAGE);
     let mut rows = Vec::new();
@@ -148,19 +157,16 @@ fn named_jobs(
         rows.extend(page.items.into_iter().filter(|row| !row.unnamed));
         request.after = page.next;
         if request.after.is_none() {
-            break;
+            return Ok(rows);
         }
     }
-    let name = |row: &JobRow| (row.id, (row.group_name.to_string(), row.name.to_string()));
-    let mut names: Names = rows.iter().map(name).collect();
-    for row in rows.iter().filter(|row| row.parent_count > 0) {
-        for parent in tables.parents(row.id)? {
-            if !names.contains_key(&parent.parent_id)
-                && let Some(row) = tables.job(parent.parent_id)?
-            {
-                names.extend([name(&row)]);
-            }
-        }
+}
+
+/// The names of parents that are not exported themselves.
+fn names_of(tables: &dyn Tables, jobs: BTreeSet<i64>) -> Result<Names, tidemill_store::Error> {
+    let mut names = Names::new();
+    for job in jobs {
+        names.extend(tables.job(job)?.as_ref().map(name));
     }
-    Ok((rows, names))
+    Ok(names)
 }

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use jiff::Timestamp;
 use tidemill_model::{JobDefinition, JobId};
@@ -12,7 +14,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::params::{Params, id};
 use crate::spec;
-use crate::view::{BatchView, JobDetail, JobView, List, ParentView, PreviewView, definition_of};
+use crate::view::{BatchView, JobDetail, JobView, List, ParentView, definition_of};
 
 /// Fires of a preview where the caller names no number, and at most.
 const PREVIEW: (usize, usize) = (10, 1_000);
@@ -57,11 +59,28 @@ pub(super) async fn get_named(
     params: Params,
 ) -> Result<Json<JobDetail>, Problem> {
     params.only(&[])?;
+    named(&app, &caller, group, name).await.map(Json)
+}
+
+async fn named(app: &App, caller: &Caller, group: String, name: String) -> Result<JobDetail, Problem> {
     caller.may_read(&group)?;
     let full_name = format!("{group}/{name}");
     let row = app.read(move |tables| tables.job_named(&group, &name)).await?;
     let row = row.ok_or_else(|| Problem::unknown("job", full_name))?;
-    detail(&app, &caller, row).await.map(Json)
+    detail(app, caller, row).await
+}
+
+/// A job whose own name is that of a call on jobs, such as `run`: a group's name stands where that call has an id.
+pub(super) async fn get_named_like_a_call(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(group): Path<String>,
+    params: Params,
+    uri: Uri,
+) -> Result<Json<JobDetail>, Problem> {
+    params.only(&[])?;
+    let name = uri.path().rsplit('/').next().unwrap_or_default().to_owned();
+    named(&app, &caller, group, name).await.map(Json)
 }
 
 /// The next fires, with templates resolved (JOB-7).
@@ -70,7 +89,12 @@ pub(super) async fn preview(
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     params: Params,
-) -> Result<Json<PreviewView>, Problem> {
+) -> Result<Response, Problem> {
+    if text.parse::<JobId>().is_err() {
+        // A group's name: what is asked for is its job of that name.
+        params.only(&[])?;
+        return named(&app, &caller, text, "preview".to_owned()).await.map(|job| Json(job).into_response());
+    }
     params.only(&["n", "after"])?;
     let rule = "must be 1 to 1000";
     let n = params.parse("n", rule)?.unwrap_or(PREVIEW.0);
@@ -82,7 +106,8 @@ pub(super) async fn preview(
     caller.may_read(&row.group_name)?;
     let definition = definition_of(&row)?;
     let preview = tokio::task::spawn_blocking(move || spec::preview(&definition, after, n)).await;
-    preview.unwrap_or_else(|_| Err(Problem::internal("the preview ended unexpectedly"))).map(Json)
+    let preview = preview.unwrap_or_else(|_| Err(Problem::internal("the preview ended unexpectedly")))?;
+    Ok(Json(preview).into_response())
 }
 
 /// The row of a job.

@@ -13,6 +13,7 @@ mod run;
 mod status;
 mod workers;
 
+use axum::routing::get;
 use tidemill_model::Role;
 
 pub(crate) use logs::{download_attempt, newest_attempt, read_part};
@@ -32,7 +33,12 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
-    worker_calls(batch_calls(job_calls(Calls::new())))
+    let mut calls = worker_calls(batch_calls(job_calls(Calls::new())));
+    for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
+        // The document has them as `/api/jobs/{id}/{name}`.
+        calls.router = calls.router.route(path, get(jobs::get_named_like_a_call));
+    }
+    calls
 }
 
 fn job_calls(calls: Calls) -> Calls {

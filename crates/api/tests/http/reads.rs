@@ -151,6 +151,20 @@ async fn a_job_is_found_by_id_and_by_name_and_shows_its_parents() {
     assert_eq!(newest["newest_batch"]["id"], batch(3, 0).id);
 }
 
+#[tokio::test]
+async fn a_job_may_have_the_name_of_a_call() {
+    let site = Site::start(answers_done()).await;
+    let rows = ["run", "enable", "disable", "preview"]
+        .iter()
+        .zip(10..)
+        .map(|(name, counter)| job_row(&crate::rows::definition(counter, "demo", name)));
+    Writer::new(&*site.tables).rows(rows.collect()).commit(OFFSET + 1);
+    for name in ["run", "enable", "disable", "preview"] {
+        let answered = send(site.get(&format!("/api/jobs/demo/{name}"))).await;
+        assert_eq!((answered.status, &answered.body["name"]), (200, &json!(name)));
+    }
+}
+
 /// JOB-7: a preview shows the times on the zone's clock and the command as it will run.
 #[tokio::test]
 async fn preview_resolves_templates_on_the_clock_of_the_zone() {
