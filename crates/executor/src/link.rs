@@ -8,7 +8,7 @@ use std::time::Duration;
 use crossbeam_channel::Sender;
 use sha2::{Digest, Sha256};
 use tidemill_log::{From, Log, Producer, Reader, Topic, Waker};
-use tidemill_model::{Actor, Command, CommandRecord, Incarnation, ShardId, WorkMessage, WorkerId};
+use tidemill_model::{Actor, Command, CommandRecord, ShardId, WorkerId};
 
 use crate::Error;
 use crate::worker::{Input, Tag};
@@ -95,13 +95,12 @@ impl WorkLink {
     pub(crate) fn start(
         log: Arc<dyn Log>,
         worker: WorkerId,
-        incarnation: Incarnation,
         inputs: Sender<FromWork>,
     ) -> Result<Self, Error> {
         let partition = work_partition(&worker, log.partitions(Topic::Work));
         let reader = log.reader(Topic::Work, partition, From::End)?;
         let (stop, waker) = (Arc::new(AtomicBool::new(false)), reader.waker());
-        let mut reading = Reading { log, partition, worker, incarnation, inputs, stop: Arc::clone(&stop) };
+        let mut reading = Reading { log, partition, worker, inputs, stop: Arc::clone(&stop) };
         let thread = thread::Builder::new().name("work".to_owned()).spawn(move || reading.run(reader));
         let thread = thread.map_err(|source| Error::Start { what: "the thread that reads work", source })?;
         Ok(Self { stop, waker, thread })
@@ -120,7 +119,6 @@ struct Reading {
     log: Arc<dyn Log>,
     partition: u32,
     worker: WorkerId,
-    incarnation: Incarnation,
     inputs: Sender<FromWork>,
     stop: Arc<AtomicBool>,
 }
@@ -140,9 +138,7 @@ impl Reading {
                         Some(new) => reader = new,
                         None => continue,
                     }
-                    // What was missed is said again to a worker that registers.
-                    let incarnation = self.incarnation.clone();
-                    vec![Input::Work(WorkMessage::Unregistered { incarnation })]
+                    vec![Input::Missed]
                 }
             };
             if !told.is_empty() && self.inputs.send(FromWork::Messages(told)).is_err() {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
-use ed25519_dalek::Signer;
 use tidemill_log::Log;
 use tidemill_model::{Incarnation, Registration, WorkerId};
 
@@ -49,7 +48,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
         assert!(outputs.is_empty(), "what was found asks for nothing before the first tick");
     }
     let sweeper = Sweeper::start(data.attempts.clone(), config.keep_logs_days)?;
-    let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), incarnation, work_inputs)?;
+    let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), work_inputs)?;
     let turn = Turn {
         worker,
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
@@ -73,8 +72,6 @@ fn setup(
         .host
         .clone()
         .unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned());
-    let signed = Registration::signed_text(&config.group, worker, incarnation);
-    let signature = config.signing_key()?.sign(signed.as_bytes()).to_bytes();
     let address = config.advertise.clone().unwrap_or_else(|| {
         if bound.ip().is_unspecified() { format!("{host}:{}", bound.port()) } else { bound.to_string() }
     });
@@ -86,12 +83,13 @@ fn setup(
         address,
         slots: config.slots.clone(),
         live: Vec::new(),
-        signature: signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+        signature: String::new(),
     };
     Ok(worker::Setup {
         worker: worker.clone(),
         incarnation: incarnation.clone(),
         registration,
+        signing_key: config.signing_key()?,
         slots: config.slots.clone(),
         heartbeat_ms: config.heartbeat_ms,
         stop_grace_ms: config.stop_grace_ms,

@@ -107,9 +107,7 @@ impl Watch {
 
     /// Does what is due, and says when to look again.
     fn act(&mut self, now_ms: u64) -> Option<u64> {
-        if let Some(lease) = self.lease.filter(|lease| lease.term_at_ms <= now_ms) {
-            self.end(KilledBecause::Lease, lease.kill_at_ms);
-        }
+        self.end_with_lease(now_ms);
         let Some(killing) = &mut self.killing else {
             // What the main process left behind when it ended by itself has no claim to a grace.
             return match self.status {
@@ -134,6 +132,12 @@ impl Watch {
         let again = now_ms + self.pause_ms;
         self.pause_ms = (self.pause_ms * 2).min(*WALK_PAUSES_MS.end());
         again
+    }
+
+    fn end_with_lease(&mut self, now_ms: u64) {
+        if let Some(lease) = self.lease.filter(|lease| lease.term_at_ms <= now_ms) {
+            self.end(KilledBecause::Lease, lease.kill_at_ms);
+        }
     }
 
     /// The first reason stands; a nearer time counts. After the main process's own end nothing is *killed*.
@@ -166,8 +170,10 @@ impl Watch {
         }
     }
 
-    /// A kill is final; and a late order cannot shorten what a newer one gave.
+    /// A late order cannot shorten what a newer one gave. A lease that is over stays over, even where nothing
+    /// ran for a while (the machine slept) and its end and the order are noticed together.
     fn renew(&mut self, lease: Lease) {
+        self.end_with_lease(boottime_ms());
         self.lease = self.lease.max(Some(lease));
     }
 

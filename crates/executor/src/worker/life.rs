@@ -1,6 +1,7 @@
 //! Registration, heartbeats, and the end of the worker.
 
-use tidemill_model::{Command, Heartbeat, Token};
+use ed25519_dalek::Signer;
+use tidemill_model::{Command, Heartbeat, Incarnation, Registration, Token};
 
 use super::attempt::Attempt;
 use super::{Output, Tag, Worker};
@@ -32,6 +33,10 @@ impl Membership {
             was_ever_known: false,
             presented: Vec::new(),
         }
+    }
+
+    fn is_known(&self) -> bool {
+        self.register_at_ms.is_none()
     }
 
     pub(super) fn was_ever_known(&self) -> bool {
@@ -76,21 +81,39 @@ impl Worker {
         let known = |attempt: &Attempt| matches!(attempt, Attempt::Ended(_)) || attempt.has_process();
         self.membership.presented = self.attempts.tokens(known);
         let mut registration = self.setup.registration.clone();
+        registration.incarnation = self.incarnation.clone();
+        let text = Registration::signed_text(&registration.group, &registration.worker, &self.incarnation);
+        let signature = self.setup.signing_key.sign(text.as_bytes()).to_bytes();
+        registration.signature = signature.iter().map(|byte| format!("{byte:02x}")).collect();
         registration.live = self.attempts.tokens(Attempt::has_process);
         self.append(Tag::Repeated, Command::RegisterWorker(Box::new(registration)));
         // Only heartbeats count for the lease, and there is to be one before anything can be granted.
         self.heartbeat();
     }
 
+    /// The owner has ended this life, or never knew it. Questions asked in it are void; what runs is presented
+    /// anew, for the owner to list or not.
     pub(super) fn unregistered(&mut self) {
-        if self.membership.register_at_ms.is_none() && self.stopping.is_none() {
+        if self.membership.is_known() && self.stopping.is_none() {
+            self.lives += 1;
+            self.incarnation = Incarnation::new(format!("{}.{}", self.setup.incarnation, self.lives));
+            for token in self.attempts.tokens(|attempt| matches!(attempt, Attempt::Requested { .. })) {
+                self.attempts.remove(token);
+            }
+            self.register();
+        }
+    }
+
+    /// The answer is everything outstanding.
+    pub(super) fn register_again(&mut self) {
+        if self.membership.is_known() && self.stopping.is_none() {
             self.register();
         }
     }
 
     pub(super) fn heartbeat(&mut self) {
         self.heartbeat_at_ms = Some(self.now_ms + self.setup.heartbeat_ms);
-        let (worker, incarnation) = (self.setup.worker.clone(), self.setup.incarnation.clone());
+        let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation }));
     }

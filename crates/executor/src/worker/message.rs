@@ -65,6 +65,8 @@ pub enum Input {
         /// How it went; absent: its shim is still ending it, and [`Input::ProcessEnded`] will follow.
         end: Option<ProcessEnd>,
     },
+    /// Messages of owners may have been missed.
+    Missed,
     /// The process is to stop; the second time at once.
     Stop,
 }

@@ -24,6 +24,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ed25519_dalek::SigningKey;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, Command, GroupSettings, Incarnation, JobType, Registration, Token, Usage,
     WorkMessage, WorkerId,
@@ -41,10 +42,12 @@ use crate::shim::KilledBecause;
 pub struct Setup {
     /// Which worker.
     pub worker: WorkerId,
-    /// Which life of it.
+    /// The first life of it; later ones add a number.
     pub incarnation: Incarnation,
-    /// How it presents itself; `live` is filled in at each registration.
+    /// How it presents itself; `incarnation`, `live` and `signature` are filled in at each registration.
     pub registration: Registration,
+    /// The group's key, which signs.
+    pub signing_key: SigningKey,
     /// Attempts at once, by job type: it takes no other types.
     pub slots: BTreeMap<JobType, u32>,
     /// From one heartbeat to the next, milliseconds.
@@ -57,6 +60,9 @@ pub struct Setup {
 #[derive(Debug)]
 pub struct Worker {
     setup: Setup,
+    /// The present life.
+    incarnation: Incarnation,
+    lives: u64,
     now_ms: u64,
     settings: GroupSettings,
     membership: Membership,
@@ -72,6 +78,8 @@ impl Worker {
     /// A worker that has done nothing yet. It registers at its first tick.
     pub fn new(setup: Setup) -> Self {
         Self {
+            incarnation: setup.incarnation.clone(),
+            lives: 1,
             setup,
             now_ms: 0,
             settings: GroupSettings::default(),
@@ -97,6 +105,7 @@ impl Worker {
             Input::ProcessStarted { token } => self.process_started(token),
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, end } => self.find(token, end),
+            Input::Missed => self.register_again(),
             Input::Stop => self.stop(),
         }
         std::mem::take(&mut self.outputs)
@@ -105,12 +114,12 @@ impl Worker {
     fn hear(&mut self, message: WorkMessage) {
         match message {
             WorkMessage::Registered { incarnation, shard: _, settings, granted } => {
-                if incarnation == self.setup.incarnation {
+                if incarnation == self.incarnation {
                     self.registered(settings, &granted.into_iter().collect());
                 }
             }
             WorkMessage::Unregistered { incarnation } => {
-                if incarnation == self.setup.incarnation {
+                if incarnation == self.incarnation {
                     self.unregistered();
                 }
             }
@@ -120,7 +129,7 @@ impl Worker {
                 }
             }
             WorkMessage::Granted { incarnation, nonce, spec } => {
-                if incarnation == self.setup.incarnation {
+                if incarnation == self.incarnation {
                     self.granted(&nonce, spec);
                 }
             }
@@ -176,7 +185,7 @@ impl Worker {
                 self.end_without_process(token, AttemptResult::Killed, "killed before it started");
             }
             // Nothing of it runs, and without a question outstanding no grant can start it.
-            None => self.end_unknown(token),
+            None => self.end_unknown(token, AttemptResult::Killed),
         }
     }
 
@@ -222,8 +231,8 @@ impl Worker {
     }
 
     /// Nobody may know this token, so nobody may ever answer: it is said a few times only.
-    fn end_unknown(&mut self, token: Token) {
-        let outcome = outcome::without_process(AttemptResult::Killed, "it does not run on this worker");
+    fn end_unknown(&mut self, token: Token, result: AttemptResult) {
+        let outcome = outcome::without_process(result, "it does not run on this worker");
         let end = End { outcome, usage: None, repeat: None, repeats_left: Some(5), has_directory: false };
         self.attempts.set(token, Attempt::Ended(Box::new(end)));
         self.report_finished(token);

@@ -1,6 +1,6 @@
 //! From an assignment to a running process, and to its end.
 
-use tidemill_model::{AttemptOutcome, Command, JobType, Nonce, RunSpec, StartRequest, Token};
+use tidemill_model::{AttemptOutcome, AttemptResult, Command, JobType, Nonce, RunSpec, StartRequest, Token};
 
 use super::attempt::{Attempt, Repeat};
 use super::{Output, ProcessEnd, Tag, Worker, outcome};
@@ -22,14 +22,14 @@ impl Worker {
             return self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
         }
         self.nonces += 1;
-        let nonce = Nonce::new(format!("{}-{}", self.setup.incarnation, self.nonces));
+        let nonce = Nonce::new(format!("{}-{}", self.incarnation, self.nonces));
         let repeat = Repeat::first(self.now_ms);
         self.request(token, nonce.clone());
         self.attempts.set(token, Attempt::Requested { nonce, repeat });
     }
 
     fn request(&mut self, token: Token, nonce: Nonce) {
-        let (worker, incarnation) = (self.setup.worker.clone(), self.setup.incarnation.clone());
+        let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let request = StartRequest { token, worker, incarnation, nonce };
         self.append(Tag::Repeated, Command::RequestStart(request));
     }
@@ -39,7 +39,12 @@ impl Worker {
         let token = spec.token;
         match self.attempts.get(token) {
             Some(Attempt::Requested { nonce: asked, .. }) if asked == nonce => {}
-            Some(_) | None => return,
+            // Granted to a question that was given up: nothing starts on it, and the owner has to know. If it
+            // was started, ended and is on record, this changes nothing there.
+            Some(Attempt::Requested { .. }) | None => {
+                return self.end_unknown(token, AttemptResult::Lost);
+            }
+            Some(Attempt::Starting | Attempt::Running { .. } | Attempt::Ended(_)) => return,
         }
         if types::is_noop(&spec.job_type) {
             self.report_started(token);
@@ -48,7 +53,7 @@ impl Worker {
         let lease = self.lease.current(&self.settings);
         if lease.is_some_and(|lease| lease.term_at_ms <= self.now_ms) {
             let message = "not started: the worker's lease had run out";
-            let outcome = outcome::without_process(tidemill_model::AttemptResult::Lost, message);
+            let outcome = outcome::without_process(AttemptResult::Lost, message);
             return self.end(token, outcome, None, false);
         }
         self.attempts.set(token, Attempt::Starting);

@@ -36,6 +36,7 @@ fn worker() -> Worker {
         worker: WorkerId::new(ME),
         incarnation: Incarnation::new(LIFE),
         registration,
+        signing_key: ed25519_dalek::SigningKey::from_bytes(&[7; 32]),
         slots,
         heartbeat_ms: 60_000,
         stop_grace_ms: 3_000,
@@ -130,7 +131,9 @@ fn running_worker() -> Worker {
 fn show(output: Output) -> String {
     match output {
         Output::Append { tag: _, command } => match command {
-            Command::RegisterWorker(registration) => format!("register, live {:?}", registration.live),
+            Command::RegisterWorker(registration) => {
+                format!("register {}, live {:?}", registration.incarnation, registration.live)
+            }
             Command::Heartbeat(_) => "heartbeat".to_owned(),
             Command::RequestStart(request) => format!("request {} with {}", request.token, request.nonce),
             Command::RejectAssignment { token, reason, .. } => format!("reject {token}: {reason}"),
@@ -167,6 +170,7 @@ fn name(input: &Input) -> String {
         Input::ProcessStarted { .. } => "process started".to_owned(),
         Input::ProcessEnded { .. } => "process ended".to_owned(),
         Input::Found { .. } => "found".to_owned(),
+        Input::Missed => "missed".to_owned(),
         Input::Stop => "stop".to_owned(),
     }
 }
@@ -200,20 +204,20 @@ fn registration_is_repeated_until_it_is_answered_and_again_when_the_owner_forgot
         inputs,
         expect![[r#"
             > tick 1000
-            register, live []
+            register i-1, live []
             heartbeat
             > tick 2000
             > tick 3000
-            register, live []
+            register i-1, live []
             heartbeat
             > tick 6999
             > tick 7000
-            register, live []
+            register i-1, live []
             heartbeat
             > registered, granted []
             > tick 50000
             > unregistered
-            register, live []
+            register i-1.2, live []
             heartbeat
         "#]],
     );
@@ -225,7 +229,6 @@ fn only_the_grant_of_the_own_nonce_starts_and_only_once() {
     let inputs = [
         assigned(8, "shell"),
         assigned(8, "shell"),
-        granted(8, "shell", "i-1-99"),
         tick(3_000),
         granted(8, "shell", "i-1-1"),
         granted(8, "shell", "i-1-1"),
@@ -241,27 +244,26 @@ fn only_the_grant_of_the_own_nonce_starts_and_only_once() {
         registered_worker(),
         inputs,
         expect![[r#"
-        > assigned
-        request 8 with i-1-1
-        > assigned
-        > granted for i-1-99
-        > tick 3000
-        request 8 with i-1-1
-        > granted for i-1-1
-        spawn 8, lease Some((590000, 600000)), grace 10000
-        > granted for i-1-1
-        > process started
-        report 8 started
-        > process ended
-        report 8 Success: 
-        > recorded
-        forget 8
-        > granted for i-1-1
-        > assigned
-        request 8 with i-1-2
-        > refused
-        > granted for i-1-2
-    "#]],
+            > assigned
+            request 8 with i-1-1
+            > assigned
+            > tick 3000
+            request 8 with i-1-1
+            > granted for i-1-1
+            spawn 8, lease Some((590000, 600000)), grace 10000
+            > granted for i-1-1
+            > process started
+            report 8 started
+            > process ended
+            report 8 Success: 
+            > recorded
+            forget 8
+            > granted for i-1-1
+            report 8 Lost: it does not run on this worker
+            > assigned
+            > refused
+            > granted for i-1-2
+        "#]],
     );
 }
 
@@ -306,7 +308,7 @@ fn what_is_meant_for_an_earlier_life_is_ignored() {
         inputs,
         expect![[r#"
             > tick 1000
-            register, live []
+            register i-1, live []
             heartbeat
             > registered, granted []
             > assigned
@@ -436,7 +438,7 @@ fn listed_and_gone_is_reported_and_unlisted_and_there_is_ended() {
             > found
             > found
             > tick 1000
-            register, live [Token(11), Token(12)]
+            register i-1, live [Token(11), Token(12)]
             heartbeat
             > registered, granted [Token(8), Token(9), Token(11), Token(13)]
             forget 10
@@ -529,7 +531,7 @@ fn group_that_holds_has_no_lease() {
         inputs,
         expect![[r#"
             > tick 1000
-            register, live []
+            register i-1, live []
             heartbeat
             > acknowledged
             > registered, granted []
@@ -555,27 +557,31 @@ fn stop_waits_then_kills_then_says_so() {
         killed(8, KilledBecause::WorkerStopped),
         tick(5_000),
         recorded(8),
+        recorded(9),
         tick(5_100),
     ];
     check(
         worker,
         inputs,
         expect![[r#"
-        > stop
-        reject 9: the worker is stopping
-        > assigned
-        > granted for i-1-2
-        > tick 3999
-        > tick 4000
-        kill 8, grace 10000, worker_stopped
-        > process ended
-        report 8 Lost: killed because the worker was stopped
-        > tick 5000
-        > recorded
-        forget 8
-        > tick 5100
-        exit
-    "#]],
+            > stop
+            reject 9: the worker is stopping
+            > assigned
+            > granted for i-1-2
+            report 9 Lost: it does not run on this worker
+            > tick 3999
+            report 9 Lost: it does not run on this worker
+            > tick 4000
+            kill 8, grace 10000, worker_stopped
+            > process ended
+            report 8 Lost: killed because the worker was stopped
+            > tick 5000
+            > recorded
+            forget 8
+            > recorded
+            > tick 5100
+            exit
+        "#]],
     );
 }
 
@@ -620,6 +626,90 @@ fn second_stop_is_at_once() {
         expect![[r#"
         > stop
         exit
+    "#]],
+    );
+}
+
+/// EXE-8: a life that the owner has ended is over; what still runs is presented by the next.
+#[test]
+fn worker_whose_life_was_ended_begins_another() {
+    let unregistered = |life| Input::Work(WorkMessage::Unregistered { incarnation: Incarnation::new(life) });
+    let answer = WorkMessage::Registered {
+        incarnation: Incarnation::new("i-1.2"),
+        shard: ShardId(1),
+        settings: GroupSettings::default(),
+        granted: Vec::new(),
+    };
+    let inputs = [
+        assigned(9, "shell"),
+        unregistered(LIFE),
+        unregistered(LIFE),
+        granted(9, "shell", "i-1-2"),
+        Input::Work(answer),
+        assigned(9, "shell"),
+    ];
+    check(
+        running_worker(),
+        inputs,
+        expect![[r#"
+        > assigned
+        request 9 with i-1-2
+        > unregistered
+        register i-1.2, live [Token(8)]
+        heartbeat
+        > unregistered
+        > granted for i-1-2
+        > registered, granted []
+        kill 8, grace 10000, disowned
+        > assigned
+        request 9 with i-1.2-3
+    "#]],
+    );
+}
+
+#[test]
+fn worker_that_missed_something_asks_for_everything() {
+    check(
+        running_worker(),
+        [Input::Missed, registered(&[8])],
+        expect![[r#"
+        > missed
+        register i-1, live [Token(8)]
+        heartbeat
+        > registered, granted [Token(8)]
+    "#]],
+    );
+}
+
+/// Else the owner would wait for the end of what never begins.
+#[test]
+fn grant_to_a_question_that_was_given_up_is_answered_with_lost() {
+    let inputs = [
+        assigned(8, "shell"),
+        refused(8),
+        granted(8, "shell", "i-1-1"),
+        recorded(8),
+        assigned(9, "shell"),
+        granted(9, "shell", "i-1-0"),
+        granted(9, "shell", "i-1-2"),
+        recorded(9),
+    ];
+    check(
+        registered_worker(),
+        inputs,
+        expect![[r#"
+        > assigned
+        request 8 with i-1-1
+        > refused
+        > granted for i-1-1
+        report 8 Lost: it does not run on this worker
+        > recorded
+        > assigned
+        request 9 with i-1-2
+        > granted for i-1-0
+        report 9 Lost: it does not run on this worker
+        > granted for i-1-2
+        > recorded
     "#]],
     );
 }
