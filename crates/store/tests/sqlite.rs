@@ -1,5 +1,7 @@
 //! The conformance suite on SQLite, and the page that is generated from the definitions.
 
+#![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
+
 mod conformance;
 
 use conformance::Bench;

@@ -143,7 +143,7 @@ row! {
         to_time: i64 = Time,
         /// How many.
         fires: i64 = Int,
-        /// `policy`, `too_old` or `too_many`.
+        /// `policy`, `too_old`, `too_many` or `run_by_hand`.
         reason: Arc<str> = Name(16),
         /// When.
         skipped_at: i64 = Time,

@@ -14,8 +14,12 @@ pub(crate) fn rebuilt_set_replaces_the_first(bench: &impl Bench) {
     let second = tables.create_generation().unwrap();
     assert_ne!(first, second);
     let changed = BatchRow { state: 2, ..batch_row(1) };
-    let batch =
-        RowBatch { partition: 0, from: None, to: position(5), changes: vec![upserts(&[changed.clone()])] };
+    let batch = RowBatch {
+        partition: 0,
+        from: None,
+        to: position(5),
+        changes: vec![upserts(std::slice::from_ref(&changed))],
+    };
     assert_eq!(tables.write(second, &batch).unwrap().active, Some(first));
     assert_eq!(tables.batch(1).unwrap(), Some(batch_row(1)));
     assert!(matches!(tables.drop_generation(first), Err(Error::GenerationActive { .. })));

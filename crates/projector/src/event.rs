@@ -1,0 +1,151 @@
+//! A fact as the world sees it: CloudEvents 1.0, JSON format, structured mode.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::Serialize;
+use tidemill_log::LogId;
+use tidemill_model::{Cause, Envelope, Event, Source};
+
+/// The version of every event type so far. A published type never changes; other behaviour is another
+/// version, beside it.
+pub(crate) const VERSION: u32 = 1;
+
+/// One event of the feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CloudEvent {
+    /// Offset of the journal record that holds it.
+    pub offset: u64,
+    /// Its place in that record, from 0.
+    pub index: u32,
+    /// As in `batch.finished`; the type is `tidemill.batch.finished.v1`.
+    pub kind: &'static str,
+    /// As in `batch/4097`.
+    pub subject: String,
+    /// Partition key: the number of the shard.
+    pub key: String,
+    /// The whole event, one line.
+    pub json: Vec<u8>,
+}
+
+/// The attributes, in the order in which they are written. Names of extensions are lower-case letters, and
+/// numbers above 31 bits are text, as CloudEvents wants it.
+#[derive(Serialize)]
+struct Attributes<'a> {
+    specversion: &'static str,
+    id: String,
+    source: String,
+    #[serde(rename = "type")]
+    kind: String,
+    subject: &'a str,
+    time: String,
+    datacontenttype: &'static str,
+    dataschema: String,
+    partitionkey: &'a str,
+    cause: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causeoffset: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actoruser: Option<&'a str>,
+}
+
+/// The CloudEvents `type` of a kind.
+pub(crate) fn type_of(kind: &str) -> String {
+    format!("tidemill.{kind}.v{VERSION}")
+}
+
+/// The CloudEvents `dataschema` of a kind, which is the `$id` of its schema.
+pub(crate) fn schema_id(kind: &str) -> String {
+    format!("urn:tidemill:schema:events:{kind}:v{VERSION}")
+}
+
+/// The CloudEvents `source` of a partition.
+pub(crate) fn source_of(log_id: &LogId, partition: u32) -> String {
+    format!("tidemill/{log_id}/{partition}")
+}
+
+/// The `index`-th event of an accepted envelope, as the world sees it. The same envelope gives the same
+/// bytes, always. What an application key hashes to is left out: `hash` is empty.
+///
+/// # Panics
+/// When the envelope has no such event.
+#[must_use]
+pub fn cloud_event(
+    log_id: &LogId,
+    partition: u32,
+    offset: u64,
+    index: usize,
+    envelope: &Envelope,
+) -> CloudEvent {
+    let recorded = &envelope.events[index];
+    let event = public(&recorded.event);
+    let (kind, subject, key) = (event.kind(), event.subject(), recorded.shard.to_string());
+    let (cause, causeoffset, request, actor) = match cause_of(&envelope.causes, index).map(|it| &it.source) {
+        Some(Source::Command { offset, request, actor, .. }) => {
+            ("command", Some(offset.to_string()), request.as_ref().map(|it| it.as_str()), Some(actor))
+        }
+        Some(Source::Timer) => ("timer", None, None, None),
+        Some(Source::Observed) => ("observed", None, None, None),
+        None => ("unknown", None, None, None),
+    };
+    let attributes = Attributes {
+        specversion: "1.0",
+        id: format!("{offset}-{index}"),
+        source: source_of(log_id, partition),
+        kind: type_of(kind),
+        subject: &subject,
+        time: envelope.now.to_string(),
+        datacontenttype: "application/json",
+        dataschema: schema_id(kind),
+        partitionkey: &key,
+        cause,
+        causeoffset,
+        request,
+        actor: actor.map(|actor| &*actor.app),
+        actoruser: actor.and_then(|actor| actor.user.as_deref()),
+    };
+    let json = with_data(&attributes, &event);
+    let index = u32::try_from(index).expect("an envelope holds few events");
+    CloudEvent { offset, index, kind, subject, key, json }
+}
+
+/// What may be published of an event.
+pub(crate) fn public(event: &Event) -> Cow<'_, Event> {
+    if let Event::KeyDefined { app, role, groups, .. } = event {
+        let (app, role, groups) = (app.clone(), *role, groups.clone());
+        return Cow::Owned(Event::KeyDefined { app, hash: String::new(), role, groups });
+    }
+    Cow::Borrowed(event)
+}
+
+/// Where the object of an event lies in its JSON, `{"batch_finished":{…}}`.
+pub(crate) fn data_range(json: &[u8]) -> Range<usize> {
+    let colon = json.iter().position(|byte| *byte == b':').expect("an event is an object with one field");
+    colon + 1..json.len() - 1
+}
+
+fn with_data(attributes: &Attributes<'_>, event: &Event) -> Vec<u8> {
+    let data = serde_json::to_vec(event).expect("the vocabulary is made of what JSON can hold");
+    let data = &data[data_range(&data)];
+    let mut json = serde_json::to_vec(attributes).expect("attributes are texts");
+    json.reserve(data.len() + 10);
+    let brace = json.pop();
+    debug_assert_eq!(brace, Some(b'}'));
+    json.extend_from_slice(b",\"data\":");
+    json.extend_from_slice(data);
+    json.push(b'}');
+    json
+}
+
+/// The events of each cause follow one another.
+fn cause_of(causes: &[Cause], index: usize) -> Option<&Cause> {
+    let mut before = 0;
+    causes.iter().find(|cause| {
+        before += usize::try_from(cause.events).expect("32 bits fit");
+        index < before
+    })
+}

@@ -1,0 +1,164 @@
+//! The feed straight from the journal, for streams that people and programs can resume.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tidemill_log::{Log, LogId, Topic};
+
+use crate::journal::{Journal, Start};
+use crate::{CloudEvent, Error, cloud_event};
+
+/// How long one partition is waited for while others may have news.
+const SLICE: Duration = Duration::from_millis(20);
+const MAX_RECORDS: usize = 64;
+
+/// A place in the feed, in all partitions. Opaque text to clients; good for the log that gave it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedCursor {
+    log_id: String,
+    /// Per partition: the record, and how many of its events were given.
+    places: BTreeMap<u32, (u64, u32)>,
+}
+
+impl FeedCursor {
+    /// Before everything.
+    #[must_use]
+    pub fn start(log_id: &LogId) -> Self {
+        Self { log_id: log_id.to_string(), places: BTreeMap::new() }
+    }
+
+    /// After these records, which have to be ones that count: those of the tables' positions, for instance.
+    /// Partitions that are not named begin at their beginning.
+    #[must_use]
+    pub fn after(log_id: &LogId, records: impl IntoIterator<Item = (u32, u64)>) -> Self {
+        let places = records.into_iter().map(|(partition, offset)| (partition, (offset, u32::MAX)));
+        Self { log_id: log_id.to_string(), places: places.collect() }
+    }
+
+    /// Reads what [`fmt::Display`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::BadCursor`] where the text is anything else.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let bad = |reason: &str| Error::BadCursor {
+            cursor: text.chars().take(200).collect(),
+            reason: reason.to_owned(),
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad("it is not base64"))?;
+        let (log_id, places) = serde_json::from_slice(&bytes).map_err(|_| bad("it cannot be read"))?;
+        Ok(Self { log_id, places })
+    }
+}
+
+impl fmt::Display for FeedCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let json = serde_json::to_vec(&(&self.log_id, &self.places)).expect("texts and numbers are JSON");
+        f.write_str(&URL_SAFE_NO_PAD.encode(json))
+    }
+}
+
+struct Lane {
+    partition: u32,
+    journal: Journal,
+    /// Events up to here were given before.
+    given: Option<(u64, u32)>,
+    ready: VecDeque<CloudEvent>,
+}
+
+/// Follows all partitions: in each the events come in their order and without a gap; between partitions
+/// there is no order.
+pub struct FeedReader {
+    log_id: LogId,
+    lanes: Vec<Lane>,
+    cursor: FeedCursor,
+    turn: usize,
+}
+
+impl FeedReader {
+    /// Begins after a place.
+    ///
+    /// # Errors
+    /// [`Error::BadCursor`] where the cursor is of another log; [`Error::PositionMismatch`] where the journal
+    /// does not have its records; the log.
+    pub fn new(log: &dyn Log, cursor: FeedCursor) -> Result<Self, Error> {
+        let log_id = log.log_id().clone();
+        if cursor.log_id != log_id.as_str() {
+            let reason = format!("it is of log {}, this is log {log_id}", cursor.log_id);
+            return Err(Error::BadCursor { cursor: cursor.to_string(), reason });
+        }
+        let lane = |partition| {
+            let given = cursor.places.get(&partition).copied();
+            let start = given.map_or(Start::Beginning, |(offset, _)| Start::At(offset));
+            let journal = Journal::open(log, partition, "the cursor", start)?;
+            Ok(Lane { partition, journal, given, ready: VecDeque::new() })
+        };
+        let lanes = (0..log.partitions(Topic::Journal)).map(lane).collect::<Result<_, Error>>()?;
+        Ok(Self { log_id, lanes, cursor, turn: 0 })
+    }
+
+    /// The place after the last event given.
+    #[must_use]
+    pub fn cursor(&self) -> &FeedCursor {
+        &self.cursor
+    }
+
+    /// The next event, and the place after it; `None` where there is none within `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::Body`] where the journal holds what this version does not understand; the log.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<(FeedCursor, CloudEvent)>, Error> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            if let Some(event) = self.take() {
+                return Ok(Some((self.cursor.clone(), event)));
+            }
+            let mut news = false;
+            for lane in &mut self.lanes {
+                news |= lane.poll(&self.log_id, Duration::ZERO)?;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if news {
+                continue;
+            }
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let wait = if self.lanes.len() > 1 { left.min(SLICE) } else { left };
+            self.turn = (self.turn + 1) % self.lanes.len();
+            self.lanes[self.turn].poll(&self.log_id, wait)?;
+        }
+    }
+
+    fn take(&mut self) -> Option<CloudEvent> {
+        let lane = self.lanes.iter_mut().find(|lane| !lane.ready.is_empty())?;
+        let event = lane.ready.pop_front()?;
+        self.cursor.places.insert(lane.partition, (event.offset, event.index + 1));
+        Some(event)
+    }
+}
+
+impl Lane {
+    fn poll(&mut self, log_id: &LogId, timeout: Duration) -> Result<bool, Error> {
+        let read = self.journal.poll(MAX_RECORDS, timeout)?;
+        for entry in &read.entries {
+            let first = match self.given {
+                Some((offset, given)) if offset == entry.offset => given,
+                _ => 0,
+            };
+            let first = usize::try_from(first).expect("32 bits fit");
+            for index in first..entry.envelope.events.len() {
+                self.ready.push_back(cloud_event(
+                    log_id,
+                    self.partition,
+                    entry.offset,
+                    index,
+                    &entry.envelope,
+                ));
+            }
+        }
+        Ok(read.last.is_some())
+    }
+}

@@ -1,0 +1,212 @@
+//! The fold: facts in, changed rows out. Pure; whoever drives it does the reading and writing.
+//!
+//! ```text
+//!  entries ─► need ─► keys ─► (load) ─► provide ─► apply … ─► take_changes ─► (write with the position)
+//! ```
+//! Rows that a fact changes have to be known; those that are not in the cache are asked for by key. What
+//! cannot change soon leaves the cache with the changes: finished batches, ended attempts, definitions of
+//! the catalogue. The rest is bounded: above the bound everything leaves, and is asked for again.
+//!
+//! A fact about a row that is not there changes nothing. That happens only where somebody removed rows by
+//! hand, and `verify` names them.
+
+mod batch;
+mod cache;
+mod group;
+mod job;
+mod sources;
+
+use tidemill_model::{Envelope, Event, Recorded};
+use tidemill_store::rows::{
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
+    QuarantineRow, ReassignRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, WorkerRow,
+};
+use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
+
+use cache::Cache;
+
+/// Keys of rows to be loaded, table by table.
+pub(crate) type Keys = Vec<(&'static Table, Vec<Vec<Value>>)>;
+
+/// Where a fact stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    partition: i64,
+    offset: i64,
+    index: i64,
+    shard: i64,
+    now: i64,
+}
+
+macro_rules! caches {
+    ($($name:ident: $row:ident),+) => {
+        /// The rows of one partition that the facts to come are likely to change.
+        #[derive(Default)]
+        struct Caches {
+            $($name: Cache<$row>,)+
+        }
+
+        impl Caches {
+            fn take_missing(&mut self) -> Keys {
+                let mut keys = Keys::new();
+                $(
+                    let missing = self.$name.take_missing();
+                    if !missing.is_empty() {
+                        keys.push(($row::TABLE, missing));
+                    }
+                )+
+                keys
+            }
+
+            fn provide(&mut self, table: &'static Table, rows: Vec<Vec<Value>>) -> Result<(), Error> {
+                $(if table == $row::TABLE {
+                    return self.$name.provide(rows);
+                })+
+                Ok(())
+            }
+
+            fn take_changes(&mut self) -> Vec<TableChanges> {
+                let mut changes = Vec::new();
+                $(changes.extend(self.$name.take_changes());)+
+                changes
+            }
+
+            fn len(&self) -> usize {
+                0 $(+ self.$name.len())+
+            }
+        }
+    };
+}
+for_each_row!(caches);
+
+/// The fold of one partition.
+pub struct Fold {
+    partition: u32,
+    max_rows: usize,
+    rows: Caches,
+}
+
+impl Fold {
+    /// A fold that keeps about this many rows in memory between two calls of [`Fold::take_changes`].
+    #[must_use]
+    pub fn new(partition: u32, max_rows: usize) -> Self {
+        Self { partition, max_rows, rows: Caches::default() }
+    }
+
+    /// Notes which rows the envelope will change.
+    pub(crate) fn need(&mut self, envelope: &Envelope) {
+        for Recorded { shard, event } in &envelope.events {
+            sources::need(&mut self.rows, i64::from(shard.0), event);
+        }
+    }
+
+    /// The keys noted and not in the cache. Their rows have to be provided before anything is applied.
+    pub(crate) fn take_missing(&mut self) -> Keys {
+        self.rows.take_missing()
+    }
+
+    /// Gives rows that were asked for; those that are not given are not there.
+    pub(crate) fn provide(&mut self, table: &'static Table, rows: Vec<Vec<Value>>) -> Result<(), Error> {
+        self.rows.provide(table, rows)
+    }
+
+    /// Applies the facts of one accepted envelope. All that [`Fold::need`] noted has to be known.
+    pub(crate) fn apply(&mut self, offset: u64, envelope: &Envelope) {
+        let now = envelope.now.as_millisecond();
+        for (index, Recorded { shard, event }) in envelope.events.iter().enumerate() {
+            let place = Place {
+                partition: i64::from(self.partition),
+                offset: offset.cast_signed(),
+                index: i64::try_from(index).expect("an envelope holds few events"),
+                shard: i64::from(shard.0),
+                now,
+            };
+            self.rows.apply(place, event);
+        }
+    }
+
+    /// The last state of every row changed since the last call.
+    pub(crate) fn take_changes(&mut self) -> Vec<TableChanges> {
+        let changes = self.rows.take_changes();
+        self.rows.settle();
+        if self.rows.len() > self.max_rows {
+            self.rows = Caches::default();
+        }
+        changes
+    }
+}
+
+impl Caches {
+    /// Drops what no fact to come is likely to change.
+    fn settle(&mut self) {
+        self.batches.keep(|batch| batch.state < 3);
+        self.attempts.keep(|attempt| attempt.finished_at.is_none());
+        self.batch_dependencies.keep(|dependency| !dependency.met);
+        self.jobs.clear();
+        self.job_versions.clear();
+        self.job_parents.clear();
+        self.skipped_fires.clear();
+        self.reassign_log.clear();
+        self.resources.clear();
+        self.worker_groups.clear();
+        self.app_keys.clear();
+        self.quarantine.clear();
+    }
+
+    fn apply(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::GroupDefined { .. }
+            | Event::KeyDefined { .. }
+            | Event::KeyRevoked { .. }
+            | Event::GroupReceived { .. }
+            | Event::WorkerRegistered { .. }
+            | Event::WorkerLost { .. }
+            | Event::WorkerFound { .. }
+            | Event::LeaseExpired { .. }
+            | Event::WorkerDrained { .. }
+            | Event::WorkerResumed { .. } => self.apply_group(at, event),
+            Event::JobDefined { .. }
+            | Event::JobEnabled { .. }
+            | Event::JobDisabled { .. }
+            | Event::JobDeleted { .. }
+            | Event::JobReceived { .. }
+            | Event::JobSwitched { .. }
+            | Event::JobRemoved { .. }
+            | Event::JobSubmitted { .. }
+            | Event::FiresSkipped { .. } => self.apply_job(at, event),
+            Event::BatchGenerated { .. }
+            | Event::DependencySatisfied { .. }
+            | Event::DependencyWithdrawn { .. }
+            | Event::BatchAssigned { .. }
+            | Event::AssignmentReturned { .. }
+            | Event::StartGranted { .. }
+            | Event::AttemptStarted { .. }
+            | Event::AttemptFinished { .. }
+            | Event::RetryScheduled { .. }
+            | Event::RetryDue { .. }
+            | Event::KillRequested { .. }
+            | Event::BatchFinished { .. } => self.apply_batch(at, event),
+            Event::CommandQuarantined { offset, reason } => {
+                self.set_aside(at, "command", &offset.to_string(), reason);
+            }
+            Event::TimerSuspended { entity, reason } => self.set_aside(at, "timer", entity, reason),
+            // No table shows these: they concern the shards' own state, and the feed has them.
+            Event::MessageReceived { .. }
+            | Event::OutboxAcknowledged { .. }
+            | Event::HistoryEvicted { .. }
+            | Event::TimeSet { .. } => {}
+        }
+    }
+
+    fn set_aside(&mut self, at: Place, kind: &str, subject: &str, reason: &str) {
+        self.quarantine.put(QuarantineRow {
+            partition_no: at.partition,
+            journal_offset: at.offset,
+            event_index: at.index,
+            kind: kind.into(),
+            subject: subject.into(),
+            reason: reason.into(),
+            recorded_at: at.now,
+        });
+    }
+}

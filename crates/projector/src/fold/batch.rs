@@ -1,0 +1,276 @@
+//! Batches: what they wait for, their assignments and attempts, their end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidemill_model::{
+    Actor, AttemptOutcome, AttemptResult, BatchId, BatchState, Dependency, Event, JobId, Origin,
+    ReturnReason, Token, Usage, WorkerId,
+};
+use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
+
+use super::job::{json, mapping_word, number};
+use super::sources::is_copy;
+use super::{Caches, Place};
+
+fn state(state: BatchState) -> i64 {
+    i64::from(state.number())
+}
+
+fn person(actor: &Actor) -> Arc<str> {
+    match &actor.user {
+        Some(user) => format!("{}/{user}", actor.app).into(),
+        None => Arc::clone(&actor.app),
+    }
+}
+
+impl Caches {
+    pub(super) fn apply_batch(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::BatchGenerated { .. } => self.generate(at, event),
+            Event::DependencySatisfied { batch, parent, logical_time, unmet } => {
+                let key = (batch.0, parent.0, logical_time.as_millisecond());
+                self.depends(at, key, true, *unmet);
+            }
+            Event::DependencyWithdrawn { batch, parent, logical_time, unmet } => {
+                let key = (batch.0, parent.0, logical_time.as_millisecond());
+                self.depends(at, key, false, *unmet);
+            }
+            Event::BatchAssigned { batch, attempt, token, worker, start_by } => {
+                self.batches.change((batch.0,), |row| {
+                    row.state = state(BatchState::Assigned);
+                    row.attempt = i64::from(*attempt);
+                    row.token = Some(token.0);
+                    row.worker_id = Some(Arc::clone(&worker.0));
+                    row.assigned_at = Some(at.now);
+                    row.start_by = Some(start_by.as_millisecond());
+                    row.retry_at = None;
+                    row.message = "".into();
+                });
+            }
+            Event::AssignmentReturned { batch, token, worker, reason } => {
+                self.give_back(at, *batch, *token, worker, reason);
+            }
+            Event::StartGranted { batch, token, worker, incarnation, .. } => {
+                self.grant(at, *batch, *token, worker, &incarnation.0);
+            }
+            Event::AttemptStarted { token, .. } => {
+                self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
+            }
+            Event::AttemptFinished { batch, token, outcome, usage, .. } => {
+                self.batches.change((batch.0,), |row| {
+                    row.token = None;
+                    row.message = outcome.message.as_str().into();
+                });
+                self.attempts.change((token.0,), |row| finish(row, at, outcome, usage.as_ref()));
+            }
+            Event::RetryScheduled { batch, at: not_before, .. } => self.batches.change((batch.0,), |row| {
+                row.state = state(BatchState::Waiting);
+                row.token = None;
+                row.start_by = None;
+                row.retry_at = Some(not_before.as_millisecond());
+            }),
+            Event::RetryDue { batch } => self.batches.change((batch.0,), |row| row.retry_at = None),
+            Event::KillRequested { batch, by, reason, .. } => self.batches.change((batch.0,), |row| {
+                row.kill_requested_at = Some(at.now);
+                row.killed_by = Some(person(by));
+                row.message = reason.as_str().into();
+            }),
+            Event::BatchFinished { batch, result, by, message } => self.batches.change((batch.0,), |row| {
+                row.state = state(BatchState::Finished);
+                row.result = Some(result.as_str().into());
+                row.token = None;
+                row.start_by = None;
+                row.retry_at = None;
+                row.finished_at = Some(at.now);
+                if let Some(by) = by {
+                    row.killed_by = Some(person(by));
+                }
+                if !message.is_empty() {
+                    row.message = message.as_str().into();
+                }
+            }),
+            other => unreachable!("{} is not about batches", other.kind()),
+        }
+    }
+
+    fn generate(&mut self, at: Place, event: &Event) {
+        let Event::BatchGenerated {
+            batch,
+            job,
+            version,
+            logical_time,
+            run,
+            origin,
+            dependencies,
+            parameters,
+            next,
+        } = event
+        else {
+            unreachable!("called for that event only")
+        };
+        let (job_name, group_name, job_type) = self.names(*job);
+        let unmet = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
+        self.batches.put(BatchRow {
+            id: batch.0,
+            job_id: job.0,
+            job_version: i64::from(*version),
+            job_name,
+            group_name,
+            job_type,
+            logical_time: logical_time.as_millisecond(),
+            run: i64::from(*run),
+            origin: origin_word(*origin).into(),
+            parameters: json(parameters),
+            state: state(BatchState::Waiting),
+            result: None,
+            unmet: i64::try_from(unmet).expect("an event is bounded in size"),
+            attempt: 0,
+            attempts: 0,
+            returned: 0,
+            worker_id: None,
+            token: None,
+            message: "".into(),
+            killed_by: None,
+            generated_at: at.now,
+            ready_at: (unmet == 0).then_some(at.now),
+            assigned_at: None,
+            start_by: None,
+            started_at: None,
+            retry_at: None,
+            kill_requested_at: None,
+            finished_at: None,
+        });
+        self.await_times(at, *batch, dependencies);
+        if *origin == Origin::Schedule && is_copy(*job) {
+            self.fires_next(job.0, *next);
+        }
+    }
+
+    /// Name, group and type, as the shard knows them.
+    fn names(&self, job: JobId) -> (Arc<str>, Arc<str>, Arc<str>) {
+        let copy = self.shard_jobs.get(&(job.0,));
+        let copy = copy.map(|row| (row.name.clone(), row.group_name.clone(), row.job_type.clone()));
+        let submitted = || {
+            let row = self.jobs.get(&(job.0,))?;
+            Some((row.name.clone(), row.group_name.clone(), row.job_type.clone()))
+        };
+        copy.or_else(submitted).unwrap_or_else(|| ("".into(), "".into(), "".into()))
+    }
+
+    /// One row per parent and logical time, even where two mappings gave it.
+    fn await_times(&mut self, at: Place, batch: BatchId, dependencies: &[Dependency]) {
+        let mut times: BTreeMap<(i64, i64), (Vec<&str>, bool)> = BTreeMap::new();
+        for dependency in dependencies {
+            for time in &dependency.times {
+                let entry = times.entry((dependency.parent.0, time.as_millisecond())).or_default();
+                entry.0.push(mapping_word(dependency.mapping));
+                entry.1 |= dependency.met.contains(time);
+            }
+        }
+        for ((parent_id, logical_time), (mappings, met)) in times {
+            self.batch_dependencies.put(BatchDependencyRow {
+                batch_id: batch.0,
+                parent_id,
+                logical_time,
+                mapping: mappings.join(",").into(),
+                met,
+                met_at: met.then_some(at.now),
+            });
+        }
+    }
+
+    fn depends(&mut self, at: Place, key: (i64, i64, i64), met: bool, unmet: u32) {
+        self.batches.change((key.0,), |row| {
+            row.unmet = i64::from(unmet);
+            row.ready_at = (unmet == 0).then_some(at.now);
+        });
+        self.batch_dependencies.change(key, |row| {
+            row.met = met;
+            row.met_at = met.then_some(at.now);
+        });
+    }
+
+    fn give_back(&mut self, at: Place, batch: BatchId, token: Token, worker: &WorkerId, why: &ReturnReason) {
+        let (reason, message) = match why {
+            ReturnReason::Rejected(message) => ("rejected", message.as_str()),
+            ReturnReason::NotStarted => ("not_started", ""),
+            ReturnReason::WorkerLost => ("worker_lost", ""),
+            ReturnReason::WorkerRestarted => ("worker_restarted", ""),
+        };
+        let Some(row) = self.batches.get(&(batch.0,)) else { return };
+        self.reassign_log.put(ReassignRow {
+            token: token.0,
+            batch_id: batch.0,
+            job_id: row.job_id,
+            attempt: row.attempt,
+            worker_id: Arc::clone(&worker.0),
+            assigned_at: row.assigned_at,
+            returned_at: at.now,
+            reason: reason.into(),
+            message: message.into(),
+        });
+        self.batches.change((batch.0,), |row| {
+            row.state = state(BatchState::Waiting);
+            row.returned += 1;
+            row.token = None;
+            row.start_by = None;
+            row.message = if message.is_empty() { reason.into() } else { message.into() };
+        });
+    }
+
+    fn grant(&mut self, at: Place, batch: BatchId, token: Token, worker: &WorkerId, incarnation: &Arc<str>) {
+        let Some(row) = self.batches.get(&(batch.0,)) else { return };
+        self.attempts.put(AttemptRow {
+            id: token.0,
+            batch_id: batch.0,
+            job_id: row.job_id,
+            attempt: row.attempt,
+            worker_id: Arc::clone(&worker.0),
+            incarnation: Arc::clone(incarnation),
+            granted_at: at.now,
+            started_at: None,
+            finished_at: None,
+            result: None,
+            exit_code: None,
+            signal_no: None,
+            message: "".into(),
+            duration_ms: None,
+            cpu_ms: None,
+            peak_memory_kib: None,
+        });
+        self.batches.change((batch.0,), |row| {
+            row.state = state(BatchState::Running);
+            row.attempts += 1;
+            row.start_by = None;
+            row.started_at = row.started_at.or(Some(at.now));
+        });
+    }
+}
+
+fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Option<&Usage>) {
+    let result = match outcome.result {
+        AttemptResult::Success => "success",
+        AttemptResult::Failed => "failed",
+        AttemptResult::Killed => "killed",
+        AttemptResult::Lost => "lost",
+    };
+    row.finished_at = Some(at.now);
+    row.result = Some(result.into());
+    row.exit_code = outcome.exit_code.map(i64::from);
+    row.signal_no = outcome.signal.map(i64::from);
+    row.message = outcome.message.as_str().into();
+    row.duration_ms = usage.map(|usage| number(usage.duration_ms));
+    row.cpu_ms = usage.map(|usage| number(usage.cpu_ms));
+    row.peak_memory_kib = usage.map(|usage| number(usage.peak_memory_kib));
+}
+
+fn origin_word(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Schedule => "schedule",
+        Origin::Parent => "parent",
+        Origin::Manual => "manual",
+        Origin::Rerun => "rerun",
+        Origin::Submission => "submission",
+    }
+}

@@ -1,0 +1,118 @@
+//! Groups, keys, and workers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidemill_model::{Event, JobType, Role};
+use tidemill_store::rows::{AppKeyRow, GroupRow, ResourceRow, ShardRow, WorkerRow};
+
+use super::job::json;
+use super::{Caches, Place};
+
+impl Caches {
+    pub(super) fn apply_group(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::GroupDefined { group, name, shard, worker_key, settings } => {
+                let id = i64::from(group.0);
+                let defined_at = self.worker_groups.get(&(id,)).map_or(at.now, |old| old.defined_at);
+                self.worker_groups.put(GroupRow {
+                    id,
+                    name: name.as_str().into(),
+                    shard: i64::from(shard.0),
+                    worker_key: worker_key.as_str().into(),
+                    settings: json(settings),
+                    defined_at,
+                    changed_at: at.now,
+                });
+            }
+            Event::KeyDefined { app, hash, role, groups } => self.app_keys.put(AppKeyRow {
+                app: app.as_str().into(),
+                hash: hash.as_str().into(),
+                role: role_word(*role).into(),
+                group_names: json(groups),
+                defined_at: at.now,
+            }),
+            Event::KeyRevoked { app } => self.app_keys.remove((app.as_str().into(),)),
+            Event::GroupReceived { group, name, .. } => self.shards.put(ShardRow {
+                id: at.shard,
+                group_id: i64::from(group.0),
+                group_name: name.as_str().into(),
+                received_at: at.now,
+            }),
+            Event::WorkerRegistered { .. } => self.register(at, event),
+            Event::WorkerLost { worker, .. } => self.worker(at, &worker.0, |row| {
+                row.state = "lost".into();
+                row.lost_at = Some(at.now);
+            }),
+            Event::WorkerFound { worker, .. } => self.worker(at, &worker.0, |row| {
+                row.state = "live".into();
+                row.lost_at = None;
+                row.lease_expired_at = None;
+            }),
+            Event::LeaseExpired { worker, .. } => self.worker(at, &worker.0, |row| {
+                row.state = "gone".into();
+                row.lease_expired_at = Some(at.now);
+            }),
+            Event::WorkerDrained { worker } => self.worker(at, &worker.0, |row| {
+                row.drained = true;
+                row.drained_at = Some(at.now);
+            }),
+            Event::WorkerResumed { worker } => self.worker(at, &worker.0, |row| {
+                row.drained = false;
+                row.drained_at = None;
+            }),
+            other => unreachable!("{} is not about groups", other.kind()),
+        }
+    }
+
+    fn worker(&mut self, at: Place, id: &Arc<str>, change: impl FnOnce(&mut WorkerRow)) {
+        self.workers.change((Arc::clone(id), at.shard), change);
+    }
+
+    fn register(&mut self, at: Place, event: &Event) {
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots } = event else {
+            unreachable!("called for that event only")
+        };
+        let id = &worker.0;
+        let old = self.workers.get(&(Arc::clone(id), at.shard));
+        let (drained, drained_at) = old.map_or((false, None), |old| (old.drained, old.drained_at));
+        let old_slots = old.map(|old| Arc::clone(&old.slots));
+        let group_name =
+            self.shards.get(&(at.shard,)).map_or_else(|| "".into(), |row| row.group_name.clone());
+        self.workers.put(WorkerRow {
+            id: Arc::clone(id),
+            shard: at.shard,
+            group_name,
+            incarnation: Arc::clone(&incarnation.0),
+            host: host.as_str().into(),
+            address: address.as_str().into(),
+            slots: json(slots),
+            state: "live".into(),
+            drained,
+            registered_at: at.now,
+            lost_at: None,
+            lease_expired_at: None,
+            drained_at,
+        });
+        let key = |job_type: &JobType| (Arc::clone(id), at.shard, Arc::from(job_type.as_str()));
+        // What is no list of slots was changed by hand: the rows left over by it are for `verify` to name.
+        let old_slots: BTreeMap<JobType, u32> =
+            old_slots.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        for job_type in old_slots.keys().filter(|job_type| !slots.contains_key(*job_type)) {
+            self.resources.remove(key(job_type));
+        }
+        for (job_type, slots) in slots {
+            let (worker_id, shard, job_type) = key(job_type);
+            self.resources.put(ResourceRow { worker_id, shard, job_type, slots: i64::from(*slots) });
+        }
+    }
+}
+
+fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Viewer => "viewer",
+        Role::User => "user",
+        Role::Administrator => "administrator",
+        Role::SuperAdministrator => "super_administrator",
+    }
+}

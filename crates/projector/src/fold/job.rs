@@ -1,0 +1,197 @@
+//! Definitions, their parents, and the copies that shards hold.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tidemill_model::{Event, Fire, JobDefinition, Mapping, MissedRuns, Period, ScheduleRule, SkipReason};
+use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
+
+use super::sources::is_copy;
+use super::{Caches, Place};
+
+/// As JSON, in the order of the fields, so that the same value is the same text.
+pub(super) fn json(value: &impl Serialize) -> Arc<str> {
+    serde_json::to_string(value).expect("the vocabulary is made of what JSON can hold").into()
+}
+
+/// A duration or count; above 2^63 it says 2^63 − 1.
+pub(super) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(super) fn mapping_word(mapping: Mapping) -> &'static str {
+    match mapping {
+        Mapping::Same => "same",
+        Mapping::Offset(_) => "offset",
+        Mapping::All => "all",
+        Mapping::Latest => "latest",
+        Mapping::Any => "any",
+    }
+}
+
+impl Caches {
+    pub(super) fn apply_job(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::JobDefined { definition, enabled, unnamed } => {
+                self.define(at, definition, *enabled, *unnamed);
+            }
+            Event::JobEnabled { job } => self.switch(at, job.0, true),
+            Event::JobDisabled { job } => self.switch(at, job.0, false),
+            Event::JobDeleted { job } => self.jobs.change((job.0,), |row| {
+                row.deleted_at = Some(at.now);
+                row.changed_at = at.now;
+            }),
+            Event::JobReceived { definition, enabled, next } => self.shard_jobs.put(ShardJobRow {
+                job_id: definition.id.0,
+                version: i64::from(definition.version),
+                group_name: definition.group.as_str().into(),
+                name: definition.name.as_str().into(),
+                job_type: definition.job_type.as_str().into(),
+                enabled: *enabled,
+                next_fire_at: next.map(|next| next.at.as_millisecond()),
+                next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
+            }),
+            Event::JobSwitched { job, enabled, next } => {
+                self.shard_jobs.change((job.0,), |row| row.enabled = *enabled);
+                self.fires_next(job.0, *next);
+            }
+            Event::JobRemoved { job } => self.shard_jobs.remove((job.0,)),
+            Event::JobSubmitted { definition } => {
+                let row = JobRow { submitted: true, unnamed: true, ..job_row(at, definition, true) };
+                self.parents(definition, 0);
+                self.jobs.put(row);
+            }
+            Event::FiresSkipped { job, from, to, count, reason, next } => {
+                self.skipped_fires.put(SkippedFiresRow {
+                    partition_no: at.partition,
+                    journal_offset: at.offset,
+                    event_index: at.index,
+                    job_id: job.0,
+                    from_time: from.as_millisecond(),
+                    to_time: to.as_millisecond(),
+                    fires: number(*count),
+                    reason: skip_word(*reason).into(),
+                    skipped_at: at.now,
+                });
+                if is_copy(*job) {
+                    self.fires_next(job.0, *next);
+                }
+            }
+            other => unreachable!("{} is not about jobs", other.kind()),
+        }
+    }
+
+    pub(super) fn fires_next(&mut self, job: i64, next: Option<Fire>) {
+        self.shard_jobs.change((job,), |row| {
+            row.next_fire_at = next.map(|next| next.at.as_millisecond());
+            row.next_logical_time = next.map(|next| next.logical_time.as_millisecond());
+        });
+    }
+
+    fn define(&mut self, at: Place, definition: &JobDefinition, enabled: bool, unnamed: bool) {
+        let old = self.jobs.get(&(definition.id.0,));
+        let (defined_at, old_parents) = old.map_or((at.now, 0), |old| (old.defined_at, old.parent_count));
+        let row = JobRow { unnamed, defined_at, ..job_row(at, definition, enabled) };
+        self.job_versions.put(JobVersionRow {
+            job_id: row.id,
+            version: row.version,
+            definition: Arc::clone(&row.definition),
+            defined_at: at.now,
+        });
+        self.parents(definition, old_parents);
+        self.jobs.put(row);
+    }
+
+    fn parents(&mut self, definition: &JobDefinition, old: i64) {
+        let job_id = definition.id.0;
+        for (position, parent) in (0..).zip(&definition.parents) {
+            self.job_parents.put(JobParentRow {
+                job_id,
+                position,
+                parent_id: parent.job.0,
+                mapping: mapping_word(parent.mapping).into(),
+                mapping_offset: match parent.mapping {
+                    Mapping::Offset(back) => Some(i64::from(back)),
+                    Mapping::Same | Mapping::All | Mapping::Latest | Mapping::Any => None,
+                },
+            });
+        }
+        for position in parent_count(definition)..old {
+            self.job_parents.remove((job_id, position));
+        }
+    }
+
+    fn switch(&mut self, at: Place, job: i64, enabled: bool) {
+        self.jobs.change((job,), |row| {
+            row.enabled = enabled;
+            row.changed_at = at.now;
+        });
+    }
+}
+
+fn parent_count(definition: &JobDefinition) -> i64 {
+    i64::try_from(definition.parents.len()).expect("a definition is bounded in size")
+}
+
+fn skip_word(reason: SkipReason) -> &'static str {
+    match reason {
+        SkipReason::Policy => "policy",
+        SkipReason::TooOld => "too_old",
+        SkipReason::TooMany => "too_many",
+        SkipReason::RunByHand => "run_by_hand",
+    }
+}
+
+fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
+    let rule = definition.schedule.as_ref().map(|schedule| &schedule.rule);
+    let (period, cron) = match rule {
+        None => (None, None),
+        Some(ScheduleRule::Period(period)) => (Some(period_word(*period).into()), None),
+        Some(ScheduleRule::Cron(cron)) => (None, Some(cron.as_str().into())),
+    };
+    JobRow {
+        id: definition.id.0,
+        version: i64::from(definition.version),
+        group_name: definition.group.as_str().into(),
+        group_id: i64::from(definition.group_id.0),
+        name: definition.name.as_str().into(),
+        unnamed: false,
+        submitted: false,
+        owner: definition.owner.as_str().into(),
+        app_name: definition.app_name.as_str().into(),
+        job_type: definition.job_type.as_str().into(),
+        program: json(&definition.program),
+        parameters: json(&definition.parameters),
+        priority: i64::from(u8::from(definition.priority)),
+        period,
+        cron,
+        time_zone: definition.schedule.as_ref().map(|schedule| schedule.zone.as_str().into()),
+        parent_count: parent_count(definition),
+        max_concurrent: i64::from(definition.max_concurrent),
+        retries: i64::from(definition.retries),
+        retry_interval_ms: number(definition.retry_interval_ms),
+        pinned_host: definition.host.as_deref().map(Into::into),
+        missed_runs: match definition.missed_runs {
+            MissedRuns::All => "all",
+            MissedRuns::Latest => "latest",
+            MissedRuns::None => "none",
+        }
+        .into(),
+        business_type: definition.business_type.as_str().into(),
+        comment_text: definition.comment.as_str().into(),
+        definition: json(definition),
+        enabled,
+        defined_at: at.now,
+        changed_at: at.now,
+        deleted_at: None,
+    }
+}
+
+fn period_word(period: Period) -> &'static str {
+    match period {
+        Period::Hour => "hour",
+        Period::Day => "day",
+        Period::Week => "week",
+        Period::Month => "month",
+    }
+}

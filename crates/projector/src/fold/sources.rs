@@ -1,0 +1,74 @@
+//! Which rows an event changes or reads: what has to be known before it is applied.
+
+use tidemill_model::{Event, JobId, ShardId};
+
+use super::Caches;
+
+/// Whether a job is defined in the catalogue, so that its shard holds a copy, or submitted to that shard.
+pub(super) fn is_copy(job: JobId) -> bool {
+    job.shard() == ShardId::CATALOGUE
+}
+
+pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
+    match event {
+        Event::GroupDefined { group, .. } => rows.worker_groups.need((i64::from(group.0),)),
+        Event::JobDefined { definition, .. } => rows.jobs.need((definition.id.0,)),
+        Event::JobEnabled { job } | Event::JobDisabled { job } | Event::JobDeleted { job } => {
+            rows.jobs.need((job.0,));
+        }
+        Event::JobSwitched { job, .. } | Event::FiresSkipped { job, .. } => {
+            if is_copy(*job) {
+                rows.shard_jobs.need((job.0,));
+            }
+        }
+        Event::JobReceived { definition, .. } => rows.shard_jobs.expect_new((definition.id.0,)),
+        Event::JobRemoved { job } => rows.shard_jobs.expect_new((job.0,)),
+        Event::JobSubmitted { definition } => rows.jobs.expect_new((definition.id.0,)),
+        Event::BatchGenerated { batch, job, .. } => {
+            rows.batches.expect_new((batch.0,));
+            if is_copy(*job) {
+                rows.shard_jobs.need((job.0,));
+            } else {
+                rows.jobs.need((job.0,));
+            }
+        }
+        Event::DependencySatisfied { batch, parent, logical_time, .. }
+        | Event::DependencyWithdrawn { batch, parent, logical_time, .. } => {
+            rows.batches.need((batch.0,));
+            rows.batch_dependencies.need((batch.0, parent.0, logical_time.as_millisecond()));
+        }
+        Event::StartGranted { batch, token, .. } => {
+            rows.batches.need((batch.0,));
+            rows.attempts.expect_new((token.0,));
+        }
+        Event::AttemptStarted { token, .. } => rows.attempts.need((token.0,)),
+        Event::AttemptFinished { batch, token, .. } => {
+            rows.batches.need((batch.0,));
+            rows.attempts.need((token.0,));
+        }
+        Event::BatchAssigned { batch, .. }
+        | Event::AssignmentReturned { batch, .. }
+        | Event::RetryScheduled { batch, .. }
+        | Event::RetryDue { batch }
+        | Event::KillRequested { batch, .. }
+        | Event::BatchFinished { batch, .. } => rows.batches.need((batch.0,)),
+        Event::WorkerRegistered { worker, .. } => {
+            rows.shards.need((shard,));
+            rows.workers.need((worker.0.clone(), shard));
+        }
+        Event::WorkerLost { worker, .. }
+        | Event::WorkerFound { worker, .. }
+        | Event::LeaseExpired { worker, .. }
+        | Event::WorkerDrained { worker }
+        | Event::WorkerResumed { worker } => rows.workers.need((worker.0.clone(), shard)),
+        Event::KeyDefined { .. }
+        | Event::KeyRevoked { .. }
+        | Event::MessageReceived { .. }
+        | Event::OutboxAcknowledged { .. }
+        | Event::GroupReceived { .. }
+        | Event::HistoryEvicted { .. }
+        | Event::CommandQuarantined { .. }
+        | Event::TimerSuspended { .. }
+        | Event::TimeSet { .. } => {}
+    }
+}

@@ -1,0 +1,180 @@
+//! Reading a journal: only what counts, from a position that has to fit.
+
+use std::time::Duration;
+
+use tidemill_log::{Chain, Claim, Frame, From, Hash, Head, Kind, Log, Reader, Topic, Verdict, Waker};
+use tidemill_model::Envelope;
+
+use crate::Error;
+
+/// An accepted envelope.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) offset: u64,
+    pub(crate) envelope: Envelope,
+}
+
+/// What one poll gave.
+#[derive(Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) entries: Vec<Entry>,
+    /// Offset of the last record, void or not.
+    pub(crate) last: Option<u64>,
+    /// How many records were void.
+    pub(crate) voids: u64,
+}
+
+/// Where to begin.
+#[derive(Debug, Clone)]
+pub(crate) enum Start {
+    /// At the genesis.
+    Beginning,
+    /// After this head, whose record the journal has to have.
+    After(Head),
+    /// At the record of this offset, which is known to count, and which is given once more.
+    At(u64),
+}
+
+enum Anchor {
+    None,
+    /// The next record has to be the one of this head.
+    Head(Head),
+    /// The next record is the first of the chain that is looked at.
+    Record(u64),
+}
+
+/// A journal, as far as it counts.
+pub(crate) struct Journal {
+    partition: u32,
+    holder: &'static str,
+    reader: Box<dyn Reader>,
+    chain: Chain,
+    anchor: Anchor,
+    template: Template,
+}
+
+/// What a head says beyond its record.
+struct Template {
+    log_id: tidemill_log::LogId,
+    count: u32,
+}
+
+impl Journal {
+    /// Opens the journal; `holder` is whose position it is, for people.
+    pub(crate) fn open(
+        log: &dyn Log,
+        partition: u32,
+        holder: &'static str,
+        start: Start,
+    ) -> Result<Self, Error> {
+        let mismatch = |offset, found: String| Error::PositionMismatch { holder, partition, offset, found };
+        let (from, anchor) = match start {
+            Start::Beginning => (From::Start, Anchor::None),
+            Start::After(head) => {
+                if &head.log_id != log.log_id() {
+                    let found =
+                        format!("the position is of log {}, this is log {}", head.log_id, log.log_id());
+                    return Err(mismatch(head.offset, found));
+                }
+                (From::Offset(head.offset), Anchor::Head(head))
+            }
+            Start::At(offset) => (From::Offset(offset), Anchor::Record(offset)),
+        };
+        if let From::Offset(offset) = from {
+            let range = log.range(Topic::Journal, partition).map_err(Error::journal(partition))?;
+            if !range.contains(&offset) {
+                let found = format!("the journal has records {} to {}", range.start, range.end);
+                return Err(mismatch(offset, found));
+            }
+        }
+        let reader = log.reader(Topic::Journal, partition, from).map_err(Error::journal(partition))?;
+        let template = Template { log_id: log.log_id().clone(), count: log.partitions(Topic::Journal) };
+        Ok(Self { partition, holder, reader, chain: Chain::new(), anchor, template })
+    }
+
+    pub(crate) fn waker(&self) -> Waker {
+        self.reader.waker()
+    }
+
+    /// Where the chain stands.
+    pub(crate) fn head(&self) -> Option<&Head> {
+        self.chain.head()
+    }
+
+    /// Reads on: at most this many records; waits up to `timeout` for the first.
+    pub(crate) fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Read, Error> {
+        let records = self.reader.poll(max_records, timeout).map_err(Error::journal(self.partition))?;
+        let mut read = Read::default();
+        for record in records {
+            let frame = match std::mem::replace(&mut self.anchor, Anchor::None) {
+                Anchor::None => match self.chain.accept(record.offset, &record.value) {
+                    Verdict::Accepted(frame) => Some(frame),
+                    Verdict::Void(reason) => {
+                        let (partition, offset) = (self.partition, record.offset);
+                        tracing::debug!(partition, offset, %reason, "journal record {offset} does not count");
+                        read.voids += 1;
+                        None
+                    }
+                },
+                Anchor::Head(head) => {
+                    if record.offset != head.offset || Hash::of(&record.value) != head.hash {
+                        return Err(self.mismatch(head.offset, "the journal has another record there"));
+                    }
+                    self.chain = Chain::resume(head);
+                    None
+                }
+                Anchor::Record(offset) => Some(self.begin_at(offset, record.offset, &record.value)?),
+            };
+            read.last = Some(record.offset);
+            read.entries.extend(frame.map(|frame| self.entry(record.offset, &frame)).transpose()?.flatten());
+        }
+        Ok(read)
+    }
+
+    fn mismatch(&self, offset: u64, found: &str) -> Error {
+        let (holder, partition) = (self.holder, self.partition);
+        Error::PositionMismatch { holder, partition, offset, found: found.to_owned() }
+    }
+
+    fn entry(&self, offset: u64, frame: &Frame) -> Result<Option<Entry>, Error> {
+        match frame.kind {
+            Kind::Envelope => {
+                let body = serde_json::from_slice(&frame.body);
+                let envelope =
+                    body.map_err(|source| Error::Body { partition: self.partition, offset, source })?;
+                Ok(Some(Entry { offset, envelope }))
+            }
+            Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped => Ok(None),
+        }
+    }
+
+    /// Takes the chain up at a record that is known to count: its own header says where the chain was.
+    fn begin_at(&mut self, offset: u64, found: u64, record: &[u8]) -> Result<Frame, Error> {
+        let unreadable = |this: &Self| this.mismatch(offset, "the journal has no readable record there");
+        let frame = Frame::decode(record).map_err(|_| unreadable(self))?;
+        if found != offset {
+            return Err(self.mismatch(offset, "the journal does not have that record"));
+        }
+        let claim = match frame.kind {
+            Kind::Genesis => None,
+            Kind::Claim => Some(serde_json::from_slice(&frame.body).map_err(|_| unreadable(self))?),
+            // Who owns it does not matter to a reader, only that somebody does.
+            Kind::Envelope | Kind::Resigned | Kind::Stopped => {
+                Some(Claim { epoch: frame.epoch, incarnation: String::new(), address: String::new() })
+            }
+        };
+        self.chain = Chain::resume(Head {
+            log_id: self.template.log_id.clone(),
+            partition: self.partition,
+            count: self.template.count,
+            offset,
+            epoch: frame.epoch,
+            seq: frame.seq,
+            hash: Hash::of(record),
+            owner: claim,
+            resigned: frame.kind == Kind::Resigned,
+            stopped: frame.kind == Kind::Stopped,
+        });
+        Ok(frame)
+    }
+}

@@ -1,0 +1,43 @@
+//! Journal in; read tables and public feed out.
+//!
+//! Everything here is derived: the tables and the feed may be dropped and come back equal. Nothing here
+//! decides anything, reads a clock into a row, or skips a fact it does not understand: such a fact stops the
+//! partition with a named error.
+//!
+//! Where to start reading:
+//! - [`Fold`]: facts to changed rows, pure. [`run`]: one thread per partition that drives it.
+//! - [`Progress`]: how far the tables are, for reads that have to see an earlier write.
+//! - [`cloud_event`]: a fact as the world sees it. [`publish`]: the journal to the topic of the feed.
+//!   [`FeedReader`]: the same feed, straight from the journal, with a [`FeedCursor`].
+//! - [`rebuild`] and [`verify`]: make the tables anew beside the old ones; compare them with the journal.
+//! - [`schemas`]: JSON Schema of events and commands, AsyncAPI of the topics.
+//!
+//! ```text
+//!  journal p ─► chain ─► fold ─► rows + position, one transaction ─► Progress
+//!                    └─► CloudEvents ─► topic events, or a stream
+//! ```
+
+mod error;
+mod event;
+mod feed;
+mod fold;
+mod journal;
+mod progress;
+mod projection;
+mod publish;
+mod rebuild;
+mod run;
+pub mod schemas;
+mod shutdown;
+mod verify;
+
+pub use error::Error;
+pub use event::{CloudEvent, cloud_event};
+pub use feed::{FeedCursor, FeedReader};
+pub use fold::Fold;
+pub use progress::{PartitionProgress, Progress, wait_in_tables};
+pub use publish::{PublishConfig, publish};
+pub use rebuild::{RebuildProgress, rebuild};
+pub use run::{Config, run};
+pub use shutdown::Shutdown;
+pub use verify::{Difference, Report, verify};

@@ -1,0 +1,251 @@
+//! The role that publishes the feed: every fact of the journal to the topic `events`, same partition.
+//!
+//! It stores no position of its own: the topic is the position. Records are appended in windows, each waited
+//! for, so what is missing after a crash lies within the last two windows. At start these are read back; what
+//! the journal has and they lack is appended. So nothing is lost; a record may be there twice when its outcome
+//! was unknown, and then has the same id. An event may then also stand after one that follows it: the id,
+//! `offset-index`, tells the true order.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tidemill_log::{AppendError, From, Log, Producer, Topic};
+
+use crate::error::chain;
+use crate::event::source_of;
+use crate::journal::{Journal, Start};
+use crate::{CloudEvent, Error, Progress, Shutdown, cloud_event};
+
+/// How the feed is published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PublishConfig {
+    /// Events appended before any outcome is waited for. Default 500; range 1 to 10,000. After a crash up to
+    /// twice as many are read back. It must not shrink between two runs.
+    pub window: usize,
+}
+
+impl Default for PublishConfig {
+    fn default() -> Self {
+        Self { window: 500 }
+    }
+}
+
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+const READ_BACK: Duration = Duration::from_secs(30);
+const OUTCOME: Duration = Duration::from_secs(60);
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+const HOLDER: &str = "the feed's records";
+
+/// Publishes every partition until shutdown. A broker that is away is waited for.
+///
+/// # Errors
+/// The first partition's error that no waiting mends; the other partitions go on until shutdown.
+pub fn publish(
+    config: &PublishConfig,
+    log: &Arc<dyn Log>,
+    progress: &Progress,
+    shutdown: &Shutdown,
+) -> Result<(), Error> {
+    let mut threads = Vec::new();
+    for partition in 0..log.partitions(Topic::Journal) {
+        let publisher = Publisher {
+            window: config.window.max(1),
+            partition,
+            log: Arc::clone(log),
+            progress: progress.clone(),
+            shutdown: shutdown.clone(),
+        };
+        let spawned = thread::Builder::new()
+            .name(format!("publisher-{partition}"))
+            .spawn(move || publisher.run())
+            .map_err(|source| Error::Thread { partition, source });
+        match spawned {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                shutdown.request();
+                threads.into_iter().for_each(|thread| drop(thread.join()));
+                return Err(error);
+            }
+        }
+    }
+    let mut outcome = Ok(());
+    for thread in threads {
+        match thread.join() {
+            Ok(ended) => outcome = outcome.and(ended),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    outcome
+}
+
+/// Identity of an event within a partition.
+type Id = (u64, u32);
+
+struct Publisher {
+    window: usize,
+    partition: u32,
+    log: Arc<dyn Log>,
+    progress: Progress,
+    shutdown: Shutdown,
+}
+
+impl Publisher {
+    fn run(&self) -> Result<(), Error> {
+        let mut pause = FIRST_RETRY;
+        loop {
+            let mut worked = false;
+            let Err(error) = self.session(&mut worked) else { return Ok(()) };
+            if worked {
+                pause = FIRST_RETRY;
+            }
+            let (partition, reason) = (self.partition, chain(&error));
+            self.progress.change(partition, |it| it.error = Some(reason.clone()));
+            if !error.is_outage() {
+                tracing::error!(
+                    partition,
+                    reason,
+                    "partition {partition} is not published any more: {reason}"
+                );
+                return Err(error);
+            }
+            tracing::warn!(partition, reason, "publishing partition {partition} is held up: {reason}");
+            if self.shutdown.wait(pause) {
+                return Ok(());
+            }
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+    }
+
+    /// Publishes until shutdown (`Ok`) or an error; after that, what the topic lacks is found out again.
+    fn session(&self, worked: &mut bool) -> Result<(), Error> {
+        let mut known = self.read_back()?;
+        let first = known.first_key_value().map(|(id, _)| *id);
+        let start = first.map_or(Start::Beginning, |(offset, _)| Start::At(offset));
+        let mut journal = Journal::open(&*self.log, self.partition, HOLDER, start)?;
+        self.shutdown.wakes(journal.waker());
+        let producer = self.log.producer().map_err(Error::journal(self.partition))?;
+        while !self.shutdown.is_requested() {
+            let read = journal.poll(64, LOOK_AROUND)?;
+            let mut due = Vec::new();
+            for entry in &read.entries {
+                for index in 0..entry.envelope.events.len() {
+                    let event =
+                        cloud_event(self.log.log_id(), self.partition, entry.offset, index, &entry.envelope);
+                    let id = (event.offset, event.index);
+                    if first.is_some_and(|first| id < first) {
+                        continue;
+                    }
+                    match known.remove(&id) {
+                        Some(published) => self.compare(&event, &published)?,
+                        None => due.push(event),
+                    }
+                }
+            }
+            for window in due.chunks(self.window) {
+                self.append(&*producer, window)?;
+            }
+            *worked = true;
+            if let Some(last) = read.last {
+                self.progress.change(self.partition, |it| {
+                    it.projected = Some(last);
+                    it.void_records += read.voids;
+                    it.error = None;
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends and waits for every outcome. The first failure ends the session: the records after it may be
+    /// there or not, and the next session looks.
+    fn append(&self, producer: &dyn Producer, window: &[CloudEvent]) -> Result<(), Error> {
+        let (outcomes, told) = mpsc::sync_channel(window.len());
+        let failed = |source| Error::Publish { partition: self.partition, source };
+        for event in window {
+            let outcomes = outcomes.clone();
+            let done = move |outcome: Result<u64, AppendError>| {
+                // Nobody listens any more where an earlier record of the window failed.
+                let _ = outcomes.send(outcome.err());
+            };
+            let (key, json) = (event.key.as_bytes(), event.json.clone());
+            producer.append(Topic::Events, self.partition, key, json, Box::new(done));
+        }
+        drop(outcomes);
+        let deadline = Instant::now() + OUTCOME;
+        for _ in window {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let outcome = told.recv_timeout(left);
+            let outcome =
+                outcome.unwrap_or_else(|_| Some(AppendError::Unknown("no outcome in time".to_owned())));
+            if let Some(source) = outcome {
+                return Err(failed(source));
+            }
+        }
+        Ok(())
+    }
+
+    /// The last two windows of the topic, by id.
+    fn read_back(&self) -> Result<BTreeMap<Id, Value>, Error> {
+        let partition = self.partition;
+        let range = self.log.range(Topic::Events, partition).map_err(Error::journal(partition))?;
+        let back = u64::try_from(self.window * 2).unwrap_or(u64::MAX);
+        let first = range.end.saturating_sub(back).max(range.start);
+        let mut known = BTreeMap::new();
+        if first == range.end {
+            return Ok(known);
+        }
+        let reader = self.log.reader(Topic::Events, partition, From::Offset(first));
+        let mut reader = reader.map_err(Error::journal(partition))?;
+        let (mut next, deadline) = (first, Instant::now() + READ_BACK);
+        while next < range.end {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let records = reader.poll(self.window, left).map_err(Error::journal(partition))?;
+            if records.is_empty() && (left.is_zero() || self.shutdown.is_requested()) {
+                let source = AppendError::Unknown("the end of the feed could not be read in time".to_owned());
+                return Err(Error::Publish { partition, source });
+            }
+            for record in records {
+                next = record.offset + 1;
+                let (id, event) = self.parse(record.offset, &record.value)?;
+                known.insert(id, event);
+            }
+        }
+        Ok(known)
+    }
+
+    fn parse(&self, offset: u64, record: &[u8]) -> Result<(Id, Value), Error> {
+        let foreign = |reason: &str| Error::ForeignFeed {
+            partition: self.partition,
+            offset,
+            reason: reason.to_owned(),
+        };
+        let event: Value = serde_json::from_slice(record).map_err(|_| foreign("it is not JSON"))?;
+        if event["source"] != *source_of(self.log.log_id(), self.partition) {
+            return Err(foreign("its source is another log or partition"));
+        }
+        let id = event["id"].as_str().and_then(|id| id.split_once('-'));
+        let id = id.and_then(|(offset, index)| Some((offset.parse().ok()?, index.parse().ok()?)));
+        Ok((id.ok_or_else(|| foreign("its id is not offset-index"))?, event))
+    }
+
+    /// What stands in the topic has to be what the journal says (rule 11).
+    fn compare(&self, event: &CloudEvent, published: &Value) -> Result<(), Error> {
+        let mine: Value = serde_json::from_slice(&event.json).expect("it was made from JSON just now");
+        let same = ["type", "subject", "time", "data"].iter().all(|name| mine[name] == published[name]);
+        if same {
+            return Ok(());
+        }
+        Err(Error::PositionMismatch {
+            holder: HOLDER,
+            partition: self.partition,
+            offset: event.offset,
+            found: format!("the journal has another event {} there", event.index),
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! The role: one thread per partition keeps the tables in use close to the journal.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tidemill_log::{Log, Topic};
+use tidemill_store::{FORMAT, Tables};
+
+use crate::error::chain;
+use crate::projection::Projection;
+use crate::{Error, Progress, Shutdown};
+
+/// How the tables are kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Rows of each partition kept in memory between transactions, about 400 bytes each. Default 32,768;
+    /// range 0 to what memory allows. Fewer rows mean more loading.
+    pub cached_rows: usize,
+    /// Under load, transactions of one partition begin at least this far apart, in milliseconds, so that
+    /// each takes more. After a pause the first fact is written at once. Default 10; range 0 to 500.
+    pub pace_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { cached_rows: 32_768, pace_ms: 10 }
+    }
+}
+
+/// How long a thread waits for records before it looks around: which tables are in use now?
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// Keeps the tables in use up to date with every partition until shutdown. Makes a first set of tables where
+/// there is none. A database or broker that is away is waited for; nothing is ever skipped.
+///
+/// # Errors
+/// The first partition's error that no waiting mends; the other partitions go on until shutdown.
+pub fn run(
+    config: &Config,
+    log: &Arc<dyn Log>,
+    tables: &Arc<dyn Tables>,
+    progress: &Progress,
+    shutdown: &Shutdown,
+) -> Result<(), Error> {
+    let mut threads = Vec::new();
+    for partition in 0..log.partitions(Topic::Journal) {
+        progress.change(partition, |_| {});
+        let keeper = Keeper {
+            config: config.clone(),
+            partition,
+            log: Arc::clone(log),
+            tables: Arc::clone(tables),
+            progress: progress.clone(),
+            shutdown: shutdown.clone(),
+        };
+        let spawned = thread::Builder::new()
+            .name(format!("projector-{partition}"))
+            .spawn(move || keeper.run())
+            .map_err(|source| Error::Thread { partition, source });
+        match spawned {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                shutdown.request();
+                threads.into_iter().for_each(|thread| drop(thread.join()));
+                return Err(error);
+            }
+        }
+    }
+    let mut outcome = Ok(());
+    for thread in threads {
+        match thread.join() {
+            Ok(ended) => outcome = outcome.and(ended),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    outcome
+}
+
+/// Keeps one partition.
+struct Keeper {
+    config: Config,
+    partition: u32,
+    log: Arc<dyn Log>,
+    tables: Arc<dyn Tables>,
+    progress: Progress,
+    shutdown: Shutdown,
+}
+
+impl Keeper {
+    fn run(&self) -> Result<(), Error> {
+        let mut pause = FIRST_RETRY;
+        // Kept over an outage of the database: what was read and folded need not be done again.
+        let mut projection = None;
+        loop {
+            let mut worked = false;
+            let Err(error) = self.session(&mut projection, &mut worked) else { return Ok(()) };
+            if !matches!(error, Error::Tables { .. }) || is_overtaken(&error) {
+                projection = None;
+            }
+            if worked {
+                pause = FIRST_RETRY;
+            }
+            let (partition, reason) = (self.partition, chain(&error));
+            self.progress.change(partition, |it| it.error = Some(reason.clone()));
+            if !error.is_outage() && !is_overtaken(&error) {
+                tracing::error!(
+                    partition,
+                    reason,
+                    "partition {partition} is not projected any more: {reason}"
+                );
+                return Err(error);
+            }
+            tracing::warn!(partition, reason, "the projection of partition {partition} is held up: {reason}");
+            if self.shutdown.wait(pause) {
+                return Ok(());
+            }
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+    }
+
+    /// Follows the journal until shutdown (`Ok`) or an error. Goes over to other tables when they are in use.
+    fn session(&self, kept: &mut Option<Projection>, worked: &mut bool) -> Result<(), Error> {
+        let pace = Duration::from_millis(self.config.pace_ms);
+        let active = self.active()?;
+        let mut projection = match kept.take().filter(|kept| kept.generation == active) {
+            Some(projection) => kept.insert(projection),
+            None => kept.insert(self.open(active)?),
+        };
+        let (mut written_at, mut idle) = (None::<Instant>, false);
+        while !self.shutdown.is_requested() {
+            if let Some(at) = written_at.filter(|_| !idle) {
+                let _ = self.shutdown.wait(pace.saturating_sub(at.elapsed()));
+            }
+            let begun_at = Instant::now();
+            let step = projection.step(&*self.tables, LOOK_AROUND)?;
+            *worked = true;
+            let active = match step.active {
+                Some(active) => active.unwrap_or(projection.generation),
+                None => self.active()?,
+            };
+            if active != projection.generation {
+                let partition = self.partition;
+                tracing::info!(partition, active, "partition {partition} goes over to tables {active}");
+                projection = kept.insert(self.open(active)?);
+                continue;
+            }
+            idle = step.active.is_none();
+            written_at = Some(begun_at);
+            let (projected, voids) = (projection.projected(), std::mem::take(&mut projection.voids));
+            self.progress.change(self.partition, |it| {
+                it.projected = projected;
+                it.void_records += voids;
+                it.error = None;
+            });
+        }
+        Ok(())
+    }
+
+    fn open(&self, generation: u32) -> Result<Projection, Error> {
+        let rows = self.config.cached_rows;
+        let projection = Projection::open(&*self.log, &*self.tables, generation, self.partition, rows)?;
+        self.shutdown.wakes(projection.waker());
+        Ok(projection)
+    }
+
+    /// The tables in use; makes the first.
+    fn active(&self) -> Result<u32, Error> {
+        const WHAT: &str = "find the tables in use";
+        if let Some(active) = self.tables.active().map_err(Error::tables(WHAT))? {
+            if active.format != FORMAT {
+                let source = tidemill_store::Error::Format { found: active.format, wanted: FORMAT };
+                return Err(Error::Tables { what: WHAT, source });
+            }
+            return Ok(active.number);
+        }
+        // All threads come here at the first start: one of them makes the tables.
+        FIRST_TABLES.with(|| {
+            if let Some(active) = self.tables.active().map_err(Error::tables(WHAT))? {
+                return Ok(active.number);
+            }
+            let generation = self.tables.create_generation().map_err(Error::tables("make tables"))?;
+            self.tables.activate(generation).map_err(Error::tables("activate tables"))?;
+            Ok(generation)
+        })
+    }
+}
+
+/// Whether somebody else moved or replaced the tables, so that a fresh look helps.
+fn is_overtaken(error: &Error) -> bool {
+    use tidemill_store::Error as Store;
+    matches!(
+        error,
+        Error::Tables {
+            source: Store::PositionConflict { .. } | Store::UnknownGeneration { .. } | Store::Behind { .. },
+            ..
+        }
+    )
+}
+
+/// One thread of this process at a time makes first tables.
+static FIRST_TABLES: Turn = Turn(std::sync::Mutex::new(()));
+
+struct Turn(std::sync::Mutex<()>);
+
+impl Turn {
+    fn with<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _turn = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        act()
+    }
+}

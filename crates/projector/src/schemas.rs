@@ -1,0 +1,135 @@
+//! What the world needs to read the feed and to write commands: JSON Schemas and an AsyncAPI document, made
+//! from the vocabulary, so that they cannot say anything else than the code does.
+
+mod asyncapi;
+mod defs;
+mod samples;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use tidemill_model::{CommandRecord, Event};
+
+use crate::event::{VERSION, schema_id, type_of};
+use defs::{description, reachable, sorted, variants};
+pub use samples::samples;
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Every file below `schemas/` that is generated: its path there and its text.
+#[must_use]
+pub fn files() -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let mut add = |path: String, value: Value| {
+        let text = serde_json::to_string_pretty(&sorted(value)).expect("a JSON value is JSON");
+        files.insert(path, text + "\n");
+    };
+    let (events, commands) = (events(), commands());
+    add("asyncapi.json".to_owned(), asyncapi::document(events.keys(), commands.keys()));
+    for (kind, schema) in events {
+        add(event_path(&kind), schema);
+    }
+    for (name, schema) in commands {
+        add(command_path(&name), schema);
+    }
+    files
+}
+
+pub(crate) fn event_path(kind: &str) -> String {
+    format!("events/{kind}.v{VERSION}.json")
+}
+
+pub(crate) fn command_path(name: &str) -> String {
+    format!("commands/{name}.v{VERSION}.json")
+}
+
+/// Kind of every event, and its schema: the CloudEvents envelope with the event's object as `data`.
+#[must_use]
+pub fn events() -> BTreeMap<String, Value> {
+    let root = schemars::schema_for!(Event).to_value();
+    variants(&root)
+        .map(|variant| {
+            let kind = variant.name.replacen('_', ".", 1);
+            let mut schema = envelope(&kind, variant.schema.clone());
+            schema["description"] = json!(variant.description);
+            schema["$defs"] = reachable(&root, variant.schema);
+            (kind, schema)
+        })
+        .collect()
+}
+
+fn envelope(kind: &str, data: Value) -> Value {
+    json!({
+        "$schema": DIALECT,
+        "$id": schema_id(kind),
+        "title": type_of(kind),
+        "type": "object",
+        "properties": {
+            "specversion": {"const": "1.0"},
+            "id": {
+                "type": "string", "pattern": "^[0-9]+-[0-9]+$",
+                "description": "Journal offset and place in that record; with `source` it names the event. A repeat has the same.",
+            },
+            "source": {
+                "type": "string", "pattern": "^tidemill/[a-z0-9-]+/[0-9]+$",
+                "description": "The log's id and the partition of the journal.",
+            },
+            "type": {"const": type_of(kind)},
+            "subject": {"type": "string", "description": "What it is about, as noun/id."},
+            "time": {
+                "type": "string", "format": "date-time",
+                "description": "The owner's clock when it decided; never goes back within a source.",
+            },
+            "datacontenttype": {"const": "application/json"},
+            "dataschema": {"const": schema_id(kind)},
+            "partitionkey": {"type": "string", "pattern": "^[0-9]+$", "description": "The shard."},
+            "cause": {
+                "enum": ["command", "timer", "observed", "unknown"],
+                "description": "What asked for the decision.",
+            },
+            "causeoffset": {
+                "type": "string", "pattern": "^[0-9]+$",
+                "description": "Of a command: its offset in the commands of the same partition.",
+            },
+            "request": {"type": "string", "description": "Of a command: the request id its sender chose."},
+            "actor": {"type": "string", "description": "Of a command: the application, or the role of the program."},
+            "actoruser": {"type": "string", "description": "Of a command: the person, as the application names them."},
+            "data": data,
+        },
+        "required": [
+            "specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema",
+            "partitionkey", "cause", "data",
+        ],
+    })
+}
+
+/// Name of every command, and the schema of its record.
+#[must_use]
+pub fn commands() -> BTreeMap<String, Value> {
+    let root = schemars::schema_for!(CommandRecord).to_value();
+    let command = root["$defs"]["Command"].clone();
+    variants(&command)
+        .map(|variant| {
+            let name = variant.name.to_owned();
+            let mut properties = root["properties"].as_object().cloned().unwrap_or_default();
+            let mut only = Map::new();
+            only.insert(name.clone(), variant.schema.clone());
+            let wish = json!({
+                "type": "object", "properties": only, "required": [name], "additionalProperties": false,
+                "description": description(&root["properties"]["command"]),
+            });
+            properties.insert("command".to_owned(), wish);
+            let mut schema = json!({
+                "$schema": DIALECT,
+                "$id": format!("urn:tidemill:schema:commands:{name}:v{VERSION}"),
+                "title": format!("tidemill.commands.{name}.v{VERSION}"),
+                "description": variant.description,
+                "type": "object",
+                "properties": properties,
+                "required": root["required"],
+            });
+            schema["$defs"] = reachable(&root, &schema);
+            (name, schema)
+        })
+        .collect()
+}

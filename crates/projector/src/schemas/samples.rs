@@ -1,0 +1,130 @@
+//! One of every event, with every optional field given: what golden files are made of, once.
+
+use serde_json::{Value, json};
+use tidemill_model::Event;
+
+/// One of every event of the present version.
+///
+/// # Panics
+/// When a sample is not one of the vocabulary: then a published event type has been changed.
+#[must_use]
+pub fn samples() -> Vec<Event> {
+    let decode = |sample: Value| {
+        let text = sample.to_string();
+        serde_json::from_value(sample).unwrap_or_else(|error| panic!("{text} is no event any more: {error}"))
+    };
+    catalogue().into_iter().chain(shard()).chain(batch()).chain(rest()).map(decode).collect()
+}
+
+const FIRE: [&str; 2] = ["2026-03-01T10:01:00Z", "2026-03-01T10:00:00Z"];
+
+fn fire() -> Value {
+    json!({"at": FIRE[0], "logical_time": FIRE[1]})
+}
+
+fn settings() -> Value {
+    json!({
+        "start_timeout_ms": 300_000, "lost_after_ms": 30_000, "lease_ms": 600_000, "lease_margin_ms": 5_000,
+        "on_silence": "hold", "kill_grace_ms": 10_000,
+    })
+}
+
+fn definition(id: i64, version: u32) -> Value {
+    json!({
+        "id": id, "version": version, "group": "demo", "group_id": 1, "name": "load", "owner": "ann",
+        "app_name": "etl", "type": "shell",
+        "program": {"path": {"path": "/opt/load", "class": "Main", "arguments": ["-v"]}},
+        "parameters": {"day": "${yyyyMMdd-1d}"}, "business_type": "finance", "comment": "loads the day",
+        "priority": 3, "schedule": {"period": "hour", "zone": "Europe/Berlin"},
+        "parents": [
+            {"job": 8192, "mapping": "same"}, {"job": 12288, "mapping": {"offset": 2}},
+            {"job": 16384, "mapping": "all"},
+        ],
+        "max_concurrent": 2, "retries": 3, "retry_interval_ms": 60_000, "host": "node-7", "missed_runs": "latest",
+    })
+}
+
+fn catalogue() -> Vec<Value> {
+    vec![
+        json!({"group_defined": {
+            "group": 1, "name": "demo", "shard": 1, "worker_key": "aa11", "settings": settings(),
+        }}),
+        json!({"key_defined": {"app": "etl", "hash": "ff00", "role": "administrator", "groups": ["demo"]}}),
+        json!({"key_revoked": {"app": "old"}}),
+        json!({"job_defined": {"definition": definition(4096, 2), "enabled": true, "unnamed": true}}),
+        json!({"job_enabled": {"job": 4096}}),
+        json!({"job_disabled": {"job": 4096}}),
+        json!({"job_deleted": {"job": 4096}}),
+        json!({"message_received": {"from": 0, "number": 7}}),
+        json!({"outbox_acknowledged": {"to": 1, "upto": 7}}),
+    ]
+}
+
+fn shard() -> Vec<Value> {
+    vec![
+        json!({"group_received": {"group": 1, "name": "demo", "worker_key": "aa11", "settings": settings()}}),
+        json!({"job_received": {"definition": definition(4096, 2), "enabled": true, "next": fire()}}),
+        json!({"job_switched": {"job": 4096, "enabled": true, "next": fire()}}),
+        json!({"job_removed": {"job": 4096}}),
+        json!({"job_submitted": {"definition": definition(4097, 1)}}),
+        json!({"fires_skipped": {
+            "job": 4096, "from": "2026-02-01T00:00:00Z", "to": FIRE[1], "count": 682, "reason": "too_old",
+            "next": fire(),
+        }}),
+    ]
+}
+
+fn batch() -> Vec<Value> {
+    let attempt = |name: &str| json!({name: {"batch": 4097, "token": 8193}});
+    vec![
+        json!({"batch_generated": {
+            "batch": 4097, "job": 4096, "version": 2, "logical_time": FIRE[1], "run": 1, "origin": "schedule",
+            "dependencies": [{"parent": 8192, "mapping": "same", "times": [FIRE[1]], "met": [FIRE[1]]}],
+            "parameters": {"force": "1"}, "next": fire(),
+        }}),
+        json!({"dependency_satisfied": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 1}}),
+        json!({"dependency_withdrawn": {"batch": 4097, "parent": 8192, "logical_time": FIRE[1], "unmet": 2}}),
+        json!({"batch_assigned": {
+            "batch": 4097, "attempt": 2, "token": 8193, "worker": "w-1", "start_by": "2026-03-01T10:06:00Z",
+        }}),
+        json!({"assignment_returned": {
+            "batch": 4097, "token": 8193, "worker": "w-1", "reason": {"rejected": "not enough memory"},
+        }}),
+        json!({"start_granted": {
+            "batch": 4097, "token": 8193, "worker": "w-1", "incarnation": "i-1", "nonce": "n-1",
+        }}),
+        attempt("attempt_started"),
+        json!({"attempt_finished": {
+            "batch": 4097, "token": 8193, "attempt": 2, "worker": "w-1",
+            "outcome": {"result": "failed", "exit_code": 3, "signal": 9, "message": "exit code 3"},
+            "usage": {"duration_ms": 1200, "cpu_ms": 800, "peak_memory_kib": 2048},
+        }}),
+        json!({"retry_scheduled": {"batch": 4097, "attempt": 3, "at": "2026-03-01T10:07:00Z"}}),
+        json!({"retry_due": {"batch": 4097}}),
+        json!({"kill_requested": {
+            "batch": 4097, "token": 8193, "by": {"app": "etl", "user": "ann"}, "reason": "wrong input",
+        }}),
+        json!({"batch_finished": {
+            "batch": 4097, "result": "killed", "by": {"app": "etl", "user": "ann"}, "message": "wrong input",
+        }}),
+        json!({"history_evicted": {"job": 4096, "upto": FIRE[1]}}),
+    ]
+}
+
+fn rest() -> Vec<Value> {
+    let life = |name: &str| json!({name: {"worker": "w-1", "incarnation": "i-1"}});
+    vec![
+        json!({"worker_registered": {
+            "worker": "w-1", "incarnation": "i-1", "host": "node-7", "address": "10.0.0.7:7070",
+            "slots": {"shell": 4, "noop": 100},
+        }}),
+        life("worker_lost"),
+        life("worker_found"),
+        life("lease_expired"),
+        json!({"worker_drained": {"worker": "w-1"}}),
+        json!({"worker_resumed": {"worker": "w-1"}}),
+        json!({"command_quarantined": {"offset": 41, "reason": "it is not JSON"}}),
+        json!({"timer_suspended": {"entity": "job/4096", "reason": "panicked"}}),
+        json!({"time_set": {"now": FIRE[0]}}),
+    ]
+}
