@@ -37,6 +37,9 @@ pub struct Config {
     /// How long requests under way may take to end after the signal to stop, milliseconds. Default 5,000;
     /// 0 to 60,000.
     pub stop_timeout_ms: u64,
+    /// Bounds of the commands that wait for their outcome. Whoever makes the submitter gives it these; how long a
+    /// write waits is `write_timeout_ms`.
+    pub submit: tidemill_producers::Config,
 }
 
 impl Default for Config {
@@ -54,6 +57,7 @@ impl Default for Config {
             peer_timeout_ms: 3_000,
             key_cache_ms: 1_000,
             stop_timeout_ms: 5_000,
+            submit: tidemill_producers::Config::default(),
         }
     }
 }
@@ -80,6 +84,7 @@ impl Config {
         within("peer_timeout_ms", self.peer_timeout_ms, 10, 60_000)?;
         within("key_cache_ms", self.key_cache_ms, 0, 1_000)?;
         within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
+        self.submit.check().map_err(|error| format!("submit.{error}"))?;
         tidemill_calendar::Zone::try_from(self.default_zone.as_str()).map(drop).map_err(|e| e.to_string())
     }
 
@@ -101,5 +106,20 @@ impl Config {
 
     pub(crate) fn stop_timeout(&self) -> Duration {
         Duration::from_millis(self.stop_timeout_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_within_their_ranges_and_what_is_outside_is_named() {
+        assert_eq!(Config::default().check(), Ok(()));
+        let zone = Config { default_zone: "Mars/Olympus".to_owned(), ..Config::default() };
+        assert!(zone.check().is_err_and(|error| error.contains("Mars/Olympus")));
+        let mut submit = Config::default();
+        submit.submit.max_in_flight = 0;
+        assert!(submit.check().is_err_and(|error| error.starts_with("submit.max_in_flight is 0")));
     }
 }

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How long to wait, and how much may wait at once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// How long the outcome of a command is waited for where the caller names no time, milliseconds.
@@ -17,10 +18,11 @@ pub struct Config {
     /// Commands that wait for their outcome at once; more are refused as overload. Default 10,000;
     /// 1 to 1,000,000.
     pub max_in_flight: usize,
-    /// Bytes of those commands; more are refused as overload. Default 64 MiB.
+    /// Bytes of those commands; more are refused as overload. Default 64 MiB;
+    /// 1 byte to 1 TiB.
     pub max_in_flight_bytes: usize,
     /// When the oldest command to a partition has waited longer than this, new ones to it are refused as
-    /// overload, milliseconds. Default 5,000.
+    /// overload, milliseconds. Default 5,000; 10 to 600,000.
     pub max_lag_ms: u64,
 }
 
