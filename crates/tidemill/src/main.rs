@@ -7,10 +7,13 @@ mod cli;
 mod client;
 mod commands;
 mod config;
+mod demo;
 mod exit;
 mod failure;
+mod keys;
 mod output;
 mod render;
+mod roles;
 mod yaml;
 
 use std::process::ExitCode;
@@ -18,6 +21,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    // One shim runs per attempt of a job: nothing else may happen before it.
+    if let Some(code) = roles::shim() {
+        return code;
+    }
     let cli = cli::Cli::parse();
     let json = cli.global.output == cli::OutputFormat::Json;
     match commands::run(cli) {

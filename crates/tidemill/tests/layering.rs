@@ -24,6 +24,8 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "checker" => vec!["model", "log"],
         shell if SHELLS.contains(&shell) => BASES.to_vec(),
         "api" => [BASES, &["producers", "projector"]].concat(),
+        // It measures all of it, so it may start all of it.
+        "bench" => [BASES, SHELLS, &["api"]].concat(),
         "tidemill" => [BASES, SHELLS, &["api", "checker", "bench"]].concat(),
         _ => return None,
     })

@@ -6,7 +6,10 @@ mod operate;
 
 pub(crate) use batch::{BatchCommand, word};
 pub(crate) use job::{JobCommand, Parameter};
-pub(crate) use operate::{ConfigCommand, EventsArgs, EventsCommand, GroupCommand, KeyCommand, WorkerCommand};
+pub(crate) use operate::{
+    ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand, TopicsCommand,
+    WorkerCommand,
+};
 
 use std::path::PathBuf;
 
@@ -74,6 +77,25 @@ pub(crate) enum Command {
     Events(EventsCommand),
     /// Show partitions, their owners and how far the tables are behind
     Status,
+    /// Run everything in one process; nothing to install or configure
+    Standalone {
+        /// Where to listen, ip:port; port 0 takes a free one [default: 127.0.0.1:8780]
+        #[arg(long, value_name = "ADDRESS")]
+        listen: Option<String>,
+    },
+    /// Run an example on real input and show what goes on
+    Demo(DemoArgs),
+    /// Run jobs of one worker group
+    Executor,
+    /// Prepare a cluster's topics
+    #[command(subcommand)]
+    Topics(TopicsCommand),
+    /// Run one attempt; the executor starts it
+    #[command(hide = true)]
+    Shim {
+        /// The attempt's directory
+        dir: PathBuf,
+    },
     /// Show the effective configuration and its schema
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -124,6 +146,13 @@ mod tests {
             "worker resume w1",
             "group ls",
             "group define etl --worker-key abcd",
+            "group define etl",
+            "executor --config t.toml",
+            "standalone --listen 127.0.0.1:0 --data d",
+            "demo --once",
+            "demo --break message-words",
+            "demo --fix",
+            "topics create",
             "key define app --role viewer --group demo",
             "key revoke app",
             "key ls",
@@ -151,6 +180,8 @@ mod tests {
             "events tail --from start --cursor abc",
             "job apply",
             "nonsense",
+            "demo --fix --break message-words",
+            "demo --break load-1",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

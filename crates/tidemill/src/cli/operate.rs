@@ -34,8 +34,9 @@ pub(crate) enum GroupCommand {
         /// Its name
         name: String,
         /// Ed25519 public key of its workers, 64 hexadecimal digits
+        /// [default: that of <data>/group-NAME.key, drawn where there is none]
         #[arg(long, value_name = "HEX")]
-        worker_key: String,
+        worker_key: Option<String>,
     },
 }
 
@@ -110,6 +111,36 @@ pub(crate) struct EventsArgs {
     /// End after so many
     #[arg(long)]
     pub(crate) limit: Option<u64>,
+}
+
+/// How to run the demo.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// End when the seven batches have ended; the exit code says how
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Make this job fail
+    #[arg(long = "break", value_name = "JOB", value_enum)]
+    pub(crate) breaks: Option<Breakable>,
+    /// Mend the job that was made to fail, and run its failed batch again
+    #[arg(long, conflicts_with = "breaks")]
+    pub(crate) fix: bool,
+    /// Where to listen, ip:port [default: 127.0.0.1:8780, or a free port where that is taken]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+}
+
+/// A job of the demo that can be made to fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Breakable {
+    MessageWords,
+}
+
+/// What to do with a cluster's topics.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TopicsCommand {
+    /// Make those that are missing, with the settings that the log needs
+    Create,
 }
 
 /// What to show of the configuration.

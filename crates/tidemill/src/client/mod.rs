@@ -5,7 +5,7 @@ mod sse;
 mod target;
 
 pub(crate) use sse::{Message, Messages};
-pub(crate) use target::Target;
+pub(crate) use target::{ADDRESS_FILE, KEY_FILE, Target};
 
 use std::io::BufReader;
 use std::time::Duration;
@@ -207,9 +207,7 @@ fn read_json(response: &mut Response<Body>) -> Done<Value> {
 
 /// Draws the name of a wish.
 fn draw_request() -> String {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    format!("cli-{}", hex(&bytes))
+    format!("cli-{}", crate::keys::draw::<16>())
 }
 
 /// Bytes in hexadecimal digits.

@@ -57,14 +57,15 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
     }
 }
 
-const BATCHES: &[Column] = &[
+pub(super) const BATCHES: &[Column] = &[
     Column("ID", &["/id"]),
-    Column("JOB", &["/job_name", "/job"]),
+    Column("GROUP", &["/group"]),
+    Column("JOB", &["/job_name"]),
     Column("LOGICAL TIME", &["/logical_time"]),
     Column("RUN", &["/run"]),
     Column("STATE", &["/state"]),
     Column("RESULT", &["/result"]),
-    Column("ATTEMPT", &["/attempt", "/attempts"]),
+    Column("ATTEMPT", &["/attempt"]),
     Column("STARTED", &["/started_at"]),
     Column("FINISHED", &["/finished_at"]),
 ];
@@ -72,13 +73,12 @@ const DEPENDENCIES: &[Column] = &[
     Column("PARENT", &["/parent_name", "/parent"]),
     Column("MAPPING", &["/mapping"]),
     Column("LOGICAL TIME", &["/logical_time"]),
-    Column("SATISFIED", &["/satisfied", "/met"]),
+    Column("SATISFIED", &["/met"]),
 ];
 const ATTEMPTS: &[Column] = &[
-    Column("ATTEMPT", &["/attempt", "/number"]),
-    Column("TOKEN", &["/token", "/id"]),
+    Column("ATTEMPT", &["/attempt"]),
+    Column("TOKEN", &["/id"]),
     Column("WORKER", &["/worker"]),
-    Column("STATE", &["/state"]),
     Column("RESULT", &["/result"]),
     Column("EXIT", &["/exit_code"]),
     Column("SIGNAL", &["/signal"]),
@@ -86,13 +86,20 @@ const ATTEMPTS: &[Column] = &[
     Column("FINISHED", &["/finished_at"]),
     Column("MESSAGE", &["/message"]),
 ];
+const RETURNED: &[Column] = &[
+    Column("ATTEMPT", &["/attempt"]),
+    Column("WORKER", &["/worker"]),
+    Column("REASON", &["/reason"]),
+    Column("RETURNED", &["/returned_at"]),
+    Column("MESSAGE", &["/message"]),
+];
 const CONDITIONS: &[Column] =
     &[Column("WAITS FOR", &["/kind"]), Column("BECAUSE", &["/message"]), Column("SINCE", &["/since"])];
 
 /// Fields of the batch, then its dependencies and attempts.
 fn one(batch: &Value) -> String {
-    let mut text = render::fields(batch, &["dependencies", "attempts"]);
-    for (field, columns) in [("dependencies", DEPENDENCIES), ("attempts", ATTEMPTS)] {
+    let mut text = render::fields(batch, &["dependencies", "attempts", "returned"]);
+    for (field, columns) in [("dependencies", DEPENDENCIES), ("attempts", ATTEMPTS), ("returned", RETURNED)] {
         let items = serde_json::json!({ "items": batch[field] });
         if batch[field].as_array().is_some_and(|items| !items.is_empty()) {
             text.push_str(&format!("\n{field}\n{}\n", render::list(&items, columns, "")));
@@ -177,7 +184,7 @@ mod tests {
     fn batch_is_shown_with_its_attempts() {
         let batch = json!({
             "id": 4097, "job_name": "load-1", "state": "finished", "result": "failed", "dependencies": [],
-            "attempts": [{"attempt": 1, "token": 8193, "worker": "w1", "result": "failed", "exit_code": 3}],
+            "attempts": [{"attempt": 1, "id": 8193, "worker": "w1", "result": "failed", "exit_code": 3}],
         });
         expect_test::expect![[r#"
             id        4097
@@ -186,8 +193,8 @@ mod tests {
             state     finished
 
             attempts
-            ATTEMPT  TOKEN  WORKER  STATE  RESULT  EXIT  SIGNAL  STARTED  FINISHED  MESSAGE
-            1        8193   w1      -      failed  3     -       -        -         -
+            ATTEMPT  TOKEN  WORKER  RESULT  EXIT  SIGNAL  STARTED  FINISHED  MESSAGE
+            1        8193   w1      failed  3     -       -        -         -
         "#]]
         .assert_eq(&one(&batch));
     }

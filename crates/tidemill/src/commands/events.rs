@@ -69,21 +69,31 @@ fn show(format: OutputFormat, message: &Message) -> Done {
     Ok(())
 }
 
-/// `time  type  subject  data`.
+/// `time  type  subject  data`; the type without what all have in common.
 fn line(event: &Value) -> String {
     let field = |name: &str| one_line(&event[name]);
-    format!("{}  {:<24}  {:<16}  {}", field("time"), field("type"), field("subject"), data(&event["data"]))
+    let kind = field("type");
+    let kind = kind.strip_prefix("tidemill.").unwrap_or(&kind);
+    let kind = kind.strip_suffix(".v1").unwrap_or(kind);
+    format!("{}  {kind:<20}  {:<14}  {}", field("time"), field("subject"), data(&event["data"]))
 }
 
-/// What the event says, without what subject and type have said.
+/// What the event says, in short; `-o json` has all of it.
 fn data(value: &Value) -> String {
+    let Some(fields) = value.as_object() else { return one_line(value) };
+    let said = fields.iter().filter(|(_, value)| one_line(value) != "-");
+    said.map(|(name, value)| format!("{name}={}", short(value))).collect::<Vec<_>>().join(" ")
+}
+
+fn short(value: &Value) -> String {
     match value {
-        Value::Object(fields) => fields
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, value)| format!("{name}={}", one_line(value)))
-            .collect::<Vec<_>>()
-            .join(" "),
+        Value::Object(fields) => match fields.get("name") {
+            Some(name) => one_line(name),
+            None => "{…}".to_owned(),
+        },
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            format!("[{} items]", items.len())
+        }
         other => one_line(other),
     }
 }
@@ -96,11 +106,12 @@ mod tests {
     #[test]
     fn event_is_one_line() {
         let event = json!({
-            "time": "2026-01-01T00:00:00Z", "type": "batch.finished", "subject": "batch/4097",
-            "data": {"batch": 4097, "result": "success", "by": null},
+            "time": "2026-01-01T00:00:00Z", "type": "tidemill.batch.finished.v1", "subject": "batch/4097",
+            "data": {"batch": 4097, "result": "success", "by": null, "definition": {"name": "a", "id": 1},
+                     "usage": {"cpu_ms": 3}, "dependencies": [{"parent": 1}]},
         });
         expect_test::expect![
-            "2026-01-01T00:00:00Z  batch.finished            batch/4097        batch=4097 result=success"
+            "2026-01-01T00:00:00Z  batch.finished        batch/4097      batch=4097 definition=a dependencies=[1 items] result=success usage={…}"
         ]
         .assert_eq(&line(&event));
     }

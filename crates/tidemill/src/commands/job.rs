@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Session, wait};
 use crate::cli::{JobCommand, Parameter};
-use crate::client::{Method, Query, segment};
+use crate::client::{Client, Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
@@ -16,7 +16,7 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         JobCommand::Apply { file, prune, parameters } => {
             let mut files = JobFiles::read(&file)?;
             files.set_parameters(&parameters);
-            let answer = apply(session, &files, &prune)?;
+            let answer = apply(&session.client, &files, &prune)?;
             Ok(session.show(&answer, changes))
         }
         JobCommand::Export { group } => export(session, group),
@@ -33,7 +33,7 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         }
         JobCommand::Show { job } => {
             let answer = session.client.get(&path_of(&job), &[])?;
-            Ok(session.show(&answer, |job| render::fields(job, &[])))
+            Ok(session.show(&answer, one))
         }
         JobCommand::Run { job, logical_time, parameters, wait, request_id } => {
             let mut body = json!({ "parameters": object(&parameters) });
@@ -66,16 +66,35 @@ const JOBS: &[Column] = &[
     Column("GROUP", &["/group"]),
     Column("NAME", &["/name"]),
     Column("TYPE", &["/type"]),
-    Column("SCHEDULE", &["/schedule/cron", "/schedule/period", "/schedule"]),
+    Column("SCHEDULE", &["/cron", "/period"]),
+    Column("ZONE", &["/zone"]),
     Column("ENABLED", &["/enabled"]),
     Column("VERSION", &["/version"]),
+    Column("PARENTS", &["/parent_count"]),
     Column("OWNER", &["/owner"]),
 ];
 
+/// Fields of the job, then its parents and its newest batch.
+fn one(job: &Value) -> String {
+    let mut text = render::fields(job, &["parents", "newest_batch"]);
+    let items = |value: &Value| json!({ "items": value });
+    if job["parent_count"].as_i64().unwrap_or(0) > 0 {
+        text.push_str(&format!("\nparents\n{}\n", render::list(&items(&job["parents"]), PARENTS, "")));
+    }
+    if job["newest_batch"].is_object() {
+        let newest = items(&json!([job["newest_batch"]]));
+        text.push_str(&format!("\nnewest batch\n{}\n", render::list(&newest, super::batch::BATCHES, "")));
+    }
+    text
+}
+
+const PARENTS: &[Column] =
+    &[Column("ID", &["/job"]), Column("PARENT", &["/name"]), Column("MAPPING", &["/mapping"])];
+
 /// Applies jobs; errors name file and job.
-pub(crate) fn apply(session: &Session, files: &JobFiles, prune: &[String]) -> Done<Value> {
+pub(crate) fn apply(client: &Client, files: &JobFiles, prune: &[String]) -> Done<Value> {
     let body = json!({ "jobs": files.jobs, "prune": prune });
-    session.client.post("/api/jobs/apply", Some(&body)).map_err(|failure| files.explain(failure))
+    client.post("/api/jobs/apply", Some(&body)).map_err(|failure| files.explain(failure))
 }
 
 /// `+ added  ~ changed  - deleted`, and a sum.

@@ -6,14 +6,18 @@ mod job;
 mod operate;
 mod wait;
 
+pub(crate) use job::apply as apply_jobs;
+
 use clap::CommandFactory;
 
-use crate::cli::{Cli, Command, ConfigCommand, EventsCommand, Global, OutputFormat};
+use crate::cli::{Cli, Command, ConfigCommand, EventsCommand, Global, OutputFormat, TopicsCommand};
 use crate::client::{Client, Target};
 use crate::config;
+use crate::demo;
 use crate::exit::Exit;
 use crate::failure::Done;
 use crate::output;
+use crate::roles;
 
 /// Does what the command line says.
 pub(crate) fn run(cli: Cli) -> Done<Exit> {
@@ -26,6 +30,11 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Key(command) => operate::key(&Session::new(&global)?, command),
         Command::Events(EventsCommand::Tail(args)) => events::tail(&Session::new(&global)?, &args),
         Command::Status => operate::status(&Session::new(&global)?),
+        Command::Standalone { listen } => roles::standalone(&global, listen.as_deref()),
+        Command::Demo(args) => demo::run(&global, &args),
+        Command::Executor => roles::executor(&global),
+        Command::Topics(TopicsCommand::Create) => roles::create_topics(&global),
+        Command::Shim { dir } => roles::run_shim(&dir),
         Command::Config(command) => show_config(&global, &command),
         Command::Completion { shell } => {
             let mut script = Vec::new();
@@ -40,6 +49,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
 pub(crate) struct Session {
     client: Client,
     format: OutputFormat,
+    data_dir: std::path::PathBuf,
 }
 
 impl Session {
@@ -47,7 +57,7 @@ impl Session {
         let loaded = config::from_command_line(global, Vec::new())?;
         let data_dir = &loaded.settings.data_dir;
         let target = Target::find(global.server.as_deref(), global.key.as_deref(), data_dir)?;
-        Ok(Self { client: Client::new(target), format: global.output })
+        Ok(Self { client: Client::new(target), format: global.output, data_dir: data_dir.clone() })
     }
 
     /// Shows an answer: as it is to programs, by `table` to people.

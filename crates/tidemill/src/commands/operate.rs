@@ -1,26 +1,26 @@
 //! `tidemill worker | group | key | status`.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::Session;
 use crate::cli::{GroupCommand, KeyCommand, WorkerCommand, word};
-use crate::client::{Method, Query, hex, segment};
+use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
+use crate::keys::{self, Keys};
 use crate::render::{self, Column};
 
 /// Most rows of the short lists.
 const LIMIT: usize = 10_000;
 
 const WORKERS: &[Column] = &[
-    Column("ID", &["/id", "/worker"]),
+    Column("ID", &["/id"]),
     Column("GROUP", &["/group"]),
     Column("STATE", &["/state"]),
     Column("HOST", &["/host"]),
     Column("ADDRESS", &["/address"]),
     Column("SLOTS", &["/slots"]),
-    Column("RUNNING", &["/running"]),
+    Column("DRAINED", &["/drained"]),
     Column("REGISTERED", &["/registered_at"]),
 ];
 
@@ -45,7 +45,7 @@ pub(super) fn worker(session: &Session, command: WorkerCommand) -> Done<Exit> {
 }
 
 const GROUPS: &[Column] = &[
-    Column("ID", &["/id", "/group"]),
+    Column("ID", &["/id"]),
     Column("NAME", &["/name"]),
     Column("SHARD", &["/shard"]),
     Column("WORKER KEY", &["/worker_key"]),
@@ -54,36 +54,39 @@ const GROUPS: &[Column] = &[
 pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
     match command {
         GroupCommand::Ls => {
-            let answer = session.client.list("/api/groups", &Query::new(), LIMIT)?;
+            let answer = session.client.get("/api/groups", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, GROUPS, "No groups.")))
         }
         GroupCommand::Define { name, worker_key } => {
+            let worker_key = match worker_key {
+                Some(key) => key,
+                None => keys::public_half(&Keys::open(&session.data_dir)?.group_private(&name)?)?,
+            };
             let body = json!({ "name": name, "worker_key": worker_key });
             let answer = session.client.post("/api/groups", Some(&body))?;
             Ok(session.show(&answer, |answer| {
-                format!("Group {name} defined, number {}.", render::one_line(&answer["group"]))
+                format!("Group {name} defined, number {}.", render::one_line(&answer["id"]))
             }))
         }
     }
 }
 
 const KEYS: &[Column] = &[
-    Column("APP", &["/app", "/name"]),
+    Column("APP", &["/app"]),
     Column("ROLE", &["/role"]),
     Column("GROUPS", &["/groups"]),
-    Column("DEFINED", &["/defined_at", "/created_at"]),
+    Column("DEFINED", &["/defined_at"]),
 ];
 
 pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
     match command {
         KeyCommand::Ls => {
-            let answer = session.client.list("/api/keys", &Query::new(), LIMIT)?;
+            let answer = session.client.get("/api/keys", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, KEYS, "No keys.")))
         }
         KeyCommand::Define { app, role, groups } => {
-            let secret = draw_secret();
-            let hash = hex(&Sha256::digest(secret.as_bytes()));
-            let body = json!({ "app": app, "hash": hash, "role": word(&role), "groups": groups });
+            let secret = keys::draw::<24>();
+            let body = json!({ "app": app, "secret": secret, "role": word(&role), "groups": groups });
             let mut answer = session.client.post("/api/keys", Some(&body))?;
             if let Value::Object(fields) = &mut answer {
                 fields.insert("key".to_owned(), json!(format!("{app}:{secret}")));
@@ -96,13 +99,6 @@ pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
             Ok(session.show(&answer, |_| format!("Key {app} revoked.")))
         }
     }
-}
-
-/// 32 hexadecimal digits from the operating system.
-fn draw_secret() -> String {
-    let mut bytes = [0_u8; 16];
-    getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
-    hex(&bytes)
 }
 
 const PARTITIONS: &[Column] = &[

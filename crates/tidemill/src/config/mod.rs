@@ -7,7 +7,7 @@ mod show;
 
 pub(crate) use env::reference as environment;
 pub(crate) use layers::{Flag, Loaded, load};
-pub(crate) use settings::Settings;
+pub(crate) use settings::{LogBackend, Settings};
 pub(crate) use show::{as_json, as_table, schema};
 
 use std::path::{Path, PathBuf};

@@ -5,11 +5,16 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_executor::TypeConfig;
+use tidemill_model::JobType;
+
+use crate::failure::Done;
+use crate::keys::Keys;
 
 /// Settings that hold a map; a layer that gives one replaces it whole.
-pub(super) const OPEN: &[&str] = &["executor.slots", "executor.types"];
+pub(super) const OPEN: &[&str] = &["executor.slots", "executor.types", "log.kafka"];
 /// Settings that are never shown.
-pub(super) const SECRET: &[&str] = &["internal_key", "store.url"];
+pub(super) const SECRET: &[&str] = &["api.internal_key", "internal_key", "log.kafka", "store.url"];
 
 /// The configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,12 +34,12 @@ pub(crate) struct Settings {
     /// The read tables.
     pub(crate) store: StoreSettings,
     /// The role that answers over HTTP.
-    pub(crate) api: ApiSettings,
+    pub(crate) api: tidemill_api::Config,
     /// The role that owns partitions and decides.
-    pub(crate) dispatcher: DispatcherSettings,
+    pub(crate) dispatcher: tidemill_dispatcher::Config,
     /// The role that runs jobs.
     pub(crate) executor: ExecutorSettings,
-    /// The role that fills the read tables and the public feed.
+    /// The role that fills the read tables and publishes the feed.
     pub(crate) projector: ProjectorSettings,
 }
 
@@ -46,8 +51,8 @@ impl Default for Settings {
             log_filter: "info".to_owned(),
             log: LogSettings::default(),
             store: StoreSettings::default(),
-            api: ApiSettings::default(),
-            dispatcher: DispatcherSettings::default(),
+            api: tidemill_api::Config::default(),
+            dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
             projector: ProjectorSettings::default(),
         }
@@ -81,6 +86,9 @@ pub(crate) struct LogSettings {
     /// Kafka: accept topics without replication, and with that the loss of what one broker loses.
     /// Default `false`.
     pub(crate) single_broker: bool,
+    /// Kafka: more settings of its client library, as in `{ "security.protocol" = "ssl" }`. Those that the
+    /// protocol fixes are refused. Default none.
+    pub(crate) kafka: BTreeMap<String, String>,
 }
 
 impl Default for LogSettings {
@@ -91,6 +99,7 @@ impl Default for LogSettings {
             prefix: "tidemill".to_owned(),
             partitions: 16,
             single_broker: false,
+            kafka: BTreeMap::new(),
         }
     }
 }
@@ -102,34 +111,6 @@ pub(crate) struct StoreSettings {
     /// MySQL or MariaDB, `mysql://user:password@host:port/database`. Default: an SQLite file in the data
     /// directory.
     pub(crate) url: Option<String>,
-}
-
-/// The role that answers over HTTP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct ApiSettings {
-    /// Where to listen, `ip:port`; port 0 takes a free one. Default `127.0.0.1:8780`.
-    pub(crate) listen: String,
-}
-
-impl Default for ApiSettings {
-    fn default() -> Self {
-        Self { listen: "127.0.0.1:8780".to_owned() }
-    }
-}
-
-/// The role that owns partitions and decides.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct DispatcherSettings {
-    /// Zone of a schedule that names none, an IANA name. Default `UTC`.
-    pub(crate) default_zone: String,
-}
-
-impl Default for DispatcherSettings {
-    fn default() -> Self {
-        Self { default_zone: "UTC".to_owned() }
-    }
 }
 
 /// The role that runs jobs.
@@ -144,6 +125,19 @@ pub(crate) struct ExecutorSettings {
     pub(crate) listen: String,
     /// The address under which others reach that, `host:port`. Default: where it listens.
     pub(crate) advertise: Option<String>,
+    /// The name of this host, which jobs can be pinned to. Default: what the system says.
+    pub(crate) host: Option<String>,
+    /// How programs of each type are started, beside (or in place of) `shell` and `python`. Default none.
+    pub(crate) types: BTreeMap<JobType, TypeConfig>,
+    /// From one heartbeat to the next, milliseconds. Default 3,000; 50 to 60,000.
+    pub(crate) heartbeat_ms: u64,
+    /// How long running attempts get to end by themselves when the executor is stopped, milliseconds.
+    /// Default 30,000; 0 to 86,400,000.
+    pub(crate) stop_grace_ms: u64,
+    /// How long output of attempts is kept after their end is on record, days. Default 7; 0 to 36,500.
+    pub(crate) keep_logs_days: u32,
+    /// Address of the API that jobs see as `TIDEMILL_API`. Default empty; `standalone` gives its own.
+    pub(crate) api_url: String,
 }
 
 impl Default for ExecutorSettings {
@@ -155,16 +149,55 @@ impl Default for ExecutorSettings {
             slots: slots.into_iter().map(|(name, slots)| (name.to_owned(), slots)).collect(),
             listen: "127.0.0.1:0".to_owned(),
             advertise: None,
+            host: None,
+            types: BTreeMap::new(),
+            heartbeat_ms: 3_000,
+            stop_grace_ms: 30_000,
+            keep_logs_days: 7,
+            api_url: String::new(),
         }
     }
 }
 
-/// The role that fills the read tables and the public feed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+/// The role that fills the read tables and publishes the feed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct ProjectorSettings {}
+pub(crate) struct ProjectorSettings {
+    /// Rows of each partition kept in memory between transactions, about 400 bytes each. Default 32,768.
+    pub(crate) cached_rows: usize,
+    /// Under load, transactions of one partition begin at least this far apart, milliseconds. Default 10;
+    /// 0 to 500.
+    pub(crate) pace_ms: u64,
+}
+
+impl Default for ProjectorSettings {
+    fn default() -> Self {
+        let tidemill_projector::Config { cached_rows, pace_ms } = tidemill_projector::Config::default();
+        Self { cached_rows, pace_ms }
+    }
+}
 
 impl Settings {
+    /// The interface's configuration, with the cluster's secret in it.
+    pub(crate) fn api_config(&self, keys: &Keys) -> Done<tidemill_api::Config> {
+        let mut config = self.api.clone();
+        if config.internal_key.is_empty() {
+            config.internal_key = self.internal_key(keys)?;
+        }
+        Ok(config)
+    }
+
+    /// The projector's configuration.
+    pub(crate) fn projector_config(&self) -> tidemill_projector::Config {
+        let ProjectorSettings { cached_rows, pace_ms } = self.projector;
+        tidemill_projector::Config { cached_rows, pace_ms }
+    }
+
+    /// The secret that the roles share: as configured, else from the data directory.
+    pub(crate) fn internal_key(&self, keys: &Keys) -> Done<String> {
+        self.internal_key.clone().map_or_else(|| keys.internal(), Ok)
+    }
+
     /// What no single field can know: ranges and what must come together. The path that is wrong, and
     /// the rule.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
@@ -177,12 +210,13 @@ impl Settings {
         if self.internal_key.as_ref().is_some_and(|key| key.len() < 16) {
             return Err(("internal_key", "must have at least 16 characters".to_owned()));
         }
-        for (path, address) in [("api.listen", &self.api.listen), ("executor.listen", &self.executor.listen)]
-        {
-            if address.parse::<std::net::SocketAddr>().is_err() {
-                return Err((path, "must be ip:port, as in 0.0.0.0:8780".to_owned()));
-            }
+        if self.executor.listen.parse::<std::net::SocketAddr>().is_err() {
+            return Err(("executor.listen", "must be ip:port, as in 0.0.0.0:8790".to_owned()));
         }
+        if self.projector.pace_ms > 500 {
+            return Err(("projector.pace_ms", "must be 0 to 500".to_owned()));
+        }
+        self.api.check().map_err(|rule| ("api.listen", rule))?;
         Ok(())
     }
 }

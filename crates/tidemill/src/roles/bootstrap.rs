@@ -1,0 +1,104 @@
+//! The first start: the administrator's key and one worker group, defined through the log like everything
+//! else. Done again it changes nothing.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tidemill_log::Log;
+use tidemill_model::{
+    Actor, Answer, Command, GroupName, GroupSettings, Outcome, Rejection, Reply, Role, ShardId,
+};
+use tidemill_producers::{Submitter, Wish, request_id};
+
+use super::groups::{self, Group};
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::keys::{self, Keys};
+
+/// An owner has to be found within this.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the first start found or made.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// The group.
+    pub(crate) group: Group,
+    /// Partition and offset of the journal from which on the tables have it all.
+    pub(crate) position: (u32, u64),
+}
+
+/// Makes sure that there is an administrator, and a group of this name with the key in `keys`.
+pub(crate) fn first_start(
+    log: &Arc<dyn Log>,
+    submitter: &Submitter,
+    keys: &Keys,
+    name: &GroupName,
+) -> Done<Ready> {
+    let worker_key = keys::public_half(&keys.group_private(name.as_str())?)?;
+    let admin = Command::DefineKey {
+        app: keys::ADMIN.to_owned(),
+        hash: keys.admin_hash()?,
+        role: Role::SuperAdministrator,
+        groups: Vec::new(),
+        first_only: true,
+    };
+    let defined = decide(submitter, admin)?;
+    let position = (defined.partition, defined.offset);
+    match defined.outcome {
+        Outcome::Refused(Rejection::AlreadyThere { .. }) => {}
+        outcome => accepted(outcome, "the administrator's key").map(drop)?,
+    }
+    if let Some(group) = groups::find(&**log, name)? {
+        return Ok(Ready { group: same_key(group, name, &worker_key)?, position });
+    }
+    let settings = GroupSettings::default();
+    let define = Command::DefineGroup { name: name.clone(), worker_key: worker_key.clone(), settings };
+    let defined = decide(submitter, define)?;
+    let position = (defined.partition, defined.offset);
+    match accepted(defined.outcome, "the worker group")? {
+        Some(Answer::Group { shard, .. }) => Ok(Ready { group: Group { shard, worker_key }, position }),
+        answer => Err(Failure::new(
+            Exit::Failure,
+            format!("defining group {name} was answered by something else: {answer:?}"),
+        )),
+    }
+}
+
+/// The group, if its workers here can prove that they belong to it.
+pub(crate) fn same_key(group: Group, name: &GroupName, worker_key: &str) -> Done<Group> {
+    if group.worker_key == worker_key {
+        return Ok(group);
+    }
+    Err(Failure::new(Exit::Refused, format!("the key of group {name} here is not the one on record"))
+        .hint(format!("copy group-{name}.key from the directory where the group was defined")))
+}
+
+fn decide(submitter: &Submitter, command: Command) -> Done<Reply> {
+    let (tell, told) = mpsc::sync_channel(1);
+    let actor = Actor { app: "first-start".into(), user: None };
+    let wish = Wish { shard: ShardId::CATALOGUE, request: request_id(), actor, command };
+    submitter.submit_with(wish, Some(PATIENCE), move |result| {
+        // The receiver is there until the outcome is.
+        let _ = tell.send(result);
+    });
+    let reply = told.recv().map_err(|error| Failure::caused("the first start got no outcome", &error))?;
+    reply.map_err(|error| {
+        Failure::caused("the first start got no outcome", &error)
+            .with_exit(Exit::OutcomeUnknown)
+            .hint("an owner of the catalogue has to run: see the log lines above, and start again")
+    })
+}
+
+fn accepted(outcome: Outcome, what: &str) -> Done<Option<Answer>> {
+    match outcome {
+        Outcome::Done => Ok(None),
+        Outcome::Answered(answer) => Ok(Some(answer)),
+        Outcome::Refused(rejection) => {
+            Err(Failure::new(Exit::Refused, format!("{what} was refused: {rejection}")))
+        }
+        Outcome::Repeated => {
+            Err(Failure::new(Exit::Failure, format!("{what} was answered without its answer")))
+        }
+    }
+}

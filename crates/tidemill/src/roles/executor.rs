@@ -1,0 +1,84 @@
+//! The executor's role: runs jobs of one group.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crossbeam_channel::Receiver;
+use tidemill_executor::{Config, Required};
+use tidemill_log::Log;
+use tidemill_model::{GroupName, JobType, ShardId};
+
+use crate::config::Settings;
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::keys::Keys;
+use crate::roles::{bootstrap, groups};
+
+/// Where the worker keeps its identity and its attempts in the data directory.
+const DIRECTORY: &str = "worker";
+
+/// Runs the role by itself until it is told to stop.
+pub(crate) fn run(settings: &Settings, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Done<Exit> {
+    let keys = Keys::open(&settings.data_dir)?;
+    let name = group_name(settings)?;
+    let private = keys.existing_group_private(name.as_str())?;
+    let group = groups::find(&*log, &name)?.ok_or_else(|| {
+        Failure::new(Exit::NotFound, format!("the catalogue has no group {name}")).hint(format!(
+            "define it with `tidemill group define {name}`, or name another with executor.group"
+        ))
+    })?;
+    let group = bootstrap::same_key(group, &name, &crate::keys::public_half(&private)?)?;
+    let config = config(settings, &keys, group.shard, private)?;
+    tidemill_executor::run(config, log, shutdown)
+        .map_err(|error| Failure::caused("the executor has failed", &error))?;
+    Ok(Exit::Success)
+}
+
+/// The name of the group that the settings name.
+pub(crate) fn group_name(settings: &Settings) -> Done<GroupName> {
+    GroupName::try_from(settings.executor.group.as_str())
+        .map_err(|error| Failure::bad_input(format!("executor.group: {error}")))
+}
+
+/// The crate's configuration from the settings and keys.
+pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: String) -> Done<Config> {
+    let internal_key = settings.internal_key(keys)?;
+    let executor = &settings.executor;
+    let mut config = Config::new(Required {
+        group: group_name(settings)?,
+        shard,
+        data_dir: data_dir(settings),
+        slots: slots(&executor.slots)?,
+        internal_key,
+        worker_private_key: private,
+    });
+    config.listen = executor.listen.parse::<SocketAddr>().map_err(|_| {
+        Failure::bad_input(format!("executor.listen: {:?}: must be ip:port", executor.listen))
+    })?;
+    config.advertise.clone_from(&executor.advertise);
+    config.host.clone_from(&executor.host);
+    config.types.clone_from(&executor.types);
+    config.stop_grace_ms = executor.stop_grace_ms;
+    config.heartbeat_ms = executor.heartbeat_ms;
+    config.keep_logs_days = executor.keep_logs_days;
+    config.api_url.clone_from(&executor.api_url);
+    Ok(config)
+}
+
+/// Where the worker keeps what must survive.
+pub(crate) fn data_dir(settings: &Settings) -> PathBuf {
+    settings.data_dir.join(DIRECTORY)
+}
+
+fn slots(slots: &BTreeMap<String, u32>) -> Done<BTreeMap<JobType, u32>> {
+    slots
+        .iter()
+        .map(|(name, count)| {
+            let name = JobType::try_from(name.as_str())
+                .map_err(|error| Failure::bad_input(format!("executor.slots: {error}")))?;
+            Ok((name, *count))
+        })
+        .collect()
+}

@@ -1,0 +1,77 @@
+//! What the interface asks, answered by the roles of the same process.
+
+use std::sync::Arc;
+
+use tidemill_api::OwnersHere;
+use tidemill_api::ports::{BoxFuture, Cluster, ClusterStatus, PartitionStatus};
+use tidemill_dispatcher::LiveHandle;
+use tidemill_log::{Log, Topic};
+use tidemill_projector::Progress;
+
+/// Questions to the owners of this process.
+pub(crate) fn owners(live: LiveHandle, partitions: u32) -> OwnersHere {
+    Arc::new(move |shard, query| live.query(shard, partitions, query).map_err(|error| error.to_string()))
+}
+
+/// Dispatcher and projector of this process.
+#[derive(Clone)]
+pub(crate) struct LocalCluster {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) live: LiveHandle,
+    pub(crate) progress: Progress,
+}
+
+impl LocalCluster {
+    fn look(&self) -> Result<ClusterStatus, String> {
+        let owners = self.live.status();
+        let progress = self.progress.partitions();
+        let partitions = (0..self.log.partitions(Topic::Journal)).map(|partition| {
+            let range = self.log.range(Topic::Journal, partition).map_err(|error| error.to_string())?;
+            let owner = owners.iter().find(|owner| owner.partition == partition);
+            let projection = progress.get(&partition);
+            let projected = projection.and_then(|projection| projection.projected);
+            Ok(PartitionStatus {
+                partition,
+                owner: owner.filter(|owner| owner.owning).map(|owner| owner.owner.clone()),
+                epoch: owner.map_or(0, |owner| owner.epoch),
+                journal_end: range.end,
+                projected: projected.unwrap_or(0),
+                lag_records: range.end.saturating_sub(projected.map_or(range.start, |at| at + 1)),
+                void_records: owner.map_or(0, |owner| owner.void_records),
+            })
+        });
+        let partitions = partitions.collect::<Result<_, String>>()?;
+        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let status = self.look()?;
+        if let Some(partition) = status.partitions.iter().find(|partition| partition.owner.is_none()) {
+            return Err(format!("partition {} has no owner", partition.partition));
+        }
+        let progress = self.progress.partitions();
+        let failed = progress.iter().find_map(|(number, it)| Some((number, it.error.as_ref()?)));
+        match failed {
+            Some((number, error)) => Err(format!("partition {number} is not projected: {error}")),
+            None => Ok(()),
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self,
+        ask: impl FnOnce(&Self) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let asked = tokio::task::spawn_blocking(move || ask(&self)).await;
+        asked.unwrap_or_else(|error| Err(error.to_string()))
+    }
+}
+
+impl Cluster for LocalCluster {
+    fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
+        Box::pin(self.clone().blocking(Self::look))
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(self.clone().blocking(Self::check))
+    }
+}

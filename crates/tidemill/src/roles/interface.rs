@@ -1,0 +1,59 @@
+//! The HTTP interface on threads of its own.
+
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+
+use tidemill_api::{Config, Deps, Server};
+use tokio::sync::oneshot;
+
+use super::standalone::{join, spawn};
+use crate::failure::{Done, Failure};
+
+/// The interface, listening.
+pub(crate) struct Interface {
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<Done>,
+}
+
+impl Interface {
+    /// Listens, and serves from then on.
+    pub(crate) fn start(config: Config, deps: Deps) -> Done<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .thread_name("api")
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::caused("cannot start the threads of the interface", &error))?;
+        let server = runtime.block_on(Server::bind(config, deps)).map_err(|error| {
+            Failure::caused("cannot start the interface", &error)
+                .hint("name another address with --listen or api.listen; port 0 takes a free one")
+        })?;
+        let address =
+            server.address().map_err(|error| Failure::caused("cannot start the interface", &error))?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = spawn("interface", move || {
+            let stopped = async move {
+                // A sender that is gone means the same.
+                let _ = stopped.await;
+            };
+            runtime
+                .block_on(server.serve(stopped))
+                .map_err(|error| Failure::caused("the interface has failed", &error))
+        })?;
+        Ok(Self { address, stop, thread })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Takes no more requests, and waits for those under way.
+    pub(crate) fn stop(self) -> Done {
+        drop(self.stop);
+        join("interface", self.thread)
+    }
+}

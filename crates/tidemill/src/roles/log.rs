@@ -1,0 +1,95 @@
+//! Opens the log that the settings name.
+
+use std::sync::Arc;
+
+use tidemill_log::{Log, SqliteConfig, SqliteLog};
+
+use crate::config::{LogBackend, Settings};
+use crate::failure::{Done, Failure};
+
+/// Partitions of the embedded log: one for the catalogue, one for the work of all groups. More would only
+/// share one disk and one writer.
+pub(crate) const EMBEDDED_PARTITIONS: u32 = 2;
+/// Where the embedded log lives in the data directory.
+const DIRECTORY: &str = "log";
+
+/// The log in the data directory, for this process alone.
+pub(crate) fn embedded(settings: &Settings) -> Done<Arc<SqliteLog>> {
+    let directory = settings.data_dir.join(DIRECTORY);
+    let mut config = SqliteConfig::new(&directory);
+    config.partitions = EMBEDDED_PARTITIONS;
+    let on_fatal = Box::new(|reason: &str| {
+        tracing::error!(reason, "the log has failed; the process ends, and the next start verifies the log");
+        std::process::exit(1);
+    });
+    let log = SqliteLog::open(&config, on_fatal).map_err(|error| {
+        Failure::caused(format!("cannot open the log in {}", directory.display()), &error)
+            .hint("another process may use it; one data directory serves one process")
+    })?;
+    Ok(Arc::new(log))
+}
+
+/// The log that the roles of a cluster share.
+pub(crate) fn shared(settings: &Settings) -> Done<Arc<dyn Log>> {
+    match settings.log.backend {
+        LogBackend::Kafka => kafka::open(settings),
+        LogBackend::Embedded => Err(Failure::bad_input("a role by itself needs log.backend = \"kafka\"")
+            .hint("`tidemill standalone` runs every role on the embedded log")),
+    }
+}
+
+#[cfg(feature = "kafka")]
+pub(crate) mod kafka {
+    use std::sync::Arc;
+
+    use tidemill_log::{KafkaConfig, KafkaLog, Log};
+
+    use crate::config::Settings;
+    use crate::failure::{Done, Failure};
+
+    fn config(settings: &Settings) -> KafkaConfig {
+        let mut config = KafkaConfig::new(settings.log.brokers.join(","));
+        config.prefix.clone_from(&settings.log.prefix);
+        config.partitions = settings.log.partitions;
+        config.single_broker = settings.log.single_broker;
+        config.extra.clone_from(&settings.log.kafka);
+        config
+    }
+
+    pub(super) fn open(settings: &Settings) -> Done<Arc<dyn Log>> {
+        let log = KafkaLog::open(&config(settings)).map_err(|error| {
+            Failure::caused("cannot open the log on Kafka", &error)
+                .hint("`tidemill topics create` makes the topics where they are missing")
+        })?;
+        Ok(Arc::new(log))
+    }
+
+    /// Makes the topics that are missing; gives the names of all of them.
+    pub(crate) fn create_topics(settings: &Settings) -> Done<Vec<String>> {
+        KafkaLog::create_topics(&config(settings))
+            .map_err(|error| Failure::caused("cannot create the topics", &error))
+    }
+}
+
+#[cfg(not(feature = "kafka"))]
+pub(crate) mod kafka {
+    use std::sync::Arc;
+
+    use tidemill_log::Log;
+
+    use crate::config::Settings;
+    use crate::failure::{Done, Failure};
+
+    fn absent() -> Failure {
+        Failure::bad_input("this program was built without Kafka")
+            .hint("build it with `--features kafka`, or run `tidemill standalone` on the embedded log")
+    }
+
+    pub(super) fn open(_: &Settings) -> Done<Arc<dyn Log>> {
+        Err(absent())
+    }
+
+    pub(crate) fn create_topics(_: &Settings) -> Done<Vec<String>> {
+        Err(absent())
+    }
+}

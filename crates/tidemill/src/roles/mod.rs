@@ -1,0 +1,92 @@
+//! The roles: each a crate of its own, here given its settings, its log, and the word to stop.
+
+mod bootstrap;
+mod executor;
+mod groups;
+mod in_process;
+mod interface;
+mod log;
+mod standalone;
+mod stop;
+
+pub(crate) use standalone::Standalone;
+pub(crate) use stop::on_signal;
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::cli::Global;
+use crate::config::{self, Flag, Settings};
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::output;
+
+/// Runs a shim, if that is what the command line asks for: `tidemill shim DIR` and nothing else.
+pub(crate) fn shim() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    let (name, dir, end) = (arguments.next()?, arguments.next()?, arguments.next());
+    (name == "shim" && end.is_none()).then(|| shim_code(Path::new(&dir)))
+}
+
+fn shim_code(dir: &Path) -> ExitCode {
+    ExitCode::from(u8::try_from(tidemill_executor::shim_main(dir)).unwrap_or(1))
+}
+
+/// Runs a shim whose command line holds more than that.
+pub(crate) fn run_shim(dir: &Path) -> Done<Exit> {
+    match tidemill_executor::shim_main(dir) {
+        0 => Ok(Exit::Success),
+        code => Err(Failure::new(Exit::Failure, format!("the shim of {} ended with {code}", dir.display()))),
+    }
+}
+
+/// `tidemill standalone`.
+pub(crate) fn standalone(global: &Global, listen: Option<&str>) -> Done<Exit> {
+    let flags = listen.map(|listen| Flag::new("api.listen", listen, "--listen")).into_iter().collect();
+    let settings = config::from_command_line(global, flags)?.settings;
+    log_lines(&settings)?;
+    let stop = stop::on_signal()?;
+    let standalone = Standalone::start(&settings)?;
+    let data = settings.data_dir.display();
+    output::line(format!(
+        "Tidemill serves everything in this process until Ctrl-C.\n\n  address  http://{}\n  data     {data}\n\n\
+         Try in another terminal, in this directory:\n  \
+         tidemill --data {data} status\n  tidemill --data {data} job apply -f FILE\n  \
+         tidemill --data {data} batch ls\n  tidemill --data {data} events tail",
+        standalone.address(),
+    ));
+    standalone.serve(&stop)
+}
+
+/// `tidemill executor`.
+pub(crate) fn executor(global: &Global) -> Done<Exit> {
+    let settings = start(global)?;
+    let shutdown = stop::on_signal()?;
+    executor::run(&settings, log::shared(&settings)?, shutdown)
+}
+
+/// `tidemill topics create`.
+pub(crate) fn create_topics(global: &Global) -> Done<Exit> {
+    let settings = start(global)?;
+    for name in log::kafka::create_topics(&settings)? {
+        output::line(name);
+    }
+    Ok(Exit::Success)
+}
+
+/// Loads the settings and begins to write log lines, to stderr.
+fn start(global: &Global) -> Done<Settings> {
+    let settings = config::from_command_line(global, Vec::new())?.settings;
+    log_lines(&settings)?;
+    Ok(settings)
+}
+
+fn log_lines(settings: &Settings) -> Done {
+    let filter = EnvFilter::try_new(&settings.log_filter)
+        .map_err(|error| Failure::bad_input(format!("log_filter: {:?}: {error}", settings.log_filter)))?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! Every role in one process, on the embedded log and SQLite tables; nothing to install or configure.
+//!
+//! ```text
+//!  start   log ─► dispatcher ─► first start ─► projector ─► interface ─► executor
+//!  stop    interface ─► executor ─► dispatcher ─► projector ─► log
+//! ```
+//! The interface goes first, so that nothing new comes; the executor before the dispatcher, so that what
+//! ends is still decided; the projector last, so that the tables have seen it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use tidemill_api::{Deps, InProcessLive, JournalFeed};
+use tidemill_dispatcher::Dispatcher;
+use tidemill_log::{Log, Topic};
+use tidemill_producers::{Submitter, instance_id};
+use tidemill_projector::{Progress, Shutdown};
+use tidemill_store::{SqliteTables, Tables};
+
+use super::in_process::{LocalCluster, owners};
+use super::interface::Interface;
+use super::{bootstrap, executor, log};
+use crate::client::ADDRESS_FILE;
+use crate::config::Settings;
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::keys::Keys;
+
+/// The read tables in the data directory.
+const TABLES_FILE: &str = "tables.sqlite";
+/// The tables have caught up within this; they lack only what was written in the last moment before a stop.
+const TABLES_PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks whether a role has ended by itself.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A running standalone.
+pub(crate) struct Standalone {
+    interface: Interface,
+    executor: Role<Sender<()>>,
+    dispatcher: Dispatcher,
+    projector: Role<Shutdown>,
+    submitter: Submitter,
+    address_file: std::path::PathBuf,
+}
+
+/// A role on a thread of its own, and what tells it to stop.
+struct Role<S> {
+    stop: S,
+    thread: JoinHandle<Done>,
+}
+
+impl Standalone {
+    /// Starts every role; gives it back when all of them work.
+    pub(crate) fn start(settings: &Settings) -> Done<Self> {
+        let keys = Keys::open(&settings.data_dir)?;
+        let embedded = log::embedded(settings)?;
+        let log: Arc<dyn Log> = embedded;
+        let tables = tables(settings)?;
+        let incarnation = instance_id("standalone");
+        let dispatcher =
+            tidemill_dispatcher::run(settings.dispatcher.clone(), Arc::clone(&log), incarnation.as_str())
+                .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
+        let submitter =
+            Submitter::start(Arc::clone(&log), incarnation, tidemill_producers::Config::default())
+                .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
+        let name = executor::group_name(settings)?;
+        let ready = bootstrap::first_start(&log, &submitter, &keys, &name)?;
+        let progress = Progress::new();
+        let projector = start_projector(settings, &log, &tables, &progress)?;
+        let (partition, offset) = ready.position;
+        if !progress.wait_until(partition, offset, TABLES_PATIENCE) {
+            return Err(Failure::new(Exit::Failure, "the read tables do not reach the end of the journal")
+                .hint("see the log lines of the projector; `tidemill rebuild` makes the tables anew"));
+        }
+        let deps = deps(&log, &tables, &submitter, &dispatcher, &progress);
+        let interface = Interface::start(settings.api_config(&keys)?, deps)?;
+        let address_file = settings.data_dir.join(ADDRESS_FILE);
+        crate::keys::write_private(&address_file, &format!("{}\n", interface.address()))?;
+        let mut config =
+            executor::config(settings, &keys, ready.group.shard, keys.group_private(name.as_str())?)?;
+        if config.api_url.is_empty() {
+            config.api_url = format!("http://{}", interface.address());
+        }
+        let executor = start_executor(config, log)?;
+        Ok(Self { interface, executor, dispatcher, projector, submitter, address_file })
+    }
+
+    /// Where the interface listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.interface.address()
+    }
+
+    /// Serves until `stop` gives a message, or a role ends by itself; then ends all of them in order.
+    pub(crate) fn serve(self, stop: &Receiver<()>) -> Done<Exit> {
+        while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(LOOK) {
+            if self.has_ended() {
+                tracing::error!("a role has ended by itself; the others end too");
+                self.stop()?;
+                return Err(Failure::new(
+                    Exit::Failure,
+                    "a role has ended by itself; see the log lines above",
+                ));
+            }
+        }
+        self.stop()?;
+        Ok(Exit::Success)
+    }
+
+    /// Whether a role has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.interface.has_ended()
+            || self.executor.thread.is_finished()
+            || self.dispatcher.has_ended()
+            || self.projector.thread.is_finished()
+    }
+
+    /// Ends every role in order; the first failure is told, and the others end all the same.
+    pub(crate) fn stop(self) -> Done {
+        let removed = std::fs::remove_file(&self.address_file).map_err(|error| {
+            Failure::caused(format!("cannot remove {}", self.address_file.display()), &error)
+        });
+        let interface = self.interface.stop();
+        drop(self.executor.stop);
+        let executor = join("executor", self.executor.thread);
+        self.submitter.stop();
+        let dispatcher =
+            self.dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
+        self.projector.stop.request();
+        let projector = join("projector", self.projector.thread);
+        removed.and(interface).and(executor).and(dispatcher).and(projector)
+    }
+}
+
+/// Waits for a thread; its panic is a failure like others.
+pub(super) fn join(name: &str, thread: JoinHandle<Done>) -> Done {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(Failure::new(Exit::Failure, format!("the thread of the {name} panicked"))))
+}
+
+fn tables(settings: &Settings) -> Done<Arc<dyn Tables>> {
+    let path = settings.data_dir.join(TABLES_FILE);
+    let tables = SqliteTables::open(&path)
+        .map_err(|error| Failure::caused(format!("cannot open the tables in {}", path.display()), &error))?;
+    Ok(Arc::new(tables))
+}
+
+fn deps(
+    log: &Arc<dyn Log>,
+    tables: &Arc<dyn Tables>,
+    submitter: &Submitter,
+    dispatcher: &Dispatcher,
+    progress: &Progress,
+) -> Deps {
+    let partitions = log.partitions(Topic::Journal);
+    Deps {
+        tables: Arc::clone(tables),
+        submitter: submitter.clone(),
+        live: Arc::new(InProcessLive::new(owners(dispatcher.live(), partitions))),
+        freshness: Arc::new(progress.clone()),
+        feed: Arc::new(JournalFeed::new(Arc::clone(log), Arc::clone(tables))),
+        cluster: Arc::new(LocalCluster {
+            log: Arc::clone(log),
+            live: dispatcher.live(),
+            progress: progress.clone(),
+        }),
+    }
+}
+
+fn start_projector(
+    settings: &Settings,
+    log: &Arc<dyn Log>,
+    tables: &Arc<dyn Tables>,
+    progress: &Progress,
+) -> Done<Role<Shutdown>> {
+    let shutdown = Shutdown::new();
+    let (config, log, tables) = (settings.projector_config(), Arc::clone(log), Arc::clone(tables));
+    let (progress, told) = (progress.clone(), shutdown.clone());
+    let thread = spawn("projector", move || {
+        tidemill_projector::run(&config, &log, &tables, &progress, &told)
+            .map_err(|error| Failure::caused("the projector has failed", &error))
+    })?;
+    Ok(Role { stop: shutdown, thread })
+}
+
+fn start_executor(config: tidemill_executor::Config, log: Arc<dyn Log>) -> Done<Role<Sender<()>>> {
+    let (stop, stopped) = bounded(1);
+    let thread = spawn("executor", move || {
+        tidemill_executor::run(config, log, stopped)
+            .map_err(|error| Failure::caused("the executor has failed", &error))
+    })?;
+    Ok(Role { stop, thread })
+}
+
+pub(super) fn spawn(name: &str, role: impl FnOnce() -> Done + Send + 'static) -> Done<JoinHandle<Done>> {
+    let logged = move || role().inspect_err(|failure| tracing::error!("{}", failure.message));
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(logged)
+        .map_err(|error| Failure::caused(format!("cannot start the thread of the {name}"), &error))
+}

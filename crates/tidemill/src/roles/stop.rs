@@ -1,0 +1,49 @@
+//! How roles hear that they should end: SIGTERM or SIGINT once for an orderly end, twice for one at once.
+
+use std::process;
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::{Done, Failure};
+use crate::output;
+
+/// Listens from now on; the channel gives one message at the first signal.
+pub(crate) fn on_signal() -> Done<Receiver<()>> {
+    let (tell, told) = bounded(1);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(|error| Failure::caused("cannot listen for signals", &error))?;
+    let (terminate, interrupt) = {
+        let _inside = runtime.enter();
+        (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?)
+    };
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || runtime.block_on(wait(terminate, interrupt, &tell)))
+        .map_err(|error| Failure::caused("cannot start the thread that waits for signals", &error))?;
+    Ok(told)
+}
+
+fn listen(kind: SignalKind) -> Done<Signal> {
+    signal(kind).map_err(|error| Failure::caused("cannot listen for signals", &error))
+}
+
+async fn wait(mut terminate: Signal, mut interrupt: Signal, tell: &Sender<()>) {
+    let number = next(&mut terminate, &mut interrupt).await;
+    output::note(if number == 2 { "\nStopping; once more stops at once." } else { "Stopping." });
+    // Nobody listens once the roles have ended by themselves.
+    let _ = tell.try_send(());
+    let number = next(&mut terminate, &mut interrupt).await;
+    process::exit(128 + number);
+}
+
+/// The number of the next signal.
+async fn next(terminate: &mut Signal, interrupt: &mut Signal) -> i32 {
+    tokio::select! {
+        _ = terminate.recv() => 15,
+        _ = interrupt.recv() => 2,
+    }
+}
