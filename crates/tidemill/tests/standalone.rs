@@ -246,6 +246,27 @@ fn feed_is_read_from_its_start() {
     assert_eq!(event["type"], "tidemill.batch.finished.v1");
 }
 
+/// A7, EVT-7: tables are rebuilt beside those in use; `verify` is clean before and after.
+#[test]
+fn tables_are_rebuilt_and_verified() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.apply("jobs: [{name: a, group: default, type: noop}, {name: b, group: default, type: noop}]");
+    assert_eq!(code(&server.run(&["job", "run", "default/a", "--wait"])), 0);
+    assert_eq!(server.stop(), Some(0));
+    let before = json(dir.path(), &["verify"]);
+    assert_eq!(before["difference_count"], 0, "{before}");
+    assert!(before["rows"].as_u64().unwrap() > 5, "{before}");
+    let rebuilt = tidemill(dir.path(), &["rebuild"]);
+    assert_eq!(code(&rebuilt), 0, "{}", text(&rebuilt.stderr));
+    let after = json(dir.path(), &["verify"]);
+    assert_eq!(after["difference_count"], 0, "{after}");
+    assert_eq!(after["rows"], before["rows"]);
+    assert_ne!(after["generation"], before["generation"]);
+    let server = Server::start(dir.path());
+    assert_eq!(server.json(&["job", "ls"])["items"].as_array().unwrap().len(), 2);
+}
+
 /// One data directory serves one process.
 #[test]
 fn second_process_on_the_same_data_is_refused() {

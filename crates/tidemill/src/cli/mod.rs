@@ -7,8 +7,8 @@ mod operate;
 pub(crate) use batch::{BatchCommand, word};
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use operate::{
-    ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand, TopicsCommand,
-    WorkerCommand,
+    ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand, SchemasCommand,
+    TopicsCommand, WorkerCommand,
 };
 
 use std::path::PathBuf;
@@ -85,8 +85,23 @@ pub(crate) enum Command {
     },
     /// Run an example on real input and show what goes on
     Demo(DemoArgs),
+    /// Serve the HTTP interface
+    Api,
+    /// Own partitions of the log and decide
+    Dispatcher,
     /// Run jobs of one worker group
     Executor,
+    /// Fill the read tables and publish the feed
+    Projector,
+    /// Define the administrator and a worker group of a new cluster
+    Bootstrap,
+    /// Make the read tables anew from the journal, beside those in use
+    Rebuild,
+    /// Compare the read tables with the journal, row by row
+    Verify,
+    /// Write or check the files that are generated from the code
+    #[command(subcommand)]
+    Schemas(SchemasCommand),
     /// Prepare a cluster's topics
     #[command(subcommand)]
     Topics(TopicsCommand),
@@ -148,6 +163,13 @@ mod tests {
             "group define etl --worker-key abcd",
             "group define etl",
             "executor --config t.toml",
+            "api --config t.toml",
+            "dispatcher --config t.toml",
+            "projector --config t.toml",
+            "bootstrap",
+            "rebuild --data d",
+            "verify --data d -o json",
+            "schemas check",
             "standalone --listen 127.0.0.1:0 --data d",
             "demo --once",
             "demo --break message-words",

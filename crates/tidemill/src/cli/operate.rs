@@ -1,5 +1,7 @@
 //! `tidemill worker | group | key | events | config …`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 /// What to do with workers.
@@ -134,6 +136,23 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Breakable {
     MessageWords,
+}
+
+/// What to do with the generated files.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SchemasCommand {
+    /// Write them
+    Write {
+        /// Where
+        #[arg(long, default_value = "schemas")]
+        dir: PathBuf,
+    },
+    /// Fail where one is not what the code says
+    Check {
+        /// Where
+        #[arg(long, default_value = "schemas")]
+        dir: PathBuf,
+    },
 }
 
 /// What to do with a cluster's topics.

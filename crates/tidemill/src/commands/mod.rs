@@ -4,6 +4,7 @@ mod batch;
 mod events;
 mod job;
 mod operate;
+mod schemas;
 mod wait;
 
 pub(crate) use job::apply as apply_jobs;
@@ -32,6 +33,13 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Status => operate::status(&Session::new(&global)?),
         Command::Standalone { listen } => roles::standalone(&global, listen.as_deref()),
         Command::Demo(args) => demo::run(&global, &args),
+        Command::Api => roles::api(&global),
+        Command::Dispatcher => roles::dispatcher(&global),
+        Command::Projector => roles::projector(&global),
+        Command::Bootstrap => roles::bootstrap(&global),
+        Command::Rebuild => roles::rebuild(&global),
+        Command::Verify => roles::verify(&global),
+        Command::Schemas(command) => schemas::run(&command),
         Command::Executor => roles::executor(&global),
         Command::Topics(TopicsCommand::Create) => roles::create_topics(&global),
         Command::Shim { dir } => roles::run_shim(&dir),

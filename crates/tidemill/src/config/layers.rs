@@ -154,8 +154,10 @@ impl Layers {
         let settings: Settings =
             serde_json::from_value(whole).map_err(|error| Failure::bad_input(error.to_string()))?;
         if let Err((path, rule)) = settings.check() {
-            let (value, origin) = self.values.get(path).expect("a check names a setting that exists");
-            return Err(Failure::bad_input(format!("{path}: {value}: {rule}, from {origin}")));
+            return Err(Failure::bad_input(match self.values.get(&path) {
+                Some((value, origin)) => format!("{path}: {value}: {rule}, from {origin}"),
+                None => rule,
+            }));
         }
         Ok(Loaded { settings, values: self.values })
     }

@@ -200,23 +200,30 @@ impl Settings {
 
     /// What no single field can know: ranges and what must come together. The path that is wrong, and
     /// the rule.
-    pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
+    pub(crate) fn check(&self) -> Result<(), (String, String)> {
         if !(1..=4096).contains(&self.log.partitions) {
-            return Err(("log.partitions", "must be 1 to 4096".to_owned()));
+            return Err(("log.partitions".to_owned(), "must be 1 to 4096".to_owned()));
         }
         if self.log.backend == LogBackend::Kafka && self.log.brokers.is_empty() {
-            return Err(("log.brokers", "must name a broker when log.backend is kafka".to_owned()));
+            return Err((
+                "log.brokers".to_owned(),
+                "must name a broker when log.backend is kafka".to_owned(),
+            ));
         }
         if self.internal_key.as_ref().is_some_and(|key| key.len() < 16) {
-            return Err(("internal_key", "must have at least 16 characters".to_owned()));
+            return Err(("internal_key".to_owned(), "must have at least 16 characters".to_owned()));
         }
         if self.executor.listen.parse::<std::net::SocketAddr>().is_err() {
-            return Err(("executor.listen", "must be ip:port, as in 0.0.0.0:8790".to_owned()));
+            return Err(("executor.listen".to_owned(), "must be ip:port, as in 0.0.0.0:8790".to_owned()));
         }
         if self.projector.pace_ms > 500 {
-            return Err(("projector.pace_ms", "must be 0 to 500".to_owned()));
+            return Err(("projector.pace_ms".to_owned(), "must be 0 to 500".to_owned()));
         }
-        self.api.check().map_err(|rule| ("api.listen", rule))?;
+        // The rule begins with the field's name.
+        self.api.check().map_err(|rule| {
+            let field = rule.split(' ').next().unwrap_or_default();
+            (format!("api.{field}"), rule)
+        })?;
         Ok(())
     }
 }

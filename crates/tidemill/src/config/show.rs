@@ -28,8 +28,17 @@ pub(crate) fn as_json(loaded: &Loaded) -> Value {
 
 /// The JSON Schema of the configuration file.
 pub(crate) fn schema() -> Value {
-    schemars::schema_for!(Settings).to_value()
+    let mut schema = schemars::schema_for!(Settings).to_value();
+    // This default follows from the machine's cores; the schema is the same everywhere.
+    for (holder, field) in [("/properties/executor/default", "slots"), (SLOTS, "default")] {
+        if let Some(Value::Object(fields)) = schema.pointer_mut(holder) {
+            fields.remove(field);
+        }
+    }
+    schema
 }
+
+const SLOTS: &str = "/$defs/ExecutorSettings/properties/slots";
 
 fn shown(path: &str, value: &Value) -> Value {
     if settings::SECRET.contains(&path) && !value.is_null() { json!("(hidden)") } else { value.clone() }
@@ -58,6 +67,13 @@ mod tests {
         assert!(!as_table(&loaded).contains("sesame"));
         assert!(!as_json(&loaded).to_string().contains("sesame"));
         assert!(as_table(&loaded).contains("(hidden)"));
+    }
+
+    #[test]
+    fn schema_is_the_same_on_every_machine() {
+        let schema = schema();
+        assert!(schema.pointer(SLOTS).is_some_and(|slots| slots.get("default").is_none()));
+        assert!(!schema["properties"]["executor"]["default"].to_string().contains("slots"));
     }
 
     /// Every field documented: the schema has a description for each setting.

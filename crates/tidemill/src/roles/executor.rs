@@ -14,7 +14,7 @@ use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::keys::Keys;
-use crate::roles::{bootstrap, groups};
+use crate::roles::{first_start, groups};
 
 /// Where the worker keeps its identity and its attempts in the data directory.
 const DIRECTORY: &str = "worker";
@@ -29,7 +29,7 @@ pub(crate) fn run(settings: &Settings, log: Arc<dyn Log>, shutdown: Receiver<()>
             "define it with `tidemill group define {name}`, or name another with executor.group"
         ))
     })?;
-    let group = bootstrap::same_key(group, &name, &crate::keys::public_half(&private)?)?;
+    let group = first_start::same_key(group, &name, &crate::keys::public_half(&private)?)?;
     let config = config(settings, &keys, group.shard, private)?;
     tidemill_executor::run(config, log, shutdown)
         .map_err(|error| Failure::caused("the executor has failed", &error))?;

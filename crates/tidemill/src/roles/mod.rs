@@ -1,13 +1,18 @@
 //! The roles: each a crate of its own, here given its settings, its log, and the word to stop.
 
-mod bootstrap;
+mod alone;
+mod cluster;
 mod executor;
+mod first_start;
 mod groups;
 mod in_process;
 mod interface;
+mod live;
 mod log;
+mod replay;
 mod standalone;
 mod stop;
+mod tables;
 
 pub(crate) use standalone::Standalone;
 pub(crate) use stop::on_signal;
@@ -18,7 +23,7 @@ use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::Global;
+use crate::cli::{Global, OutputFormat};
 use crate::config::{self, Flag, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -66,6 +71,36 @@ pub(crate) fn executor(global: &Global) -> Done<Exit> {
     let settings = start(global)?;
     let shutdown = stop::on_signal()?;
     executor::run(&settings, log::shared(&settings)?, shutdown)
+}
+
+/// `tidemill dispatcher`.
+pub(crate) fn dispatcher(global: &Global) -> Done<Exit> {
+    alone::dispatcher(&start(global)?, &stop::on_signal()?)
+}
+
+/// `tidemill projector`.
+pub(crate) fn projector(global: &Global) -> Done<Exit> {
+    alone::projector(&start(global)?, &stop::on_signal()?)
+}
+
+/// `tidemill api`.
+pub(crate) fn api(global: &Global) -> Done<Exit> {
+    alone::api(&start(global)?, &stop::on_signal()?)
+}
+
+/// `tidemill bootstrap`.
+pub(crate) fn bootstrap(global: &Global) -> Done<Exit> {
+    alone::bootstrap(&start(global)?)
+}
+
+/// `tidemill rebuild`.
+pub(crate) fn rebuild(global: &Global) -> Done<Exit> {
+    replay::rebuild(&start(global)?, stop::on_signal()?)
+}
+
+/// `tidemill verify`.
+pub(crate) fn verify(global: &Global) -> Done<Exit> {
+    replay::verify(&start(global)?, stop::on_signal()?, global.output == OutputFormat::Json)
 }
 
 /// `tidemill topics create`.

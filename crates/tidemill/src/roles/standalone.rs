@@ -18,19 +18,17 @@ use tidemill_dispatcher::Dispatcher;
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{Submitter, instance_id};
 use tidemill_projector::{Progress, Shutdown};
-use tidemill_store::{SqliteTables, Tables};
+use tidemill_store::Tables;
 
 use super::in_process::{LocalCluster, owners};
 use super::interface::Interface;
-use super::{bootstrap, executor, log};
+use super::{executor, first_start, log, tables};
 use crate::client::ADDRESS_FILE;
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::keys::Keys;
 
-/// The read tables in the data directory.
-const TABLES_FILE: &str = "tables.sqlite";
 /// The tables have caught up within this; they lack only what was written in the last moment before a stop.
 const TABLES_PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks whether a role has ended by itself.
@@ -58,16 +56,15 @@ impl Standalone {
         let keys = Keys::open(&settings.data_dir)?;
         let embedded = log::embedded(settings)?;
         let log: Arc<dyn Log> = embedded;
-        let tables = tables(settings)?;
+        let tables = tables::open(settings)?;
         let incarnation = instance_id("standalone");
         let dispatcher =
             tidemill_dispatcher::run(settings.dispatcher.clone(), Arc::clone(&log), incarnation.as_str())
                 .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
-        let submitter =
-            Submitter::start(Arc::clone(&log), incarnation, tidemill_producers::Config::default())
-                .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
+        let submitter = Submitter::start(Arc::clone(&log), incarnation, settings.api.submit.clone())
+            .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
         let name = executor::group_name(settings)?;
-        let ready = bootstrap::first_start(&log, &submitter, &keys, &name)?;
+        let ready = first_start::run(&log, &submitter, &keys, &name)?;
         let progress = Progress::new();
         let projector = start_projector(settings, &log, &tables, &progress)?;
         let (partition, offset) = ready.position;
@@ -139,13 +136,6 @@ pub(super) fn join(name: &str, thread: JoinHandle<Done>) -> Done {
     thread
         .join()
         .unwrap_or_else(|_| Err(Failure::new(Exit::Failure, format!("the thread of the {name} panicked"))))
-}
-
-fn tables(settings: &Settings) -> Done<Arc<dyn Tables>> {
-    let path = settings.data_dir.join(TABLES_FILE);
-    let tables = SqliteTables::open(&path)
-        .map_err(|error| Failure::caused(format!("cannot open the tables in {}", path.display()), &error))?;
-    Ok(Arc::new(tables))
 }
 
 fn deps(

@@ -29,12 +29,7 @@ pub(crate) struct Ready {
 }
 
 /// Makes sure that there is an administrator, and a group of this name with the key in `keys`.
-pub(crate) fn first_start(
-    log: &Arc<dyn Log>,
-    submitter: &Submitter,
-    keys: &Keys,
-    name: &GroupName,
-) -> Done<Ready> {
+pub(crate) fn run(log: &Arc<dyn Log>, submitter: &Submitter, keys: &Keys, name: &GroupName) -> Done<Ready> {
     let worker_key = keys::public_half(&keys.group_private(name.as_str())?)?;
     let admin = Command::DefineKey {
         app: keys::ADMIN.to_owned(),

@@ -1,0 +1,149 @@
+//! Roles in processes of their own, on a log that they share.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use tidemill_api::{Deps, HttpLive, JournalFeed, TablePositions};
+use tidemill_log::{Log, Topic};
+use tidemill_producers::{Submitter, instance_id};
+use tidemill_projector::{Progress, PublishConfig, Shutdown};
+
+use super::cluster::SharedCluster;
+use super::in_process::owners;
+use super::interface::Interface;
+use super::live::LiveServer;
+use super::standalone::{join, spawn};
+use super::{executor, first_start, log, tables};
+use crate::config::Settings;
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::keys::Keys;
+
+/// Between two looks whether a role has ended by itself.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// `tidemill dispatcher`: owns partitions, and answers questions about them.
+pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let keys = Keys::open(&settings.data_dir)?;
+    let log = log::shared(settings)?;
+    let partitions = log.partitions(Topic::Journal);
+    let (listener, address) = listen(&settings.dispatcher.address)?;
+    let mut config = settings.dispatcher.clone();
+    config.address = address;
+    let incarnation = instance_id("dispatcher");
+    let dispatcher = tidemill_dispatcher::run(config, log, incarnation.as_str())
+        .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
+    let here = owners(dispatcher.live(), partitions);
+    let live = LiveServer::start(listener, tidemill_api::live_router(&settings.internal_key(&keys)?, here))?;
+    let ended = until(stop, || dispatcher.has_ended() || live.has_ended());
+    let dispatcher = dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
+    dispatcher.and(live.stop()).and(ended)
+}
+
+/// Where questions are answered: the address that claims name, on every interface unless it is a local one.
+fn listen(address: &str) -> Done<(TcpListener, String)> {
+    let bad = || Failure::bad_input(format!("dispatcher.address: {address:?}: must be host:port"));
+    let (host, port) = address.rsplit_once(':').ok_or_else(bad)?;
+    let port: u16 = port.parse().map_err(|_| bad())?;
+    let interface = if matches!(host, "127.0.0.1" | "localhost") { [127, 0, 0, 1] } else { [0, 0, 0, 0] };
+    let cannot = |error: std::io::Error| {
+        Failure::caused(format!("cannot listen for questions on port {port}"), &error)
+            .hint("name another port with dispatcher.address; port 0 takes a free one")
+    };
+    let listener = TcpListener::bind(SocketAddr::from((interface, port))).map_err(cannot)?;
+    let port = listener.local_addr().map_err(cannot)?.port();
+    Ok((listener, format!("{host}:{port}")))
+}
+
+/// `tidemill projector`: journal to tables, and to the public feed.
+pub(crate) fn projector(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let log = log::shared(settings)?;
+    let tables = tables::open(settings)?;
+    let shutdown = Shutdown::new();
+    let project = {
+        let (config, log, told) = (settings.projector_config(), Arc::clone(&log), shutdown.clone());
+        spawn("projector", move || {
+            tidemill_projector::run(&config, &log, &tables, &Progress::new(), &told)
+                .map_err(|error| Failure::caused("the projector has failed", &error))
+        })?
+    };
+    let publish = {
+        let told = shutdown.clone();
+        spawn("publisher", move || {
+            tidemill_projector::publish(&PublishConfig::default(), &log, &Progress::new(), &told)
+                .map_err(|error| Failure::caused("publishing the feed has failed", &error))
+        })?
+    };
+    let ended = until(stop, || project.is_finished() || publish.is_finished());
+    shutdown.request();
+    join_both(project, publish).and(ended)
+}
+
+fn join_both(project: JoinHandle<Done>, publish: JoinHandle<Done>) -> Done {
+    let projected = join("projector", project);
+    projected.and(join("publisher", publish))
+}
+
+/// `tidemill api`: the interface.
+pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let keys = Keys::open(&settings.data_dir)?;
+    let log = log::shared(settings)?;
+    let tables = tables::open(settings)?;
+    let config = settings.api_config(&keys)?;
+    let submitter = submitter(settings, &log)?;
+    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables) };
+    let patience = Duration::from_millis(config.peer_timeout_ms);
+    let partitions = log.partitions(Topic::Journal);
+    let live = HttpLive::new(partitions, &config.internal_key, patience, cluster.owner_address())
+        .map_err(|error| Failure::caused("cannot ask owners", &error))?;
+    let deps = Deps {
+        tables: Arc::clone(&tables),
+        submitter: submitter.clone(),
+        live: Arc::new(live),
+        freshness: Arc::new(TablePositions::new(Arc::clone(&tables))),
+        feed: Arc::new(JournalFeed::new(log, tables)),
+        cluster: Arc::new(cluster),
+    };
+    let interface = Interface::start(config, deps)?;
+    tracing::info!(address = %interface.address(), "the interface listens on {}", interface.address());
+    let ended = until(stop, || interface.has_ended());
+    let stopped = interface.stop();
+    submitter.stop();
+    stopped.and(ended)
+}
+
+fn submitter(settings: &Settings, log: &Arc<dyn Log>) -> Done<Submitter> {
+    Submitter::start(Arc::clone(log), instance_id("api"), settings.api.submit.clone())
+        .map_err(|error| Failure::caused("cannot start to submit commands", &error))
+}
+
+/// `tidemill bootstrap`: the first start of a cluster. A dispatcher has to run.
+pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
+    let keys = Keys::open(&settings.data_dir)?;
+    keys.internal()?;
+    let log = log::shared(settings)?;
+    let submitter = submitter(settings, &log)?;
+    let name = executor::group_name(settings)?;
+    let ready = first_start::run(&log, &submitter, &keys, &name)?;
+    submitter.stop();
+    let data = settings.data_dir.display();
+    crate::output::line(format!(
+        "Group {name} is defined, with shard {}.\nKeys are in {data}: admin.key for the client commands, \
+         group-{name}.key for the executors of the group.",
+        ready.group.shard,
+    ));
+    Ok(Exit::Success)
+}
+
+/// Waits for the word to stop; an error if a role ends before it.
+fn until(stop: &Receiver<()>, has_ended: impl Fn() -> bool) -> Done<Exit> {
+    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(LOOK) {
+        if has_ended() {
+            return Err(Failure::new(Exit::Failure, "the role has ended by itself; see the log lines above"));
+        }
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,80 @@
+//! What an interface in a process of its own learns of the rest: from the log and the tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidemill_api::OwnerAddress;
+use tidemill_api::ports::{BoxFuture, Cluster, ClusterStatus, PartitionStatus};
+use tidemill_log::{Head, Log, Topic};
+use tidemill_store::{Position, Tables};
+
+/// The partitions, as log and tables show them.
+#[derive(Clone)]
+pub(crate) struct SharedCluster {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) tables: Arc<dyn Tables>,
+}
+
+impl SharedCluster {
+    /// Where the owner of a partition listens, as its claim says.
+    pub(crate) fn owner_address(&self) -> OwnerAddress {
+        let tables = Arc::clone(&self.tables);
+        Arc::new(move |partition| {
+            let positions = positions(&*tables).ok()?;
+            let head = head_of(positions.get(&partition)?)?;
+            head.owner.filter(|_| !head.resigned && !head.stopped).map(|claim| claim.address)
+        })
+    }
+
+    fn look(&self) -> Result<ClusterStatus, String> {
+        let positions = positions(&*self.tables)?;
+        let partitions = (0..self.log.partitions(Topic::Journal)).map(|partition| {
+            let range = self.log.range(Topic::Journal, partition).map_err(|error| error.to_string())?;
+            let position = positions.get(&partition);
+            let head = position.and_then(head_of);
+            let next = position.map_or(range.start, |position| position.offset + 1);
+            let owner = head.as_ref().filter(|head| !head.resigned && !head.stopped);
+            Ok(PartitionStatus {
+                partition,
+                owner: owner.and_then(|head| head.owner.as_ref()).map(|claim| claim.address.clone()),
+                epoch: head.as_ref().map_or(0, |head| head.epoch),
+                journal_end: range.end,
+                projected: position.map_or(0, |position| position.offset),
+                lag_records: range.end.saturating_sub(next),
+                // The genesis has offset 0 and number 0; every accepted record since has a number, a void one
+                // has only an offset.
+                void_records: head.as_ref().map_or(0, |head| head.offset.saturating_sub(head.seq)),
+            })
+        });
+        let partitions = partitions.collect::<Result<_, String>>()?;
+        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions })
+    }
+
+    async fn blocking<T: Send + 'static>(
+        self,
+        ask: impl FnOnce(&Self) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let asked = tokio::task::spawn_blocking(move || ask(&self)).await;
+        asked.unwrap_or_else(|error| Err(error.to_string()))
+    }
+}
+
+impl Cluster for SharedCluster {
+    fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
+        Box::pin(self.clone().blocking(Self::look))
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(self.clone().blocking(|cluster| cluster.look().map(drop)))
+    }
+}
+
+fn positions(tables: &dyn Tables) -> Result<BTreeMap<u32, Position>, String> {
+    let active = tables.active().map_err(|error| error.to_string())?;
+    let active = active.ok_or("there are no tables yet: start a projector")?;
+    tables.positions(active.number).map_err(|error| error.to_string())
+}
+
+fn head_of(position: &Position) -> Option<Head> {
+    serde_json::from_str(&position.head).ok()
+}
