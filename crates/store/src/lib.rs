@@ -7,7 +7,7 @@
 //! Where to start reading:
 //! - [`rows`]: what is in which table. One definition serves both dialects, the typed reads and the manual.
 //! - [`Tables`]: the port. [`ReadTables`]: typed reads with paging, on top of it.
-//! - [`SqliteTables`]. The conformance suite of the port is in `tests/`.
+//! - [`SqliteTables`]; `MysqlTables` behind the feature `mysql`. One conformance suite in `tests/`.
 //!
 //! ```text
 //!  tidemill_meta: active = 2          ◄── the switch
@@ -23,6 +23,8 @@
 
 mod cursor;
 mod error;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod port;
 mod read;
 mod reference;
@@ -35,6 +37,8 @@ mod views;
 
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
+#[cfg(feature = "mysql")]
+pub use mysql::MysqlTables;
 pub use port::{
     FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
 };

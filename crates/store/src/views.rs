@@ -41,7 +41,6 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 4] = [
 ];
 
 /// Every view's name, those on top first: the order in which they can be dropped.
-#[cfg_attr(not(test), allow(dead_code, reason = "used by the dialect that drops before it creates"))]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     ON_TOP.iter().map(|(name, ..)| *name).chain(rows::TABLES.iter().map(|table| table.name))
 }

@@ -80,7 +80,7 @@ row! {
         /// Its logical time.
         logical_time: i64 = Time,
         /// The mappings that gave this time, `same`, `offset`, `all`, `latest`, `any`, with commas between.
-        mapping: Arc<str> = Name(200),
+        mapping: Arc<str> = Text,
         /// 1: it holds.
         met: bool = Bool,
         /// Since when.

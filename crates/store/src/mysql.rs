@@ -1,0 +1,202 @@
+//! The read tables in MySQL or MariaDB.
+//!
+//! Writers of different partitions work side by side: each locks its own position first, writes rows in the
+//! order of their keys under READ COMMITTED, and reads the switch under a shared lock last, so that it learns
+//! of a swap that is committed before it. Deadlocks and lock timeouts (1213, 1205) are tried again a few times.
+//! Text compares by bytes, and JSON is stored as text.
+
+mod connection;
+mod generations;
+mod statements;
+
+use std::collections::BTreeMap;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use crate::sql::{self, Dialect};
+use crate::{Error, Generation, Position, RowBatch, Select, Snapshot, Table, Tables, Value, Written};
+use connection::Connections;
+
+const DIALECT: Dialect = Dialect::Mysql;
+/// How often a transaction is tried that others were in the way of.
+const TRIES: u32 = 8;
+
+fn failed(what: &str) -> impl FnOnce(mysql::Error) -> Error + '_ {
+    move |source| Error::database(what, source)
+}
+
+/// The server's error number, where the server refused.
+fn refusal(error: &Error) -> Option<u16> {
+    match error {
+        Error::Database { source, .. } => match source.downcast_ref::<mysql::Error>() {
+            Some(mysql::Error::MySqlError(refusal)) => Some(refusal.code),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Read tables in a database of a server.
+pub struct MysqlTables {
+    connections: Connections,
+    collation: &'static str,
+}
+
+impl MysqlTables {
+    /// Connects to `mysql://user:password@host:port/database`, and makes what is there once.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn open(url: &str) -> Result<Self, Error> {
+        let connections = Connections::new(url)?;
+        let collation = connections.with(|connection| {
+            let version: Option<String> =
+                connection.query_first("SELECT VERSION()").map_err(failed("ask for the server's version"))?;
+            let is_mariadb = version.unwrap_or_default().to_lowercase().contains("mariadb");
+            let collation = if is_mariadb { "utf8mb4_nopad_bin" } else { "utf8mb4_0900_bin" };
+            generations::make_meta(connection, collation)?;
+            Ok(collation)
+        })?;
+        Ok(Self { connections, collation })
+    }
+
+    /// Reads; where a connection turns out to be dead, once more on a new one.
+    fn read<T>(&self, read: impl Fn(&mut Conn) -> Result<T, Error>) -> Result<T, Error> {
+        match self.connections.with(&read) {
+            Err(error) if error.is_outage() && refusal(&error).is_none() => self.connections.with(&read),
+            outcome => outcome,
+        }
+    }
+
+    /// Runs a transaction until nobody is in its way.
+    fn change<T>(&self, change: impl Fn(&mut Conn) -> Result<T, Error>) -> Result<T, Error> {
+        let mut tries = 1;
+        loop {
+            let outcome = self.connections.with(|connection| {
+                connection.query_drop("START TRANSACTION").map_err(failed("begin to write"))?;
+                let outcome = change(connection).and_then(|answer| {
+                    connection.query_drop("COMMIT").map_err(failed("commit"))?;
+                    Ok(answer)
+                });
+                if outcome.is_err() {
+                    // Where this fails as well, the connection is given up, and the server rolls back.
+                    connection.query_drop("ROLLBACK").map_err(failed("roll back"))?;
+                }
+                outcome
+            });
+            match outcome {
+                Err(error) if matches!(refusal(&error), Some(1213 | 1205)) && tries < TRIES => {
+                    tracing::debug!(tries, "a transaction was in another's way and is tried again");
+                    tries += 1;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+}
+
+impl Tables for MysqlTables {
+    fn generations(&self) -> Result<Vec<Generation>, Error> {
+        self.read(generations::list)
+    }
+
+    fn create_generation(&self) -> Result<u32, Error> {
+        self.connections.with(|connection| generations::create(connection, self.collation))
+    }
+
+    fn activate(&self, generation: u32) -> Result<(), Error> {
+        self.change(|connection| generations::switch(connection, generation))?;
+        self.connections.with(|connection| generations::point_views(connection, generation))
+    }
+
+    fn drop_generation(&self, generation: u32) -> Result<(), Error> {
+        self.change(|connection| generations::forget(connection, generation))?;
+        self.connections.with(|connection| generations::drop_tables(connection, generation))
+    }
+
+    fn positions(&self, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {
+        self.read(|connection| generations::positions(connection, generation))
+    }
+
+    fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error> {
+        self.change(|connection| {
+            if generations::advance(connection, generation, batch)? {
+                for changes in &batch.changes {
+                    statements::write(connection, generation, changes)?;
+                }
+            }
+            Ok(Written { active: generations::active_locked(connection)? })
+        })
+    }
+
+    fn load(
+        &self,
+        generation: u32,
+        table: &'static Table,
+        keys: &[Vec<Value>],
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        self.read(|connection| {
+            let mut rows = Vec::with_capacity(keys.len());
+            for piece in sql::pieces(keys, sql::MAX_ROWS) {
+                let sql = sql::load(generation, table, piece.len());
+                rows.extend(statements::query(connection, table, &sql, piece.iter().flatten())?);
+            }
+            Ok(rows)
+        })
+    }
+
+    fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error> {
+        let read = || {
+            self.read(|connection| {
+                let generation = generations::active(connection)?.ok_or(Error::NoGeneration)?;
+                let (sql, values) = sql::select(generation, select);
+                statements::query(connection, select.table, &sql, values.iter())
+            })
+        };
+        match read() {
+            // Swapped and dropped between the two questions.
+            Err(error) if refusal(&error) == Some(1146) => read(),
+            outcome => outcome,
+        }
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
+        let mut connection = self.connections.open()?;
+        let begin = [
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+        ];
+        for statement in begin {
+            connection.query_drop(statement).map_err(failed("begin to read"))?;
+        }
+        let generation = generations::active(&mut connection)?.ok_or(Error::NoGeneration)?;
+        Ok(Box::new(MysqlSnapshot { connection, generation }))
+    }
+}
+
+/// A read transaction; its connection is closed with it.
+struct MysqlSnapshot {
+    connection: Conn,
+    generation: u32,
+}
+
+impl Snapshot for MysqlSnapshot {
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn positions(&mut self) -> Result<BTreeMap<u32, Position>, Error> {
+        generations::positions(&mut self.connection, self.generation)
+    }
+
+    fn rows(
+        &mut self,
+        table: &'static Table,
+        after: Option<&[Value]>,
+        limit: usize,
+    ) -> Result<Vec<Vec<Value>>, Error> {
+        let (sql, values) = sql::rows(self.generation, table, after, limit);
+        statements::query(&mut self.connection, table, &sql, values.iter())
+    }
+}

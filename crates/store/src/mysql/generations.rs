@@ -1,0 +1,166 @@
+//! Sets of tables, the switch between them, and their positions. MySQL commits before every change of a
+//! table's form, so each operation is ordered such that it can be cut anywhere and done again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mysql::Conn;
+use mysql::prelude::Queryable;
+
+use super::{DIALECT, failed};
+use crate::{Error, FORMAT, Generation, Position, RowBatch, rows, sql, views};
+
+/// Makes the tables that are there once, beside all sets.
+pub(super) fn make_meta(connection: &mut Conn, collation: &str) -> Result<(), Error> {
+    let tables = [
+        "tidemill_meta (name VARCHAR(64) PRIMARY KEY, value BIGINT NOT NULL)",
+        "tidemill_generations (number BIGINT PRIMARY KEY, format BIGINT NOT NULL)",
+        "tidemill_positions (generation BIGINT NOT NULL, partition_no BIGINT NOT NULL, \
+         journal_offset BIGINT NOT NULL, head MEDIUMTEXT NOT NULL, PRIMARY KEY (generation, partition_no))",
+    ];
+    for table in tables {
+        let sql = format!(
+            "CREATE TABLE IF NOT EXISTS {table} ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 COLLATE {collation}"
+        );
+        connection.query_drop(sql).map_err(failed("make tables"))?;
+    }
+    Ok(())
+}
+
+fn ask_active(connection: &mut Conn, lock: &str) -> Result<Option<u32>, Error> {
+    let sql = format!("SELECT value FROM tidemill_meta WHERE name = 'active'{lock}");
+    connection.exec_first(sql, ()).map_err(failed("ask which tables are in use"))
+}
+
+pub(super) fn active(connection: &mut Conn) -> Result<Option<u32>, Error> {
+    ask_active(connection, "")
+}
+
+/// From here to the end of the transaction the switch stays as it is.
+pub(super) fn active_locked(connection: &mut Conn) -> Result<Option<u32>, Error> {
+    ask_active(connection, " LOCK IN SHARE MODE")
+}
+
+pub(super) fn list(connection: &mut Conn) -> Result<Vec<Generation>, Error> {
+    let active = active(connection)?;
+    let sql = "SELECT number, format FROM tidemill_generations ORDER BY number";
+    let found: Vec<(u32, i64)> = connection.exec(sql, ()).map_err(failed("list the tables"))?;
+    let generation = |(number, format)| Generation { number, format, active: active == Some(number) };
+    Ok(found.into_iter().map(generation).collect())
+}
+
+fn exists(connection: &mut Conn, generation: u32) -> Result<bool, Error> {
+    let sql = "SELECT 1 FROM tidemill_generations WHERE number = ?";
+    let found: Option<i64> = connection.exec_first(sql, (generation,)).map_err(failed("list the tables"))?;
+    Ok(found.is_some())
+}
+
+/// Also where somebody dropped everything by hand, or left tables of an old set behind.
+pub(super) fn create(connection: &mut Conn, collation: &str) -> Result<u32, Error> {
+    make_meta(connection, collation)?;
+    let make = |connection: &mut Conn| -> mysql::Result<u32> {
+        let newest: Option<Option<u32>> =
+            connection.query_first("SELECT MAX(number) FROM tidemill_generations")?;
+        let number = newest.flatten().unwrap_or(0) + 1;
+        connection.exec_drop("INSERT INTO tidemill_generations VALUES (?, ?)", (number, FORMAT))?;
+        connection.exec_drop("DELETE FROM tidemill_positions WHERE generation = ?", (number,))?;
+        for table in rows::TABLES {
+            connection.query_drop(format!("DROP TABLE IF EXISTS {}", sql::table_name(number, table)))?;
+            for statement in DIALECT.create(number, table, collation) {
+                connection.query_drop(statement)?;
+            }
+        }
+        Ok(number)
+    };
+    make(connection).map_err(failed("make tables"))
+}
+
+/// Moves the switch, where the set has folded as much as the one in use. Writers that have not committed
+/// yet learn of it before they do.
+pub(super) fn switch(connection: &mut Conn, generation: u32) -> Result<(), Error> {
+    if !exists(connection, generation)? {
+        return Err(Error::UnknownGeneration { generation });
+    }
+    let active = ask_active(connection, " FOR UPDATE")?;
+    if let Some(active) = active.filter(|active| *active != generation) {
+        let mine = positions(connection, generation)?;
+        for (partition, position) in positions(connection, active)? {
+            if mine.get(&partition).is_none_or(|mine| mine.offset < position.offset) {
+                return Err(Error::Behind { generation, partition });
+            }
+        }
+    }
+    let sql = "INSERT INTO tidemill_meta VALUES ('active', ?) ON DUPLICATE KEY UPDATE value = VALUES(value)";
+    connection.exec_drop(sql, (generation,)).map_err(failed("activate tables"))
+}
+
+pub(super) fn point_views(connection: &mut Conn, generation: u32) -> Result<(), Error> {
+    for (name, query) in views::definitions(DIALECT, generation) {
+        let sql = format!("CREATE OR REPLACE VIEW {name} AS {query}");
+        connection.query_drop(sql).map_err(failed("point the views to the tables"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn forget(connection: &mut Conn, generation: u32) -> Result<(), Error> {
+    if active_locked(connection)? == Some(generation) {
+        return Err(Error::GenerationActive { generation });
+    }
+    for sql in [
+        "DELETE FROM tidemill_generations WHERE number = ?",
+        "DELETE FROM tidemill_positions WHERE generation = ?",
+    ] {
+        connection.exec_drop(sql, (generation,)).map_err(failed("drop tables"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn drop_tables(connection: &mut Conn, generation: u32) -> Result<(), Error> {
+    for table in rows::TABLES {
+        let sql = format!("DROP TABLE IF EXISTS {}", sql::table_name(generation, table));
+        connection.query_drop(sql).map_err(failed("drop tables"))?;
+    }
+    Ok(())
+}
+
+pub(super) fn positions(connection: &mut Conn, generation: u32) -> Result<BTreeMap<u32, Position>, Error> {
+    let sql = "SELECT partition_no, journal_offset, head FROM tidemill_positions WHERE generation = ?";
+    let found: Vec<(u32, i64, String)> =
+        connection.exec(sql, (generation,)).map_err(failed("read the positions"))?;
+    let position = |(partition, offset, head): (u32, i64, String)| {
+        (partition, Position { offset: offset.cast_unsigned(), head: head.into() })
+    };
+    Ok(found.into_iter().map(position).collect())
+}
+
+/// Moves the position of a partition from where the batch begins to where it ends; `false` where it is
+/// there already. Until the transaction ends nobody else moves it.
+pub(super) fn advance(connection: &mut Conn, generation: u32, batch: &RowBatch) -> Result<bool, Error> {
+    if !exists(connection, generation)? {
+        return Err(Error::UnknownGeneration { generation });
+    }
+    let (partition, to) = (batch.partition, &batch.to);
+    let sql = "SELECT head FROM tidemill_positions WHERE generation = ? AND partition_no = ? FOR UPDATE";
+    let found: Option<String> =
+        connection.exec_first(sql, (generation, partition)).map_err(failed("read the position"))?;
+    if found.as_deref() == Some(&*to.head) {
+        return Ok(false);
+    }
+    let from: Option<&Arc<str>> = batch.from.as_ref().map(|from| &from.head);
+    if found.as_deref() != from.map(|from| &**from) {
+        return Err(batch.conflict(found.as_deref()));
+    }
+    let values = (generation, partition, to.offset.cast_signed(), &*to.head);
+    let moved = if found.is_none() {
+        connection.exec_drop("INSERT INTO tidemill_positions VALUES (?, ?, ?, ?)", values)
+    } else {
+        let sql = "UPDATE tidemill_positions SET journal_offset = ?, head = ? \
+                   WHERE generation = ? AND partition_no = ?";
+        connection.exec_drop(sql, (values.2, values.3, generation, partition))
+    };
+    match moved {
+        // Somebody else made the first position meanwhile.
+        Err(mysql::Error::MySqlError(refusal)) if refusal.code == 1062 => Err(batch.conflict(None)),
+        moved => moved.map(|()| true).map_err(failed("move the position")),
+    }
+}
