@@ -47,6 +47,7 @@ pub fn run(
     progress: &Progress,
     shutdown: &Shutdown,
 ) -> Result<(), Error> {
+    point_views(&**tables);
     let mut threads = Vec::new();
     for partition in 0..log.partitions(Topic::Journal) {
         progress.change(partition, |_| {});
@@ -79,6 +80,15 @@ pub fn run(
         }
     }
     outcome
+}
+
+/// A swap that was cut off may have left the views for people on the old tables.
+fn point_views(tables: &dyn Tables) {
+    let again = tables.active().and_then(|active| active.map_or(Ok(()), |it| tables.activate(it.number)));
+    if let Err(error) = again {
+        let reason = chain(&error);
+        tracing::warn!(reason, "the views could not be pointed to the tables in use: {reason}");
+    }
 }
 
 /// Keeps one partition.
