@@ -17,7 +17,7 @@ mod tables;
 pub(crate) use standalone::Standalone;
 pub(crate) use stop::on_signal;
 
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -122,6 +122,7 @@ fn start(global: &Global) -> Done<Settings> {
 fn log_lines(settings: &Settings) -> Done {
     let filter = EnvFilter::try_new(&settings.log_filter)
         .map_err(|error| Failure::bad_input(format!("log_filter: {:?}: {error}", settings.log_filter)))?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let is_coloured = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    tracing_subscriber::fmt().with_env_filter(filter).with_ansi(is_coloured).with_writer(io::stderr).init();
     Ok(())
 }
