@@ -124,12 +124,16 @@ impl Publisher {
 
     /// Publishes until shutdown (`Ok`) or an error; after that, what the topic lacks is found out again.
     fn session(&self, worked: &mut bool) -> Result<(), Error> {
-        let mut known = self.read_back()?;
-        let first = known.first_key_value().map(|(id, _)| *id);
+        let (mut known, is_whole) = self.read_back()?;
+        // Before the first of them nothing is missing; but where they are all, the very first may be.
+        let first = known.first_key_value().map(|(id, _)| *id).filter(|_| !is_whole);
         let start = first.map_or(Start::Beginning, |(offset, _)| Start::At(offset));
         let mut journal = Journal::open(&*self.log, self.partition, HOLDER, start)?;
         self.shutdown.wakes(journal.waker());
         let producer = self.log.producer().map_err(Error::journal(self.partition))?;
+        // What an earlier session failed to append comes first and alone, so that it never falls behind by more
+        // than what is read back.
+        let mut alone = 1;
         while !self.shutdown.is_requested() {
             let read = journal.poll(64, LOOK_AROUND)?;
             let mut due = Vec::new();
@@ -147,7 +151,10 @@ impl Publisher {
                     }
                 }
             }
-            for window in due.chunks(self.window) {
+            let (first_due, rest) = due.split_at(alone.min(due.len()));
+            alone -= first_due.len();
+            self.append(&*producer, first_due)?;
+            for window in rest.chunks(self.window) {
                 self.append(&*producer, window)?;
             }
             *worked = true;
@@ -165,7 +172,7 @@ impl Publisher {
     /// Appends and waits for every outcome. The first failure ends the session: the records after it may be
     /// there or not, and the next session looks.
     fn append(&self, producer: &dyn Producer, window: &[CloudEvent]) -> Result<(), Error> {
-        let (outcomes, told) = mpsc::sync_channel(window.len());
+        let (outcomes, told) = mpsc::sync_channel(window.len().max(1));
         let failed = |source| Error::Publish { partition: self.partition, source };
         for event in window {
             let outcomes = outcomes.clone();
@@ -190,15 +197,15 @@ impl Publisher {
         Ok(())
     }
 
-    /// The last two windows of the topic, by id.
-    fn read_back(&self) -> Result<BTreeMap<Id, Value>, Error> {
+    /// The last two windows of the topic, by id, and whether they are all that was ever published.
+    fn read_back(&self) -> Result<(BTreeMap<Id, Value>, bool), Error> {
         let partition = self.partition;
         let range = self.log.range(Topic::Events, partition).map_err(Error::journal(partition))?;
         let back = u64::try_from(self.window * 2).unwrap_or(u64::MAX);
         let first = range.end.saturating_sub(back).max(range.start);
         let mut known = BTreeMap::new();
         if first == range.end {
-            return Ok(known);
+            return Ok((known, first == 0));
         }
         let reader = self.log.reader(Topic::Events, partition, From::Offset(first));
         let mut reader = reader.map_err(Error::journal(partition))?;
@@ -216,7 +223,7 @@ impl Publisher {
                 known.insert(id, event);
             }
         }
-        Ok(known)
+        Ok((known, first == 0))
     }
 
     fn parse(&self, offset: u64, record: &[u8]) -> Result<(Id, Value), Error> {

@@ -147,7 +147,7 @@ fn failed_appends_leave_no_event_out() {
         }
         count += 1;
         match count {
-            7 => Fault::DropUnknown,
+            1 | 4 | 9 | 60 => Fault::DropUnknown,
             23 => Fault::LandUnknown,
             _ => Fault::None,
         }
