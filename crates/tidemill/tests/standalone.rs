@@ -98,13 +98,18 @@ impl Drop for Server {
 #[test]
 fn demo_runs_seven_batches_to_success_once() {
     let dir = tempfile::tempdir().unwrap();
-    let data = dir.path().join("demo");
+    // Where nothing is said, the data go to a directory below the current one.
     for _ in 0..2 {
-        let output = tidemill(&data, &["demo", "--once", "--listen", "127.0.0.1:0"]);
+        let output = Command::new(TIDEMILL)
+            .args(["demo", "--once", "--listen", "127.0.0.1:0"])
+            .current_dir(dir.path())
+            .env_remove("TIDEMILL_DATA")
+            .output()
+            .unwrap();
         assert_eq!(code(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
         assert!(text(&output.stdout).contains("All 7 batches"), "{}", text(&output.stdout));
     }
-    assert!(data.join("work/history.db").is_file());
+    assert!(dir.path().join("tidemill-demo/work/history.db").is_file());
 }
 
 /// The demo's switch: load 2 waits for the broken analysis, `batch why` says so, and runs after the rerun.

@@ -255,13 +255,17 @@ impl Demo {
                 for batch in failed {
                     next.push(("why it failed", format!("batch logs {} --stderr", batch.id)));
                 }
-                for batch in waiting {
+                for batch in waiting.iter().take(1) {
                     next.push(("why it waits", format!("batch why {}", batch.id)));
                 }
                 self.tell_next(&next);
-                output::line(format!("  the fix        rm {}", self.workplace.break_file().display()));
+                let mut what = "then";
+                if self.workplace.break_file().exists() {
+                    output::line(format!("  the fix        rm {}", self.workplace.break_file().display()));
+                    what = "";
+                }
                 for batch in failed {
-                    output::line(format!("                 {} batch rerun {} --wait", self.call, batch.id));
+                    output::line(format!("  {what:<13}  {} batch rerun {} --wait", self.call, batch.id));
                 }
                 Some(Exit::BatchFailed)
             }

@@ -49,7 +49,7 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     let mut config = Config::new(Required {
         group: group_name(settings)?,
         shard,
-        data_dir: data_dir(settings),
+        data_dir: data_dir(settings)?,
         slots: slots(&executor.slots)?,
         internal_key,
         worker_private_key: private,
@@ -67,9 +67,11 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     Ok(config)
 }
 
-/// Where the worker keeps what must survive.
-pub(crate) fn data_dir(settings: &Settings) -> PathBuf {
-    settings.data_dir.join(DIRECTORY)
+/// Where the worker keeps what must survive. From the root on, for a shim runs in a directory of its own.
+fn data_dir(settings: &Settings) -> Done<PathBuf> {
+    let dir = settings.data_dir.join(DIRECTORY);
+    std::path::absolute(&dir)
+        .map_err(|error| Failure::caused(format!("cannot find the directory {}", dir.display()), &error))
 }
 
 fn slots(slots: &BTreeMap<String, u32>) -> Done<BTreeMap<JobType, u32>> {
