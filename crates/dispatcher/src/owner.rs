@@ -97,11 +97,13 @@ pub struct Start {
 
 #[derive(Debug)]
 struct UnderWay {
-    hash: Hash,
     record: Vec<u8>,
     envelope: Option<Envelope>,
     notices: Vec<Effect>,
-    full: bool,
+    /// When it was handed to the log.
+    since: Moment,
+    /// Since when the log has had no room for it, on the monotonic clock.
+    full_since: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -118,12 +120,13 @@ pub struct Owner {
     state: Partition,
     role: Role,
     suggested_since: Option<u64>,
-    caught_up: bool,
+    /// The journal's end when it was asked for: what must be folded before a claim.
+    journal_goal: Option<u64>,
     /// Journal offset up to which it has read.
     journal_next: u64,
     pending: VecDeque<Record>,
-    /// Offset of the next command to arrive.
-    commands_next: u64,
+    /// Offset of the next command to decide.
+    decided_next: u64,
     /// The last command decided, ahead of the journal's resume point when nothing had to be written.
     read: Option<Resume>,
     uncovered: u64,
@@ -131,12 +134,16 @@ pub struct Owner {
     under_way: Option<UnderWay>,
     ends: Option<Ends>,
     asking: bool,
+    /// Silences were looked for with the present ends.
+    looked_for_silence: bool,
     silence: Silence,
     courier: Courier,
     courier_since: u64,
+    /// Effects were lost, and what is outstanding has not been said again since.
+    effects_lost: bool,
+    said_again_ms: Option<u64>,
     /// Wall minus boot time at the claim.
     clock_base_ms: Option<i64>,
-    moment: Option<Moment>,
     resigning: bool,
     /// The check of the resume point against the topic is outstanding.
     check_resume: Option<Resume>,
@@ -144,6 +151,8 @@ pub struct Owner {
 
 /// Unacknowledged messages between shards are sent again after this.
 const RESEND_AFTER_MS: u64 = 3_000;
+/// Between two times that everything outstanding is said again.
+const SAY_AGAIN_AFTER_MS: u64 = 1_000;
 
 impl Owner {
     /// An owner that has read nothing.
@@ -155,21 +164,23 @@ impl Owner {
             state,
             role: Role::Following,
             suggested_since: None,
-            caught_up: false,
+            journal_goal: None,
             journal_next: 0,
             pending: VecDeque::new(),
-            commands_next: 0,
+            decided_next: 0,
             read: None,
             uncovered: 0,
             uncovered_since: None,
             under_way: None,
             ends: None,
             asking: false,
+            looked_for_silence: false,
             silence: Silence::default(),
             courier: Courier::default(),
             courier_since: 0,
+            effects_lost: false,
+            said_again_ms: None,
             clock_base_ms: None,
-            moment: None,
             resigning: false,
             check_resume: None,
         }
@@ -205,9 +216,9 @@ impl Owner {
         self.pending.len()
     }
 
-    /// When it must be stepped again even if nothing is read: the next timer, if it owns.
+    /// When it must be stepped again even if nothing is read: the next timer, if it owns and can decide.
     pub fn next_timer(&self) -> Option<Timestamp> {
-        (self.role == Role::Owning).then(|| self.state.next_timer()).flatten()
+        (self.role == Role::Owning).then(|| self.state()?.next_timer()).flatten()
     }
 
     /// Takes in one thing. Call [`Owner::drive`] after all that is there was taken in.
@@ -215,17 +226,11 @@ impl Owner {
     /// # Errors
     /// What makes this partition unworkable for this process until a person acts.
     pub fn step(&mut self, input: Input, moment: Moment) -> Result<Vec<Output>, Error> {
-        self.moment = Some(moment);
         match input {
             Input::Journal(records) => self.journal(records, moment),
-            Input::Commands(records) => self.commands(records, moment),
-            Input::Appended(result) => self.appended(result),
-            Input::Ends { asked, journal, commands } => {
-                self.asking = false;
-                self.caught_up |= self.journal_next >= journal;
-                self.ends = Some(Ends { asked, commands });
-                Ok(Vec::new())
-            }
+            Input::Commands(records) => self.commands(records),
+            Input::Appended(result) => self.appended(result, moment),
+            Input::Ends { asked, journal, commands } => self.take_ends(asked, journal, commands),
             Input::Suggested(suggested) => {
                 self.suggested_since = match (suggested, self.suggested_since) {
                     (true, since) => since.or(Some(moment.boot_ms)),
@@ -235,22 +240,31 @@ impl Owner {
             }
             Input::EffectsLost => {
                 self.courier.start_over();
-                Ok(if self.role == Role::Owning { self.say_again() } else { Vec::new() })
+                self.effects_lost = true;
+                Ok(Vec::new())
             }
             Input::Resign => {
                 self.resigning = true;
                 Ok(Vec::new())
             }
-            Input::Tick => {
-                if let Some(under_way) = &mut self.under_way
-                    && under_way.full
-                {
-                    under_way.full = false;
-                    return Ok(vec![Output::Append(under_way.record.clone())]);
-                }
-                Ok(Vec::new())
-            }
+            Input::Tick => Ok(Vec::new()),
         }
+    }
+
+    fn take_ends(&mut self, asked: Moment, journal: u64, commands: u64) -> Result<Vec<Output>, Error> {
+        self.asking = false;
+        self.looked_for_silence = false;
+        self.journal_goal.get_or_insert(journal);
+        self.ends = Some(Ends { asked, commands });
+        match &self.check_resume {
+            // Reading there would wait for a command that is yet to come.
+            Some(resume) if commands <= resume.offset => Err(self.commands_lost(resume.offset)),
+            Some(_) | None => Ok(Vec::new()),
+        }
+    }
+
+    fn commands_lost(&self, offset: u64) -> Error {
+        Error::CommandsLost { partition: self.start.partition, offset }
     }
 
     /// Decides what can be decided now.
@@ -258,7 +272,9 @@ impl Owner {
     /// # Errors
     /// The clock cannot be trusted.
     pub fn drive(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
-        self.moment = Some(moment);
+        if let Some(again) = self.append_again(moment) {
+            return Ok(vec![again]);
+        }
         match self.role {
             Role::Following => self.follow(moment),
             Role::Claiming => Ok(Vec::new()),
@@ -273,21 +289,23 @@ impl Owner {
             let Verdict::Accepted(frame) = self.chain.accept(record.offset, &record.value) else {
                 if self.is_own(&record) {
                     let reason = "an own record was void: another owner was faster".to_owned();
-                    return Ok(vec![Output::Restart { back_off: true, reason }]);
+                    outputs.push(Output::Restart { back_off: true, reason });
+                    return Ok(outputs);
                 }
                 continue;
             };
             match frame.kind {
                 Kind::Genesis => self.check_genesis()?,
                 Kind::Claim if self.is_own(&record) => {
-                    self.under_way = None;
-                    outputs.extend(self.begin_owning(&record, moment)?);
+                    let sent = self.under_way.take().map_or(moment, |own| own.since);
+                    outputs.extend(self.begin_owning(&record, sent, moment)?);
                 }
                 Kind::Claim if self.role != Role::Following => {
                     let by = self.chain.head().and_then(|head| head.owner.as_ref());
                     let by = by.map_or("nobody", |claim| claim.incarnation.as_str());
                     let reason = format!("{by} claimed the partition");
-                    return Ok(vec![Output::Restart { back_off: true, reason }]);
+                    outputs.push(Output::Restart { back_off: true, reason });
+                    return Ok(outputs);
                 }
                 Kind::Claim => {}
                 Kind::Envelope if self.is_own(&record) => outputs.extend(self.read_back(record.offset)),
@@ -304,9 +322,7 @@ impl Owner {
     }
 
     fn is_own(&self, record: &Record) -> bool {
-        self.under_way
-            .as_ref()
-            .is_some_and(|own| own.record[..] == record.value[..] && own.hash == Hash::of(&record.value))
+        self.under_way.as_ref().is_some_and(|own| own.record[..] == record.value[..])
     }
 
     fn check_genesis(&self) -> Result<(), Error> {
@@ -338,21 +354,20 @@ impl Owner {
         acts.into_iter().map(Output::Act).collect()
     }
 
-    fn begin_owning(&mut self, claim: &Record, moment: Moment) -> Result<Vec<Output>, Error> {
-        let wall_ms = moment.wall.as_millisecond();
-        let off_ms = wall_ms - claim.timestamp_ms;
+    fn begin_owning(&mut self, claim: &Record, sent: Moment, moment: Moment) -> Result<Vec<Output>, Error> {
+        let off_ms = off_between(claim.timestamp_ms, sent, moment);
         if off_ms.unsigned_abs() > self.start.config.max_clock_step_ms {
             let (partition, against) = (self.start.partition, "the log's time of its claim");
             return Err(Error::Clock { partition, off_ms, against });
         }
-        self.clock_base_ms = Some(wall_ms - moment.boot_ms as i64);
+        self.clock_base_ms = Some(moment.wall.as_millisecond() - moment.boot_ms as i64);
         self.role = Role::Owning;
         self.silence.start(moment.boot_ms);
         self.ends = None;
         self.read = self.state.resume().cloned();
         let from = self.read.as_ref().map_or(0, |read| read.offset);
         self.check_resume = self.read.clone();
-        self.commands_next = from;
+        self.decided_next = from;
         let mut outputs = vec![Output::ReadCommands(from), Output::AskEnds];
         self.asking = true;
         outputs.extend(self.say_again());
@@ -368,49 +383,54 @@ impl Owner {
         acts.into_iter().map(Output::Act).collect()
     }
 
-    fn commands(&mut self, records: Vec<Record>, moment: Moment) -> Result<Vec<Output>, Error> {
+    fn commands(&mut self, records: Vec<Record>) -> Result<Vec<Output>, Error> {
         if self.role != Role::Owning {
             return Ok(Vec::new());
         }
         for record in records {
-            self.commands_next = record.offset + 1;
             if let Some(resume) = self.check_resume.take() {
                 if record.offset != resume.offset || Hash::of(&record.value).to_string() != resume.hash {
-                    let partition = self.start.partition;
-                    return Err(Error::CommandsLost { partition, offset: resume.offset });
+                    return Err(self.commands_lost(resume.offset));
                 }
+                self.decided_next = record.offset + 1;
                 continue;
             }
-            self.uncovered_since.get_or_insert(moment.boot_ms);
             self.pending.push_back(record);
         }
         Ok(Vec::new())
     }
 
-    fn appended(&mut self, result: Result<u64, AppendError>) -> Result<Vec<Output>, Error> {
+    fn appended(&mut self, result: Result<u64, AppendError>, moment: Moment) -> Result<Vec<Output>, Error> {
         let partition = self.start.partition;
         match result {
             Ok(_) => Ok(Vec::new()),
             Err(AppendError::Full) => {
                 if let Some(under_way) = &mut self.under_way {
-                    under_way.full = true;
+                    under_way.full_since = Some(moment.boot_ms);
                 }
                 Ok(Vec::new())
             }
             Err(AppendError::Refused(reason)) => Ok(vec![Output::Restart { back_off: true, reason }]),
             Err(AppendError::Unknown(reason)) => Ok(vec![Output::Restart { back_off: false, reason }]),
-            Err(source @ AppendError::TooLarge) => Err(Error::Append { partition, source }),
+            Err(source @ AppendError::TooLarge) => {
+                // It is certainly not in the log, so that the partition stops can still be told there.
+                self.under_way = None;
+                Err(Error::Append { partition, source })
+            }
         }
     }
 
     fn follow(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
         let Some(since) = self.suggested_since else { return Ok(Vec::new()) };
-        if !self.caught_up {
-            let ask = !std::mem::replace(&mut self.asking, true);
+        if !self.journal_goal.is_some_and(|goal| self.journal_next >= goal) {
+            let ask = self.journal_goal.is_none();
+            let ask = ask && !std::mem::replace(&mut self.asking, true);
             return Ok(if ask { vec![Output::AskEnds] } else { Vec::new() });
         }
         let Some(head) = self.chain.head() else { return Ok(Vec::new()) };
-        let patient = moment.boot_ms.saturating_sub(since) >= self.start.config.claim_after_ms;
+        // An earlier life of this same owner needs no time to speak up.
+        let own = head.owner.as_ref().is_some_and(|claim| claim.incarnation == self.start.incarnation);
+        let patient = own || moment.boot_ms.saturating_sub(since) >= self.start.config.claim_after_ms;
         let barred = head.stopped && !self.start.config.claim_stopped;
         if barred || self.resigning || !(head.owner.is_none() || head.resigned || patient) {
             return Ok(Vec::new());
@@ -419,13 +439,30 @@ impl Owner {
             .claim(&self.start.incarnation, &self.start.config.address)
             .map_err(|error| Error::Stopped { partition: self.start.partition, reason: error.to_string() })?;
         self.role = Role::Claiming;
-        Ok(vec![self.append(record, None, Vec::new())])
+        Ok(vec![self.append(record, None, Vec::new(), moment)])
     }
 
-    fn append(&mut self, record: Vec<u8>, envelope: Option<Envelope>, notices: Vec<Effect>) -> Output {
-        let hash = Hash::of(&record);
-        self.under_way = Some(UnderWay { hash, record: record.clone(), envelope, notices, full: false });
+    fn append(
+        &mut self,
+        record: Vec<u8>,
+        envelope: Option<Envelope>,
+        notices: Vec<Effect>,
+        since: Moment,
+    ) -> Output {
+        self.under_way =
+            Some(UnderWay { record: record.clone(), envelope, notices, since, full_since: None });
         Output::Append(record)
+    }
+
+    /// What the log had no room for is tried again after a while, as it is: it was never in the log.
+    fn append_again(&mut self, moment: Moment) -> Option<Output> {
+        let under_way = self.under_way.as_mut()?;
+        let since = under_way.full_since?;
+        if moment.boot_ms.saturating_sub(since) < self.start.config.tick_ms {
+            return None;
+        }
+        under_way.full_since = None;
+        Some(Output::Append(under_way.record.clone()))
     }
 
     fn own(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
@@ -434,9 +471,13 @@ impl Owner {
             return Ok(Vec::new());
         }
         if self.resigning {
-            return self.append_kind(Kind::Resigned).map(|output| vec![output]);
+            return self.append_kind(Kind::Resigned, moment).map(|output| vec![output]);
         }
-        let mut outputs = self.draft(moment)?;
+        if self.check_resume.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut outputs = self.say_lost_again(moment);
+        outputs.extend(self.draft(moment)?);
         outputs.extend(self.ask_ends(moment));
         outputs.extend(self.resend(moment));
         Ok(outputs)
@@ -451,12 +492,22 @@ impl Owner {
         Some(record)
     }
 
-    fn append_kind(&mut self, kind: Kind) -> Result<Output, Error> {
+    fn append_kind(&mut self, kind: Kind, moment: Moment) -> Result<Output, Error> {
         let partition = self.start.partition;
         let stopped = |reason: String| Error::Stopped { partition, reason };
         let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
         let (record, _) = tip.next(kind, Vec::new()).map_err(|error| stopped(error.to_string()))?;
-        Ok(self.append(record, None, Vec::new()))
+        Ok(self.append(record, None, Vec::new(), moment))
+    }
+
+    fn say_lost_again(&mut self, moment: Moment) -> Vec<Output> {
+        let soon = |said: u64| moment.boot_ms.saturating_sub(said) < SAY_AGAIN_AFTER_MS;
+        if !self.effects_lost || self.said_again_ms.is_some_and(soon) {
+            return Vec::new();
+        }
+        self.effects_lost = false;
+        self.said_again_ms = Some(moment.boot_ms);
+        self.say_again()
     }
 
     /// Rule 10: a clock that steps is not worked with.
@@ -470,18 +521,35 @@ impl Owner {
         Err(Error::Clock { partition, off_ms, against })
     }
 
-    /// One envelope of everything that is there to decide.
+    /// The ends that were asked for, once every command below them is decided (rules 9 and 10).
+    fn reached_ends(&self) -> Option<Ends> {
+        self.ends.filter(|ends| self.decided_next >= ends.commands)
+    }
+
+    /// One envelope of everything that is there to decide. Timers that may fire go before commands that came
+    /// after their time, so that no flood of those holds them up.
     fn draft(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
-        let known_ends = self.ends.filter(|ends| self.commands_next >= ends.commands);
-        let overdue = match known_ends {
-            Some(ends) if self.pending.is_empty() => self.silence.overdue(&self.state, ends.asked.boot_ms),
-            _ => Vec::new(),
+        let reached = self.reached_ends();
+        let overdue = match reached {
+            Some(ends) if !std::mem::replace(&mut self.looked_for_silence, true) => {
+                self.silence.overdue(&self.state, ends.asked.boot_ms)
+            }
+            Some(_) | None => Vec::new(),
         };
+        let due = reached.filter(|ends| self.state.next_timer().is_some_and(|at| at <= ends.asked.wall));
         let mut draft = Draft::new(&mut self.state, moment.wall, self.read.clone());
+        for (shard, command) in overdue {
+            draft.observed(shard, &command);
+        }
+        if let Some(ends) = due {
+            draft.due(ends.asked.wall);
+        }
         while !draft.is_full()
             && let Some(record) = self.pending.pop_front()
         {
+            self.decided_next = record.offset + 1;
             self.uncovered += 1;
+            self.uncovered_since.get_or_insert(moment.boot_ms);
             let hash = Hash::of(&record.value).to_string();
             match serde_json::from_slice::<CommandRecord>(&record.value) {
                 Ok(command) => {
@@ -491,14 +559,8 @@ impl Owner {
                 Err(error) => draft.undecodable(record.offset, hash, &error.to_string()),
             }
         }
-        for (shard, command) in overdue {
-            draft.observed(shard, &command);
-        }
-        let horizon = match known_ends {
-            Some(ends) if self.pending.is_empty() => ends.asked.wall,
-            _ => Timestamp::MIN,
-        };
-        draft.due(horizon);
+        let reached = self.ends.filter(|ends| self.decided_next >= ends.commands);
+        draft.due(reached.map_or(Timestamp::MIN, |ends| ends.asked.wall));
         self.read = draft.read().cloned();
         let waited = self.uncovered_since.map_or(0, |since| moment.boot_ms.saturating_sub(since));
         let cover = self.uncovered >= self.start.config.cover_after_commands
@@ -512,22 +574,22 @@ impl Owner {
         let body = serde_json::to_vec(&envelope).map_err(|error| stopped(error.to_string()))?;
         let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
         let (record, _) = tip.next(Kind::Envelope, body).map_err(|error| stopped(error.to_string()))?;
-        Ok(vec![self.append(record, Some(envelope), drafted.notices)])
+        Ok(vec![self.append(record, Some(envelope), drafted.notices, moment)])
     }
 
     /// Timers and silences count only up to a moment after which both ends were asked for.
     fn ask_ends(&mut self, moment: Moment) -> Option<Output> {
-        let known = self.ends.filter(|ends| self.commands_next >= ends.commands);
-        let timer_due = self
-            .state
-            .next_timer()
-            .is_some_and(|at| at <= moment.wall && known.is_none_or(|ends| ends.asked.wall < at));
+        // A target that is not reached yet stays: a later one would only move away.
+        if self.asking || self.ends.is_some() && self.reached_ends().is_none() {
+            return None;
+        }
         let tick = self.start.config.tick_ms;
-        let stale = known.is_none_or(|ends| moment.boot_ms.saturating_sub(ends.asked.boot_ms) >= tick);
-        let ask = (timer_due || stale && self.ends.is_none_or(|ends| self.commands_next >= ends.commands))
-            && !self.asking;
-        self.asking |= ask;
-        ask.then_some(Output::AskEnds)
+        let asked = self.ends.map(|ends| ends.asked);
+        let stale = asked.is_none_or(|asked| moment.boot_ms.saturating_sub(asked.boot_ms) >= tick);
+        let timer = self.state.next_timer().filter(|at| *at <= moment.wall);
+        let timer_due = timer.is_some_and(|at| asked.is_none_or(|asked| asked.wall < at));
+        self.asking = timer_due || stale;
+        self.asking.then_some(Output::AskEnds)
     }
 
     fn resend(&mut self, moment: Moment) -> Vec<Output> {
@@ -541,5 +603,15 @@ impl Owner {
         self.courier_since = moment.boot_ms;
         self.courier.start_over();
         self.courier.collect(&self.state).into_iter().map(Output::Act).collect()
+    }
+}
+
+/// By how much the log's time of a record lies outside of the time in which it was appended and read back.
+fn off_between(logged_ms: i64, sent: Moment, read: Moment) -> i64 {
+    let (sent_ms, read_ms) = (sent.wall.as_millisecond(), read.wall.as_millisecond());
+    match logged_ms {
+        early if early < sent_ms => sent_ms - early,
+        late if late > read_ms => read_ms - late,
+        _ => 0,
     }
 }
