@@ -34,9 +34,24 @@ impl Effects {
         Ok(Self { log, producer, partition, lost: Arc::new(AtomicBool::new(false)) })
     }
 
-    /// Whether some effect since the last call may not have reached the log.
-    pub(crate) fn take_lost(&self) -> bool {
-        self.lost.swap(false, Ordering::AcqRel)
+    /// Whether some effect may not have reached the log. If so, a new producer takes over: the old one may
+    /// never recover.
+    pub(crate) fn begin_again_if_lost(&mut self) -> bool {
+        if !self.lost.load(Ordering::Acquire) {
+            return false;
+        }
+        match self.log.producer() {
+            Ok(producer) => {
+                // What the old one still tells goes to the old flag.
+                self.lost = Arc::new(AtomicBool::new(false));
+                self.producer = producer;
+            }
+            Err(error) => {
+                tracing::warn!(partition = self.partition, %error, "effects keep a producer that failed");
+                self.lost.store(false, Ordering::Release);
+            }
+        }
+        true
     }
 
     pub(crate) fn act(&self, effect: &Effect) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crossbeam_channel::{Sender, bounded};
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
@@ -85,7 +85,10 @@ impl LiveHandle {
         let owner = self.lock().get(&partition).cloned().ok_or(LiveError::NotOwned(partition))?;
         let (answer, answered) = bounded(1);
         owner.send_timeout(question(answer), PATIENCE).map_err(|_| LiveError::NoAnswer(partition))?;
-        answered.recv_timeout(PATIENCE).map_err(|_| LiveError::NoAnswer(partition))
+        answered.recv_timeout(PATIENCE).map_err(|error| match error {
+            RecvTimeoutError::Timeout => LiveError::NoAnswer(partition),
+            RecvTimeoutError::Disconnected => LiveError::NotOwned(partition),
+        })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u32, Sender<Question>>> {

@@ -4,9 +4,9 @@ use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, select, unbounded};
 use tidemill_log::{AppendError, From, Log, Producer, Record, Topic, Waker, append_wait};
 
 use crate::effects::Effects;
@@ -18,6 +18,14 @@ use crate::{Clock, Error, Moment};
 const READ_AHEAD: usize = 8;
 /// Until a reader looks whether it is still wanted.
 const READ_PATIENCE: Duration = Duration::from_millis(500);
+/// With more batches of commands than this undecided, no more are taken from the reader.
+const MAX_BACKLOG_BATCHES: usize = 16;
+/// Until the log is asked again for the ends that it could not tell.
+const ENDS_AGAIN: Duration = Duration::from_millis(500);
+/// An ownership that lasted this long was no failure: the next wait is a first one again.
+const LASTING: Duration = Duration::from_secs(60);
+/// Told to leave, an owner that cannot finish what is under way goes without a word after this.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 /// A deposed owner waits this long before it claims again, at first; doubled each time, up to the second.
 const BACK_OFF_MS: (u64, u64) = (1_000, 5_000);
 
@@ -46,6 +54,7 @@ impl Owning {
     pub(crate) fn run(self) -> Result<(), Error> {
         let mut back_offs: u32 = 0;
         loop {
+            let began = Instant::now();
             match self.turn() {
                 Ok(End::Left) => return Ok(()),
                 Ok(End::Restart { back_off: false }) => continue,
@@ -55,10 +64,14 @@ impl Owning {
                 }
                 Err(error) => return Err(error),
             }
+            if began.elapsed() >= LASTING {
+                back_offs = 0;
+            }
             let wait = back_off(back_offs);
             back_offs += 1;
-            if self.orders.recv_timeout(wait).is_ok() {
-                return Ok(());
+            match self.orders.recv_timeout(wait) {
+                Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -71,8 +84,9 @@ impl Owning {
             Effects::new(Arc::clone(&self.log), partition).map_err(log_error("opening a producer"))?;
         let (questions, asked) = bounded(64);
         self.live.enter(partition, questions);
-        let (completions, completed) = bounded(4);
-        let (asks, ends) = asker(Arc::clone(&self.log), partition)?;
+        // At most one append is under way, and what came of the others is taken at every turn.
+        let (completions, completed) = unbounded();
+        let asker = Asker::start(Arc::clone(&self.log), partition)?;
         let journal =
             Feed::start(&self.log, Topic::Journal, partition, From::Start, self.start.config.read_batch)?;
         let turn = Turn {
@@ -81,8 +95,7 @@ impl Owning {
             effects,
             completions,
             completed,
-            asks,
-            ends,
+            asker,
             journal,
             commands: None,
             asked,
@@ -100,8 +113,7 @@ struct Turn<'a> {
     effects: Effects,
     completions: Sender<Result<u64, AppendError>>,
     completed: Receiver<Result<u64, AppendError>>,
-    asks: Sender<Moment>,
-    ends: Receiver<Result<Input, tidemill_log::Error>>,
+    asker: Asker,
     journal: Feed,
     commands: Option<Feed>,
     asked: Receiver<Question>,
@@ -111,20 +123,39 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     fn run(mut self) -> Result<End, Error> {
+        let mut leaving = None;
+        match self.own(&mut leaving) {
+            // Told to leave, it does not begin again.
+            Ok(End::Restart { .. }) if leaving.is_some() => Ok(End::Left),
+            Err(error @ Error::Log { .. }) if leaving.is_some() => {
+                tracing::warn!(partition = self.owning.start.partition, %error, "leaves without a word");
+                Ok(End::Left)
+            }
+            end => end,
+        }
+    }
+
+    /// Sets `leaving` to when it was told to leave.
+    fn own(&mut self, leaving: &mut Option<Instant>) -> Result<End, Error> {
         let mut owner = Owner::new(self.owning.start.clone());
         let clock = Clock;
-        let mut leaving = false;
         self.carry_out(&mut owner, Input::Suggested(true), clock.now())?;
         loop {
-            let inputs = self.wait(&owner, leaving)?;
+            let inputs = self.wait(&owner, leaving.is_some())?;
             let moment = clock.now();
             for input in inputs {
-                leaving |= matches!(input, Input::Resign);
+                if matches!(input, Input::Resign) {
+                    leaving.get_or_insert_with(Instant::now);
+                }
                 if let Some(end) = self.carry_out(&mut owner, input, moment)? {
                     return Ok(end);
                 }
             }
-            if leaving && owner.role() == Role::Following {
+            // Under load the next append begins in the same breath, so this is the moment to answer.
+            self.answer_held(&owner);
+            if let Some(since) = *leaving
+                && (owner.role() == Role::Following || since.elapsed() >= LEAVE_PATIENCE)
+            {
                 return Ok(End::Left);
             }
             let moment = clock.now();
@@ -142,7 +173,9 @@ impl Turn<'_> {
     fn wait(&mut self, owner: &Owner, leaving: bool) -> Result<Vec<Input>, Error> {
         let never = crossbeam_channel::never();
         let never_orders = crossbeam_channel::never();
-        let commands = self.commands.as_ref().map_or(&never, |feed| &feed.records);
+        let most = MAX_BACKLOG_BATCHES.saturating_mul(self.owning.start.config.read_batch);
+        let feed = self.commands.as_ref().filter(|_| owner.backlog() < most);
+        let commands = feed.map_or(&never, |feed| &feed.records);
         let orders = if leaving { &never_orders } else { &self.owning.orders };
         let mut inputs = Vec::new();
         let mut failed = None;
@@ -150,25 +183,21 @@ impl Turn<'_> {
             recv(self.journal.records) -> records => take(records, Input::Journal, &mut inputs, &mut failed),
             recv(commands) -> records => take(records, Input::Commands, &mut inputs, &mut failed),
             recv(self.completed) -> result => inputs.extend(result.map(Input::Appended)),
-            recv(self.ends) -> ends => match ends {
-                Ok(Ok(input)) => inputs.push(input),
-                Ok(Err(error)) => failed = Some(error),
-                Err(_) => {}
-            },
+            recv(self.asker.ends) -> ends => inputs.extend(ends),
             recv(self.asked) -> question => self.held.extend(question),
             recv(orders) -> _ => inputs.push(Input::Resign),
             default(self.patience(owner)) => inputs.push(Input::Tick),
         }
-        for (feed, make) in [
-            (Some(&self.journal), Input::Journal as fn(Vec<Record>) -> Input),
-            (self.commands.as_ref(), Input::Commands),
-        ] {
-            let more = feed.into_iter().flat_map(|feed| feed.records.try_iter());
+        inputs.extend(self.completed.try_iter().map(Input::Appended));
+        for (feed, make) in
+            [(Some(&self.journal), Input::Journal as fn(Vec<Record>) -> Input), (feed, Input::Commands)]
+        {
+            let more = feed.into_iter().flat_map(|feed| feed.records.try_iter().take(READ_AHEAD));
             for records in more {
                 take(Ok(records), make, &mut inputs, &mut failed);
             }
         }
-        if self.effects.take_lost() {
+        if self.effects.begin_again_if_lost() {
             inputs.push(Input::EffectsLost);
         }
         match failed {
@@ -202,15 +231,14 @@ impl Turn<'_> {
                 Output::Append(record) => {
                     let completions = self.completions.clone();
                     let done = Box::new(move |result| {
-                        // At most one append is under way, so there is room unless the owner is gone.
-                        let sent = completions.try_send(result);
-                        debug_assert!(!matches!(sent, Err(TrySendError::Full(_))));
+                        // Where the owner is gone, nobody wants to know.
+                        let _ = completions.send(result);
                     });
                     self.producer.append(Topic::Journal, partition, b"", record, done);
                 }
                 Output::AskEnds => {
                     // The asker takes one question at a time; the owner asks again only after the answer.
-                    let _ = self.asks.try_send(Clock.now());
+                    let _ = self.asker.asks.try_send(Clock.now());
                 }
                 Output::ReadCommands(from) => {
                     let batch = self.owning.start.config.read_batch;
@@ -262,9 +290,11 @@ impl Turn<'_> {
         for question in self.held.drain(..) {
             // Whoever asked may have given up.
             match question {
-                Question::Live { shard, query, answer } => {
+                Question::Live { shard, query, answer } if owner.role() == Role::Owning => {
                     let _ = answer.send(state.answer(shard, &query));
                 }
+                // Dropped, it says that this process does not own the partition.
+                Question::Live { .. } => {}
                 Question::Status { answer } => {
                     let _ = answer.send(status(owner, state));
                 }
@@ -367,28 +397,54 @@ impl Drop for Feed {
     }
 }
 
-type Ends = Receiver<Result<Input, tidemill_log::Error>>;
+/// A thread that asks the log for both ends, since that may take a round trip. Ends when dropped.
+struct Asker {
+    asks: Sender<Moment>,
+    ends: Receiver<Input>,
+    thread: Option<JoinHandle<()>>,
+}
 
-/// A thread that asks the log for both ends, since that may take a round trip.
-fn asker(log: Arc<dyn Log>, partition: u32) -> Result<(Sender<Moment>, Ends), Error> {
-    let (asks, questions) = bounded::<Moment>(1);
-    let (answers, ends) = bounded(1);
-    let ask = move || {
-        for asked in questions {
-            let journal = log.range(Topic::Journal, partition);
-            let both = journal.and_then(|journal| Ok((journal, log.range(Topic::Commands, partition)?)));
-            let input = both.map(|(journal, commands)| Input::Ends {
-                asked,
-                journal: journal.end,
-                commands: commands.end,
-            });
-            if answers.send(input).is_err() {
-                return;
+impl Asker {
+    fn start(log: Arc<dyn Log>, partition: u32) -> Result<Self, Error> {
+        let (asks, questions) = bounded::<Moment>(1);
+        let (answers, answered) = bounded(1);
+        let ask = move || {
+            for asked in &questions {
+                let ends = loop {
+                    match ends(log.as_ref(), partition, asked) {
+                        Ok(ends) => break ends,
+                        Err(error) => tracing::warn!(partition, %error, "the log does not tell its ends"),
+                    }
+                    if questions.recv_timeout(ENDS_AGAIN).is_err_and(|error| error.is_disconnected()) {
+                        return;
+                    }
+                };
+                if answers.send(ends).is_err() {
+                    return;
+                }
             }
+        };
+        let name = format!("ends-{partition}");
+        let thread = thread::Builder::new().name(name).spawn(ask).map_err(Error::Thread)?;
+        Ok(Self { asks, ends: answered, thread: Some(thread) })
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        self.asks = bounded(0).0;
+        self.ends = bounded(0).1;
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has nothing more to say.
+            let _ = thread.join();
         }
-    };
-    thread::Builder::new().name(format!("ends-{partition}")).spawn(ask).map_err(Error::Thread)?;
-    Ok((asks, ends))
+    }
+}
+
+fn ends(log: &dyn Log, partition: u32, asked: Moment) -> Result<Input, tidemill_log::Error> {
+    let journal = log.range(Topic::Journal, partition)?.end;
+    let commands = log.range(Topic::Commands, partition)?.end;
+    Ok(Input::Ends { asked, journal, commands })
 }
 
 /// Random within the bounds, doubled with each time in a row.

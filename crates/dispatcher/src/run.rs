@@ -150,7 +150,10 @@ impl Coordinator {
 }
 
 fn end(partition: Partition) -> Result<(), Error> {
-    partition.thread.join().unwrap_or_else(|_| {
+    let Partition { orders, thread } = partition;
+    // However often it begins anew, it hears that it is to leave.
+    drop(orders);
+    thread.join().unwrap_or_else(|_| {
         Err(Error::Stopped { partition: 0, reason: "a partition's thread panicked".to_owned() })
     })
 }
