@@ -1,0 +1,153 @@
+//! A worker that does everything but fork.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ed25519_dalek::{Signer, SigningKey};
+use tidemill_dispatcher::partition_of_key;
+use tidemill_log::{From, Log, Producer, Topic};
+use tidemill_model::{
+    Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobType, Nonce, Registration,
+    ShardId, StartRequest, Token, WorkMessage, WorkerId,
+};
+
+fn key() -> SigningKey {
+    SigningKey::from_bytes(&[7; 32])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The public key of every group in these tests.
+pub fn public_key() -> String {
+    hex(&key().verifying_key().to_bytes())
+}
+
+pub fn registration(worker: &str, incarnation: &str, slots: u32) -> Registration {
+    let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new(incarnation));
+    let group = "demo".try_into().unwrap();
+    let text = Registration::signed_text(&group, &worker, &incarnation);
+    Registration {
+        worker,
+        incarnation,
+        group,
+        host: "host".to_owned(),
+        address: "127.0.0.1:1".to_owned(),
+        slots: [(JobType::try_from("noop").unwrap(), slots)].into(),
+        live: Vec::new(),
+        signature: hex(&key().sign(text.as_bytes()).to_bytes()),
+    }
+}
+
+/// What a worker remembers over the lives of the logs that it is connected to.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// How often each token was run; once is right.
+    pub runs: Mutex<BTreeMap<Token, u32>>,
+}
+
+pub struct Worker {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    pub fn start(log: &Arc<dyn Log>, shard: ShardId, id: &str, slots: u32, memory: &Arc<Memory>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let partition = partition_of_key(id, log.partitions(Topic::Work));
+        let mut reader = log.reader(Topic::Work, partition, From::End).unwrap();
+        let hands = Hands {
+            producer: log.producer().unwrap(),
+            shard,
+            partition: shard.partition(log.partitions(Topic::Commands)),
+            registration: registration(id, "life-1", slots),
+            memory: Arc::clone(memory),
+        };
+        let stopped = Arc::clone(&stop);
+        let id = id.to_owned();
+        let work = move || {
+            hands.register();
+            let mut alive = Instant::now();
+            while !stopped.load(Ordering::Acquire) {
+                for record in reader.poll(4_096, Duration::from_millis(50)).unwrap() {
+                    if record.key == id.as_bytes() {
+                        hands.take(serde_json::from_slice(&record.value).unwrap());
+                    }
+                }
+                if alive.elapsed() >= Duration::from_millis(200) {
+                    alive = Instant::now();
+                    hands.beat();
+                }
+            }
+        };
+        Self { stop, thread: Some(thread::spawn(work)) }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        let ended = self.thread.take().map(JoinHandle::join);
+        assert!(thread::panicking() || ended.is_some_and(|ended| ended.is_ok()), "the worker panicked");
+    }
+}
+
+struct Hands {
+    producer: Arc<dyn Producer>,
+    shard: ShardId,
+    partition: u32,
+    registration: Registration,
+    memory: Arc<Memory>,
+}
+
+impl Hands {
+    fn say(&self, command: Command) {
+        let record = CommandRecord {
+            shard: self.shard,
+            request: None,
+            reply_to: None,
+            actor: Actor { app: "worker".into(), user: None },
+            command,
+        };
+        let value = serde_json::to_vec(&record).unwrap();
+        // A word that is lost with its log is asked for again.
+        self.producer.append(Topic::Commands, self.partition, b"", value, Box::new(|_| {}));
+    }
+
+    fn register(&self) {
+        self.say(Command::RegisterWorker(Box::new(self.registration.clone())));
+    }
+
+    fn beat(&self) {
+        let Registration { worker, incarnation, .. } = self.registration.clone();
+        self.say(Command::Heartbeat(Heartbeat { worker, incarnation }));
+    }
+
+    fn take(&self, message: WorkMessage) {
+        let Registration { worker, incarnation, .. } = self.registration.clone();
+        match message {
+            WorkMessage::Assigned { token, .. } => {
+                let nonce = Nonce::new(format!("n-{token}"));
+                self.say(Command::RequestStart(StartRequest { token, worker, incarnation, nonce }));
+            }
+            WorkMessage::Granted { spec, .. } => {
+                let token = spec.token;
+                if !self.memory.runs.lock().unwrap().contains_key(&token) {
+                    self.memory.runs.lock().unwrap().insert(token, 1);
+                    self.say(Command::ReportStarted { token, worker: worker.clone() });
+                }
+                let outcome = AttemptOutcome::success();
+                self.say(Command::ReportFinished { token, worker, outcome, usage: None });
+            }
+            WorkMessage::Unregistered { .. } => self.register(),
+            WorkMessage::Registered { .. }
+            | WorkMessage::Refused { .. }
+            | WorkMessage::Kill { .. }
+            | WorkMessage::Recorded { .. } => {}
+        }
+    }
+}
