@@ -17,7 +17,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@printf '\n  make run ONCE=1     run the demo once, then exit\n'
 	@printf '  make run DATA=DIR   keep its data in DIR\n'
-	@printf '  make bench ARGS=…   options of `tidemill bench`\n'
+	@printf '  make bench ARGS=…   options of the runner, see ARGS=--help\n'
 
 run: ## the demo: one process, nothing to install, until Ctrl-C
 	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
@@ -53,7 +53,7 @@ bench: ## the workloads, embedded and on Kafka, with the raw limits beside them
 	trap '[[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
 	$(SERVICES) start kafka; \
 	eval "$$($(SERVICES) env kafka)"; \
-	$(CARGO) run --locked --release -p tidemill --features kafka,mysql -- bench $(ARGS)
+	$(CARGO) run --locked --release -p tidemill-bench --features kafka -- $(ARGS)
 
 fmt: ## format the Rust code
 	$(CARGO) fmt --all
@@ -61,8 +61,10 @@ fmt: ## format the Rust code
 deny: ## licenses, banned crates and sources of all dependencies
 	deploy/dev/dependency-check
 
-schemas: ## write schemas/ from the code
+schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill -- schemas write
+	$(CARGO) run --locked -p tidemill-projector --example schemas
+	$(CARGO) run --locked -p tidemill-store --example tables_reference
 
 services-start: ## Kafka, MariaDB and Redis for development
 	$(SERVICES) start
