@@ -422,9 +422,8 @@ impl Owner {
 
     fn follow(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
         let Some(since) = self.suggested_since else { return Ok(Vec::new()) };
-        if !self.journal_goal.is_some_and(|goal| self.journal_next >= goal) {
-            let ask = self.journal_goal.is_none();
-            let ask = ask && !std::mem::replace(&mut self.asking, true);
+        if self.journal_goal.is_none_or(|goal| self.journal_next < goal) {
+            let ask = self.journal_goal.is_none() && !std::mem::replace(&mut self.asking, true);
             return Ok(if ask { vec![Output::AskEnds] } else { Vec::new() });
         }
         let Some(head) = self.chain.head() else { return Ok(Vec::new()) };

@@ -374,10 +374,8 @@ impl Feed {
             let ended = read.is_err();
             let idle = read.as_ref().is_ok_and(Vec::is_empty);
             // An empty batch only finds out whether anybody still listens.
-            if idle && !sender.is_full() || !idle {
-                if sender.send(read).is_err() || ended {
-                    return;
-                }
+            if !(idle && sender.is_full()) && (sender.send(read).is_err() || ended) {
+                return;
             }
         };
         let thread = thread::Builder::new().name(name).spawn(read).map_err(Error::Thread)?;

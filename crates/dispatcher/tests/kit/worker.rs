@@ -1,6 +1,6 @@
 //! A worker that does everything but fork.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -46,8 +46,10 @@ pub fn registration(worker: &str, incarnation: &str, slots: u32) -> Registration
 /// What a worker remembers over the lives of the logs that it is connected to.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// How often each token was run; once is right.
-    pub runs: Mutex<BTreeMap<Token, u32>>,
+    /// Tokens that were run.
+    pub runs: Mutex<BTreeSet<Token>>,
+    /// With so many runs it hears no more grants.
+    pub deaf_after: Mutex<Option<usize>>,
 }
 
 pub struct Worker {
@@ -136,8 +138,12 @@ impl Hands {
             }
             WorkMessage::Granted { spec, .. } => {
                 let token = spec.token;
-                if !self.memory.runs.lock().unwrap().contains_key(&token) {
-                    self.memory.runs.lock().unwrap().insert(token, 1);
+                let mut runs = self.memory.runs.lock().unwrap();
+                if self.memory.deaf_after.lock().unwrap().is_some_and(|most| runs.len() >= most) {
+                    return;
+                }
+                // A grant that is said again is not run again, only its end is told again.
+                if runs.insert(token) {
                     self.say(Command::ReportStarted { token, worker: worker.clone() });
                 }
                 let outcome = AttemptOutcome::success();
