@@ -117,7 +117,18 @@ impl Effects {
 
 /// The partition of the work or replies topic that holds a key.
 pub fn partition_of_key(key: &str, count: u32) -> u32 {
-    let hash = Hash::of(key.as_bytes()).to_string();
-    let first = u32::from_str_radix(&hash[..8], 16).expect("a hash is written in hexadecimal digits");
-    first % count.max(1)
+    let hash = Hash::of(key.as_bytes());
+    let [a, b, c, d, ..] = *hash.as_bytes();
+    u32::from_be_bytes([a, b, c, d]) % count.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::partition_of_key;
+
+    /// SHA-256 of `abc` begins with ba7816bf: everyone who looks for a key has to come to the same partition.
+    #[test]
+    fn partition_of_a_key_is_fixed() {
+        assert_eq!([16, 7, 1, 0].map(|count| partition_of_key("abc", count)), [15, 0xba78_16bf % 7, 0, 0]);
+    }
 }

@@ -549,7 +549,7 @@ impl Owner {
             self.decided_next = record.offset + 1;
             self.uncovered += 1;
             self.uncovered_since.get_or_insert(moment.boot_ms);
-            let hash = Hash::of(&record.value).to_string();
+            let hash = hex(&Hash::of(&record.value));
             match serde_json::from_slice::<CommandRecord>(&record.value) {
                 Ok(command) => {
                     self.silence.hear(command.shard, &command.command, moment.boot_ms);
@@ -603,6 +603,13 @@ impl Owner {
         self.courier.start_over();
         self.courier.collect(&self.state).into_iter().map(Output::Act).collect()
     }
+}
+
+/// The same text as the hash displays, at a fraction of the time: one is made for every command.
+fn hex(hash: &Hash) -> String {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    hash.as_bytes().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
 }
 
 /// By how much the log's time of a record lies outside of the time in which it was appended and read back.
