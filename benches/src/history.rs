@@ -9,15 +9,13 @@ use tidemill_model::{Envelope, Event};
 /// One journal, as far as workloads ask.
 pub(crate) struct History {
     pub(crate) facts: Vec<(Timestamp, Event)>,
-    pub(crate) events: u64,
-    pub(crate) last_envelope: Option<u64>,
 }
 
 pub(crate) fn read(log: &dyn Log, partition: u32) -> anyhow::Result<History> {
     let end = log.range(Topic::Journal, partition)?.end;
     let mut reader = log.reader(Topic::Journal, partition, From::Start)?;
     let mut chain = Chain::new();
-    let mut history = History { facts: Vec::new(), events: 0, last_envelope: None };
+    let mut history = History { facts: Vec::new() };
     let mut next = 0;
     while next < end {
         for record in reader.poll(1_000, Duration::from_secs(1))? {
@@ -27,12 +25,24 @@ pub(crate) fn read(log: &dyn Log, partition: u32) -> anyhow::Result<History> {
                 continue;
             }
             let envelope: Envelope = serde_json::from_slice(&frame.body)?;
-            history.events += envelope.events.len() as u64;
-            history.last_envelope = Some(record.offset);
             history.facts.extend(envelope.events.into_iter().map(|recorded| (envelope.now, recorded.event)));
         }
     }
     Ok(history)
+}
+
+/// How many events a journal holds, and the offset of its last record. Looks at bytes only.
+pub(crate) fn extent(log: &dyn Log, partition: u32) -> anyhow::Result<(u64, u64)> {
+    let end = log.range(Topic::Journal, partition)?.end;
+    let mut reader = log.reader(Topic::Journal, partition, From::Start)?;
+    let (mut next, mut events) = (0, 0);
+    while next < end {
+        for record in reader.poll(1_000, Duration::from_secs(1))? {
+            next = record.offset + 1;
+            events += memchr::memmem::find_iter(&record.value, "{\"shard\":").count() as u64;
+        }
+    }
+    Ok((events, end.saturating_sub(1)))
 }
 
 /// Waits until `count` records' worth of `needle` stand in the envelopes behind `from`. Looks at bytes only, so
@@ -53,20 +63,8 @@ pub(crate) fn wait_for(
             anyhow::bail!("only {seen} of {count} {needle} after {} s", patience.as_secs());
         }
         for record in reader.poll(1_000, Duration::from_millis(200))? {
-            seen += count_in(&record.value, needle.as_bytes());
+            seen += memchr::memmem::find_iter(&record.value, needle).count();
         }
     }
     Ok(())
-}
-
-fn count_in(text: &[u8], needle: &[u8]) -> usize {
-    let mut count = 0;
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|byte| *byte == needle[0]) {
-        if rest[at..].starts_with(needle) {
-            count += 1;
-        }
-        rest = &rest[at + 1..];
-    }
-    count
 }

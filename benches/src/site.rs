@@ -215,7 +215,8 @@ impl Projector {
                 }
             }
         };
-        let threads = vec![thread::spawn(projecting), thread::spawn(feeding)];
+        let named = |name: &str| thread::Builder::new().name(name.to_owned());
+        let threads = vec![named("projector").spawn(projecting)?, named("feed").spawn(feeding)?];
         Ok(Self { progress, fed, backend, shutdown, threads })
     }
 
@@ -223,9 +224,8 @@ impl Projector {
         let deadline = Instant::now() + PATIENCE;
         let mut events = 0;
         for partition in 0..log.partitions(Topic::Journal) {
-            let journal = crate::history::read(log.as_ref(), partition)?;
-            let Some(last) = journal.last_envelope else { continue };
-            events += journal.events;
+            let (in_partition, last) = crate::history::extent(log.as_ref(), partition)?;
+            events += in_partition;
             let left = deadline.saturating_duration_since(Instant::now());
             if !self.progress.wait_until(partition, last, left) {
                 bail!("the tables of partition {partition} did not reach offset {last}");
