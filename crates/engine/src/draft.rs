@@ -7,18 +7,26 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jiff::Timestamp;
+use rustc_hash::FxHashSet;
 use tidemill_model::{
-    Cause, Command, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, Resume, ShardId, Source,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, RequestId, Resume,
+    ShardId, Source,
 };
 
 use crate::decision::{Decision, Verdict};
 use crate::effect::Effect;
 use crate::group::Task;
 use crate::partition::Partition;
+use crate::weight;
 
 /// A draft heavier than this takes no more. The weight is an upper estimate of the encoded bytes, and one
 /// decision adds at most about as much again, so that an envelope stays below the log's hard cap.
 pub const MAX_ENVELOPE_WEIGHT: usize = 192 * 1024;
+/// A command whose outcome would be heavier than this is quarantined: together with a draft that is nearly
+/// full it could not be appended, and nothing that anyone sends may stop the partition.
+pub const MAX_DECISION_WEIGHT: usize = 288 * 1024;
+/// Longest request id, instance id, application name or user of a command, bytes.
+const MAX_SENDER_BYTES: usize = 255;
 
 /// One envelope in the making.
 #[derive(Debug)]
@@ -26,6 +34,10 @@ pub struct Draft<'a> {
     partition: &'a mut Partition,
     envelope: Envelope,
     notices: Vec<Effect>,
+    /// Requests of this draft, whose answers are not in the state yet.
+    requests: FxHashSet<RequestId>,
+    /// Where the next task is looked for first, so that no shard keeps the others waiting.
+    turn: ShardId,
     weight: usize,
     /// Something that must be in the journal before it has an effect.
     binding: bool,
@@ -46,7 +58,15 @@ impl<'a> Draft<'a> {
     pub fn new(partition: &'a mut Partition, wall: Timestamp, read: Option<Resume>) -> Self {
         let now = wall.max(partition.now());
         let envelope = Envelope { now, resume: read, causes: Vec::new(), events: Vec::new() };
-        Self { partition, envelope, notices: Vec::new(), weight: 0, binding: false }
+        Self {
+            partition,
+            envelope,
+            notices: Vec::new(),
+            requests: FxHashSet::default(),
+            turn: ShardId::CATALOGUE,
+            weight: 0,
+            binding: false,
+        }
     }
 
     /// Whether it should be appended before more is decided.
@@ -56,11 +76,14 @@ impl<'a> Draft<'a> {
 
     /// Decides the command at `offset`, whose record hashes to `hash`.
     pub fn command(&mut self, offset: u64, hash: String, record: CommandRecord) {
+        if let Some(reason) = unspeakable(&record) {
+            return self.undecodable(offset, hash, &reason);
+        }
         self.envelope.resume = Some(Resume { offset, hash });
         let repeated = record
             .request
             .as_ref()
-            .is_some_and(|request| self.partition.answer_to(request).is_some() || self.is_in_draft(request));
+            .is_some_and(|request| self.partition.answer_to(request).is_some() || !self.is_first(request));
         let decision = if repeated {
             None
         } else {
@@ -84,7 +107,7 @@ impl<'a> Draft<'a> {
     /// Sets aside a command that cannot be decoded.
     pub fn undecodable(&mut self, offset: u64, hash: String, reason: &str) {
         self.envelope.resume = Some(Resume { offset, hash });
-        let actor = tidemill_model::Actor::default();
+        let actor = Actor::default();
         let source = Source::Command { offset, request: None, reply_to: None, actor };
         let shard = self.partition.shards().next().map_or(ShardId::CATALOGUE, |(id, _)| id);
         self.decided(source, shard, quarantine(offset, reason), true);
@@ -106,8 +129,9 @@ impl<'a> Draft<'a> {
         let horizon = horizon.min(self.envelope.now);
         let mut events = 0;
         while !self.is_full()
-            && let Some((shard, task)) = self.partition.next_task(horizon)
+            && let Some((shard, task)) = self.partition.next_task(horizon, self.turn)
         {
+            self.turn = ShardId(shard.0.saturating_add(1));
             let now = self.envelope.now;
             let decided = self.partition.group(shard).map(|group| {
                 catch_unwind(AssertUnwindSafe(|| group.decide_task(&task, now)))
@@ -116,7 +140,8 @@ impl<'a> Draft<'a> {
             let decided = decided.unwrap_or_default();
             assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
             events += decided.len() as u32;
-            self.push(shard, decided);
+            let weight = decided.iter().map(weight::of_event).sum();
+            self.push(shard, decided, weight);
         }
         if events > 0 {
             self.envelope.causes.push(Cause { source: Source::Timer, outcome: Outcome::Done, events });
@@ -141,11 +166,8 @@ impl<'a> Draft<'a> {
         self.envelope.resume.as_ref()
     }
 
-    fn is_in_draft(&self, wanted: &tidemill_model::RequestId) -> bool {
-        self.envelope.causes.iter().any(|cause| match &cause.source {
-            Source::Command { request, .. } => request.as_ref() == Some(wanted),
-            Source::Timer | Source::Observed => false,
-        })
+    fn is_first(&mut self, request: &RequestId) -> bool {
+        self.requests.insert(request.clone())
     }
 
     fn decided(&mut self, source: Source, shard: ShardId, decision: Decision, waited_for: bool) {
@@ -181,11 +203,19 @@ impl<'a> Draft<'a> {
         if !binding {
             return;
         }
-        let cause = Cause { source, outcome, events: events.len() as u32 };
-        self.weight += 160 + weight_of_outcome(&cause.outcome);
-        self.envelope.causes.push(cause);
+        let of_cause = weight::of_cause(&source, &outcome);
+        let of_events: usize = events.iter().map(weight::of_event).sum();
+        if of_cause + of_events > MAX_DECISION_WEIGHT {
+            let reason = format!(
+                "its outcome would take {} bytes, and one decision may take {MAX_DECISION_WEIGHT}",
+                of_cause + of_events
+            );
+            return self.quarantined(source, shard, &reason);
+        }
+        self.weight += of_cause;
+        self.envelope.causes.push(Cause { source, outcome, events: events.len() as u32 });
         self.bind();
-        self.push(shard, events);
+        self.push(shard, events, of_events);
     }
 
     /// From here on there will be an envelope, so its time is the partition's.
@@ -195,17 +225,36 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn push(&mut self, shard: ShardId, events: Vec<Event>) {
+    fn quarantined(&mut self, source: Source, shard: ShardId, reason: &str) {
+        let Source::Command { offset, .. } = source else {
+            panic!("a decision without a command is bounded: {reason}");
+        };
+        self.decided(source, shard, quarantine(offset, reason), true);
+    }
+
+    fn push(&mut self, shard: ShardId, events: Vec<Event>, weight: usize) {
         if !events.is_empty() {
             self.bind();
         }
+        self.weight += weight;
         for event in events {
-            self.weight += weight(&event);
             let recorded = Recorded { shard, event };
             self.partition.apply_event(self.envelope.now, &recorded);
             self.envelope.events.push(recorded);
         }
     }
+}
+
+/// Why a command cannot be named in an envelope.
+fn unspeakable(record: &CommandRecord) -> Option<String> {
+    let texts = [
+        ("request", record.request.as_ref().map(RequestId::as_str)),
+        ("reply_to", record.reply_to.as_ref().map(tidemill_model::InstanceId::as_str)),
+        ("actor.app", Some(record.actor.app.as_ref())),
+        ("actor.user", record.actor.user.as_deref()),
+    ];
+    let long = texts.into_iter().find(|(_, text)| text.is_some_and(|text| text.len() > MAX_SENDER_BYTES));
+    long.map(|(field, _)| format!("{field} is longer than {MAX_SENDER_BYTES} bytes"))
 }
 
 fn quarantine(offset: u64, reason: &str) -> Decision {
@@ -220,36 +269,13 @@ fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
             let reason = panic_text(panic.as_ref());
             vec![Event::TimerSuspended { entity: timer.entity(), reason }]
         }
-        Task::Tell(..) | Task::Trigger | Task::Anchor(_) | Task::Place(..) => resume_unwind(panic),
+        Task::Tell(..) | Task::Settle(_) | Task::Trigger | Task::Anchor(_) | Task::Place(..) => {
+            resume_unwind(panic)
+        }
     }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())
-}
-
-/// Not less than what the event takes in an envelope, for all but pathological text.
-fn weight(event: &Event) -> usize {
-    match event {
-        Event::JobDefined { definition, .. }
-        | Event::JobReceived { definition, .. }
-        | Event::JobSubmitted { definition } => 1_000 + definition.text_bytes() * 5 / 4,
-        Event::BatchGenerated { dependencies, parameters, .. } => {
-            let times: usize = dependencies.iter().map(|d| d.times.len() + d.met.len()).sum();
-            let text: usize = parameters.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
-            400 + 120 * dependencies.len() + 34 * times + text * 5 / 4
-        }
-        Event::AttemptFinished { outcome, .. } => 420 + outcome.message.len() * 5 / 4,
-        _ => 360,
-    }
-}
-
-fn weight_of_outcome(outcome: &Outcome) -> usize {
-    match outcome {
-        Outcome::Done | Outcome::Repeated => 0,
-        Outcome::Answered(tidemill_model::Answer::Applied { changes, .. }) => 200 * changes.len() + 200,
-        Outcome::Answered(_) => 100,
-        Outcome::Refused(_) => 600,
-    }
 }

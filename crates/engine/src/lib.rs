@@ -25,10 +25,11 @@ mod group;
 mod outbox;
 mod partition;
 mod schedule;
+mod weight;
 
 pub use catalogue::Catalogue;
 pub use decision::{Decision, Verdict};
-pub use draft::{Draft, Drafted, MAX_ENVELOPE_WEIGHT};
+pub use draft::{Draft, Drafted, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 pub use effect::{Courier, Effect, effects};
 pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};

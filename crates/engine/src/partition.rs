@@ -15,7 +15,7 @@ use crate::group::{GroupShard, Task};
 use crate::outbox::Post;
 
 /// One shard's state.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Shard {
     /// The one that decides definitions.
     Catalogue(Box<Catalogue>),
@@ -48,7 +48,7 @@ impl Shard {
 }
 
 /// The state of one partition.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Partition {
     number: u32,
     count: u32,
@@ -193,9 +193,14 @@ impl Partition {
         }
     }
 
-    /// The next thing that some shard asks for by itself; timers only those due by `horizon`.
-    pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<(ShardId, Task)> {
-        self.groups().find_map(|group| group.next_task(horizon).map(|task| (group.id, task)))
+    /// The next thing that some shard asks for by itself, shards from `turn` on first; timers only those due
+    /// by `horizon`.
+    pub(crate) fn next_task(&self, horizon: Timestamp, turn: ShardId) -> Option<(ShardId, Task)> {
+        let later = self.shards.range(turn..).chain(self.shards.range(..turn));
+        later.into_iter().find_map(|(id, shard)| match shard {
+            Shard::Group(group) => group.next_task(horizon).map(|task| (*id, task)),
+            Shard::Catalogue(_) => None,
+        })
     }
 
     /// When the next timer of any shard is due.

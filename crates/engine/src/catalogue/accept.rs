@@ -4,9 +4,11 @@ use tidemill_calendar::Template;
 use tidemill_model::{FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec};
 
 use crate::schedule::{grid_from_spec, templates};
+use crate::weight::of_definition;
 
 const MAX_COMMAND_BYTES: usize = 128 * 1024;
 const MAX_TEXT_BYTES: usize = 4 * 1024;
+const MAX_CRON_BYTES: usize = 1024;
 const MAX_PARAMETERS: usize = 256;
 const MAX_RETRIES: u32 = 100;
 const MAX_CONCURRENT: u32 = 100_000;
@@ -47,6 +49,15 @@ pub(super) fn schedule(spec: &JobSpec) -> Result<Option<ScheduleSpec>, FieldErro
     };
     let zone = written.zone.clone().unwrap_or_else(|| "UTC".to_owned());
     let schedule = ScheduleSpec { rule, zone };
+    if let ScheduleRule::Cron(cron) = &schedule.rule
+        && cron.len() > MAX_CRON_BYTES
+    {
+        return Err(FieldError::new(
+            "schedule.cron",
+            cron,
+            format!("must be at most {MAX_CRON_BYTES} bytes"),
+        ));
+    }
     grid_from_spec(&schedule)?;
     Ok(Some(schedule))
 }
@@ -92,9 +103,10 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
         let rule = format!("must be at most {MAX_PARAMETERS}");
         return Err(FieldError::new("parameters", definition.parameters.len(), rule));
     }
-    if definition.text_bytes() > MAX_COMMAND_BYTES {
-        let rule = format!("all texts of a job together must be at most {MAX_COMMAND_BYTES} bytes");
-        return Err(FieldError::new("command", definition.text_bytes(), rule));
+    let encoded = of_definition(definition);
+    if encoded > MAX_COMMAND_BYTES {
+        let rule = format!("all texts of a job together, as JSON, must be at most {MAX_COMMAND_BYTES} bytes");
+        return Err(FieldError::new("command", encoded, rule));
     }
     for (field, text) in templates(&definition.program) {
         check_template(field, text, definition)?;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tidemill_calendar::Schedule;
 use tidemill_model::{
     Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName, JobSpec,
     Mapping, Parent, Rejection, ShardId,
@@ -13,13 +14,16 @@ use super::accept::{check_bounds, check_program, is_ambiguous_in_overlap, progra
 use super::graph::Overlay;
 use super::{Catalogue, Job};
 use crate::decision::Decision;
-use crate::schedule::{check_mapping, grid_from_spec, same_grid};
+use crate::schedule::{check_mapping, grid_from_spec, required_times, same_grid};
+use crate::weight::of_definition;
 
 /// Jobs that one command can name; the events of one decision stay within this, too.
 const MAX_JOBS: usize = 400;
-const MAX_BYTES: usize = 160 * 1024;
+const MAX_BYTES: usize = 170 * 1024;
 const MAX_PARENTS: usize = 1_000;
 const MAX_ERRORS: usize = 20;
+/// Logical times of all its parents together that a batch of a job may wait for.
+pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
 
 type Names = BTreeMap<(GroupName, JobName), JobId>;
 
@@ -35,8 +39,8 @@ impl Catalogue {
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
-        let pruned = self.pruned(&names, prune)?;
-        let bytes: usize = definitions.iter().map(|definition| definition.text_bytes() + 400).sum();
+        let pruned = self.pruned(&names, prune, &definitions)?;
+        let bytes: usize = definitions.iter().map(|definition| of_definition(definition)).sum();
         if accepted.len() + pruned.len() > MAX_JOBS || bytes > MAX_BYTES {
             let rule = format!(
                 "one apply can name at most {MAX_JOBS} jobs (deleted ones included) and {MAX_BYTES} bytes; split it"
@@ -190,15 +194,13 @@ impl Catalogue {
         if let Some(path) = overlay.cycle() {
             return Err(Rejection::Cycle { path });
         }
-        let concerned = changed.iter().flat_map(|definition| {
-            let children = self.children.get(&definition.id).into_iter().flatten().copied();
-            children.chain([definition.id])
-        });
-        let concerned: BTreeSet<JobId> = concerned.collect();
+        let concerned = self.concerned(&overlay, changed);
         let mut errors = Vec::new();
         for id in concerned {
             let index = changed.iter().position(|definition| definition.id == id);
-            let prefix = index.map_or_else(|| format!("child {id}"), &place);
+            let child =
+                || overlay.get(id).map_or_else(String::new, |child| format!("child {}", child.full_name()));
+            let prefix = index.map_or_else(child, &place);
             let errors_of = check_parents(&overlay, id).into_iter();
             errors
                 .extend(errors_of.map(|error| if prefix.is_empty() { error } else { error.within(&prefix) }));
@@ -207,7 +209,27 @@ impl Catalogue {
         if errors.is_empty() { Ok(()) } else { Err(Rejection::Invalid { fields: errors }) }
     }
 
-    fn pruned(&self, names: &Names, prune: &[GroupName]) -> Result<Vec<(JobId, &Job)>, Rejection> {
+    /// The changed jobs, their children, and whoever takes its logical times from those.
+    fn concerned(&self, overlay: &Overlay<'_>, changed: &[Arc<JobDefinition>]) -> BTreeSet<JobId> {
+        let mut concerned = BTreeSet::new();
+        let mut open: Vec<JobId> = changed.iter().map(|definition| definition.id).collect();
+        while let Some(id) = open.pop() {
+            let first = concerned.insert(id);
+            let is_changed = changed.iter().any(|definition| definition.id == id);
+            let passes_on = overlay.get(id).is_some_and(|definition| definition.schedule.is_none());
+            if first && (is_changed || passes_on) {
+                open.extend(self.children.get(&id).into_iter().flatten());
+            }
+        }
+        concerned
+    }
+
+    fn pruned(
+        &self,
+        names: &Names,
+        prune: &[GroupName],
+        changed: &[Arc<JobDefinition>],
+    ) -> Result<Vec<(JobId, &Job)>, Rejection> {
         let named: BTreeSet<JobId> = names.values().copied().collect();
         let in_scope = |job: &&Job| !job.unnamed && prune.contains(&job.definition.group);
         let pruned: Vec<(JobId, &Job)> = self
@@ -216,9 +238,18 @@ impl Catalogue {
             .filter(|(id, job)| in_scope(job) && !named.contains(id))
             .map(|(id, job)| (*id, job))
             .collect();
-        let goes_too = |id: JobId| pruned.iter().any(|(pruned, _)| *pruned == id);
+        let gone: BTreeSet<JobId> = pruned.iter().map(|(id, _)| *id).collect();
+        let rewritten: BTreeSet<JobId> = changed.iter().map(|definition| definition.id).collect();
+        for (index, definition) in changed.iter().enumerate() {
+            if let Some(at) = definition.parents.iter().position(|parent| gone.contains(&parent.job)) {
+                let parent = self.jobs.get(&definition.parents[at].job);
+                let parent = parent.map_or_else(String::new, |job| job.definition.full_name());
+                let rule = "is deleted by this same apply; name it among the jobs, or leave it out here";
+                return Err(Rejection::field(format!("jobs[{index}].parents[{at}]"), parent, rule));
+            }
+        }
         for (id, job) in &pruned {
-            self.check_unneeded(*id, job, &goes_too)?;
+            self.check_unneeded(*id, job, &|child| gone.contains(&child) || rewritten.contains(&child))?;
         }
         Ok(pruned)
     }
@@ -287,7 +318,30 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
         };
         errors.extend(problem.map(|rule| FieldError::new(field, known.full_name(), rule)));
     }
+    if errors.is_empty() {
+        errors.extend(too_many_times(overlay, definition, own.as_ref()));
+    }
     errors
+}
+
+/// Tried on the first logical time of 2025: what a batch waits for must fit into one record.
+fn too_many_times(
+    overlay: &Overlay<'_>,
+    definition: &JobDefinition,
+    own: Option<&Schedule>,
+) -> Option<FieldError> {
+    let new_year_2025 = Timestamp::from_second(1_735_689_600).ok()?;
+    let time = own?.next_after(new_year_2025)?.logical_time;
+    let times = |parent: &Parent| match overlay.grid(parent.job).filter(|_| parent.mapping != Mapping::Same) {
+        Some(grid) => required_times(own?, &grid, parent.mapping, time).ok().map(|times| times.len()),
+        None => Some(1),
+    };
+    let sum: usize = definition.parents.iter().filter_map(times).sum();
+    let rule = format!(
+        "a batch would wait for {sum} logical times of its parents, and at most {MAX_DECLARED_TIMES} are allowed; \
+         put jobs between them"
+    );
+    (sum > MAX_DECLARED_TIMES).then(|| FieldError::new("parents", definition.parents.len(), rule))
 }
 
 fn full_name(written: &str, group: &GroupName) -> Option<(GroupName, JobName)> {

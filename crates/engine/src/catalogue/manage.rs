@@ -7,6 +7,7 @@ use crate::decision::Decision;
 use crate::group::is_public_key;
 
 const MAX_KEYS: usize = 10_000;
+const MAX_KEY_GROUPS: usize = 256;
 
 impl Catalogue {
     pub(super) fn define_group(
@@ -62,6 +63,13 @@ impl Catalogue {
         if let Some(unknown) = groups.iter().find(|group| !self.groups.contains_key(group)) {
             return Err(Rejection::unknown("group", unknown));
         }
+        if groups.len() > MAX_KEY_GROUPS {
+            let rule = format!("at most {MAX_KEY_GROUPS}; leave them out for all");
+            return Err(Rejection::field("groups", groups.len(), rule));
+        }
+        if role != Role::SuperAdministrator {
+            self.check_not_last(app)?;
+        }
         if first_only && !self.keys.is_empty() {
             return Err(Rejection::AlreadyThere { what: "a first key".to_owned() });
         }
@@ -81,13 +89,21 @@ impl Catalogue {
     }
 
     pub(super) fn revoke_key(&self, app: &str) -> Result<Decision, Rejection> {
-        let role = self.keys.get(app).ok_or_else(|| Rejection::unknown("key", app))?;
-        let last = self.keys.values().filter(|role| **role == Role::SuperAdministrator).count() == 1;
-        if *role == Role::SuperAdministrator && last {
+        if !self.keys.contains_key(app) {
+            return Err(Rejection::unknown("key", app));
+        }
+        self.check_not_last(app)?;
+        Ok(Decision::answered(vec![Event::KeyRevoked { app: app.to_owned() }], Answer::Done))
+    }
+
+    /// Without a super-administrator nobody could define keys any more.
+    fn check_not_last(&self, app: &str) -> Result<(), Rejection> {
+        let mut supers = self.keys.iter().filter(|(_, role)| **role == Role::SuperAdministrator);
+        if supers.next().is_some_and(|(name, _)| name == app) && supers.next().is_none() {
             let rule = "is the last super-administrator's key; define another one first";
             return Err(Rejection::field("app", app, rule));
         }
-        Ok(Decision::answered(vec![Event::KeyRevoked { app: app.to_owned() }], Answer::Done))
+        Ok(())
     }
 
     pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {

@@ -16,11 +16,12 @@ use tidemill_model::{
 };
 
 pub(crate) use self::accept::check_program;
+pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use crate::decision::Decision;
 use crate::outbox::Post;
 
 /// The catalogue's state.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     pub(crate) groups: BTreeMap<GroupName, Group>,
     pub(crate) keys: BTreeMap<String, Role>,

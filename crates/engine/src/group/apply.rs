@@ -10,7 +10,9 @@ use tidemill_model::{
 use super::batch::{Batch, Grant, Phase, WaitsFor};
 use super::job::{Job, Newest};
 use super::queue::{Lane, ReadyKey};
+use super::settle::Because;
 use super::worker::{Slots, Worker};
+use super::workers::MAX_WORKERS;
 use super::{Group, GroupShard, REMEMBERED_SUBMISSIONS, Timer, Trigger};
 
 impl GroupShard {
@@ -90,45 +92,26 @@ impl GroupShard {
             }
             Event::BatchFinished { batch, result, .. } => self.batch_finished(*batch, *result),
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
-            Event::WorkerRegistered { worker, incarnation, host, address, slots } => {
-                let old = self.workers.get(worker);
-                let same_life = old.is_some_and(|old| old.incarnation == *incarnation);
-                let tokens = old.map(|old| old.tokens.clone()).unwrap_or_default();
-                let drained = old.is_some_and(|old| old.drained);
-                let mut slots: std::collections::BTreeMap<_, _> =
-                    slots.iter().map(|(kind, max)| (kind.clone(), Slots { max: *max, used: 0 })).collect();
-                for token in &tokens {
-                    let kind = self.tokens.get(token).and_then(|id| self.batches.get(id));
-                    if let Some(slot) = kind.and_then(|b| slots.get_mut(&b.definition.job_type)) {
-                        slot.used += 1;
-                    }
-                }
-                let expired = same_life && old.is_some_and(|old| old.expired);
-                self.workers.insert(
-                    worker.clone(),
-                    Worker {
-                        incarnation: incarnation.clone(),
-                        host: host.clone(),
-                        address: address.clone(),
-                        slots,
-                        drained,
-                        lost: false,
-                        expired,
-                        tokens,
-                    },
-                );
+            Event::WorkerRegistered { .. } => self.worker_registered(event),
+            Event::WorkerLost { worker, .. } => {
+                self.workers.update(worker, |worker| worker.lost = true);
+                self.unsettle(worker, Because::Lost);
             }
-            Event::WorkerLost { worker, .. } => self.workers.update(worker, |worker| worker.lost = true),
-            Event::WorkerFound { worker, .. } => self.workers.update(worker, |worker| worker.lost = false),
-            Event::LeaseExpired { worker, .. } => self.workers.update(worker, |worker| worker.expired = true),
+            Event::WorkerFound { worker, .. } => {
+                self.workers.update(worker, |worker| worker.lost = false);
+                self.unsettled.remove(worker);
+            }
+            Event::LeaseExpired { worker, .. } => {
+                self.workers.update(worker, |worker| worker.expired = true);
+                self.unsettle(worker, Because::Expired);
+            }
             Event::WorkerDrained { worker } => self.workers.update(worker, |worker| worker.drained = true),
             Event::WorkerResumed { worker } => self.workers.update(worker, |worker| worker.drained = false),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
             Event::TimerSuspended { entity, .. } => {
                 self.suspended.insert(entity.clone());
-                let suspended = &self.suspended;
-                self.timers.retain(|(_, timer)| !suspended.contains(&timer.entity()));
+                self.timers.retain(|(_, timer)| timer.entity() != *entity);
             }
             // The partition's own, and the catalogue's, which a journal of a single partition also holds.
             Event::CommandQuarantined { .. }
@@ -140,6 +123,39 @@ impl GroupShard {
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
             | Event::JobDeleted { .. } => {}
+        }
+    }
+
+    fn worker_registered(&mut self, event: &Event) {
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots } = event else { return };
+        let old = self.workers.get(worker);
+        let is_new = old.is_none();
+        let same_life = old.is_some_and(|old| old.incarnation == *incarnation);
+        let tokens = old.map(|old| old.tokens.clone()).unwrap_or_default();
+        let drained = old.is_some_and(|old| old.drained);
+        let mut slots: std::collections::BTreeMap<_, _> =
+            slots.iter().map(|(kind, max)| (kind.clone(), Slots { max: *max, used: 0 })).collect();
+        for token in &tokens {
+            let kind = self.tokens.get(token).and_then(|id| self.batches.get(id));
+            if let Some(slot) = kind.and_then(|b| slots.get_mut(&b.definition.job_type)) {
+                slot.used += 1;
+            }
+        }
+        let expired = same_life && old.is_some_and(|old| old.expired);
+        if is_new && self.workers.len() >= MAX_WORKERS {
+            self.workers.forget_expired();
+        }
+        let (incarnation, host, address) = (incarnation.clone(), host.clone(), address.clone());
+        let known = Worker { incarnation, host, address, slots, drained, lost: false, expired, tokens };
+        self.workers.insert(worker.clone(), known);
+        let dead = self.unsettled.get(worker).is_some_and(|left| left.because == Because::Expired);
+        match (same_life, dead) {
+            // What its dead life had is ended whoever the worker is now.
+            (_, true) => {}
+            (true, false) => {
+                self.unsettled.remove(worker);
+            }
+            (false, false) => self.unsettle(worker, Because::Restarted),
         }
     }
 
@@ -157,8 +173,7 @@ impl GroupShard {
             job.catching_up = old.catching_up;
             job.children = old.children;
             job.history = old.history;
-            job.evicted_upto = old.evicted_upto;
-            job.evicted_runs = old.evicted_runs;
+            job.evicted = old.evicted;
             job.limit = old.limit;
         } else {
             job.children = self.orphans.remove(&id).unwrap_or_default();
@@ -173,18 +188,34 @@ impl GroupShard {
         }
         self.set_next(id, next);
         self.prune_triggers();
+        self.demote(id);
         self.promote(id);
     }
 
     fn job_removed(&mut self, id: JobId) {
         self.set_next(id, None);
-        if let Some(job) = self.jobs.remove(&id) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.removed = true;
+            job.enabled = false;
+        }
+        self.forget_removed(id);
+        self.prune_triggers();
+    }
+
+    /// A removed job leaves the state when nothing unfinished is of it or waits for it.
+    fn forget_removed(&mut self, id: JobId) {
+        let removed = self.jobs.get(&id).is_some_and(|job| job.removed && !self.is_needed(id, job));
+        if let Some(job) = removed.then(|| self.jobs.remove(&id)).flatten() {
             self.leave_parents(&job);
             if !job.children.is_empty() {
                 self.orphans.insert(id, job.children);
             }
         }
-        self.prune_triggers();
+    }
+
+    fn is_needed(&self, id: JobId, job: &Job) -> bool {
+        let mut waited_for = self.waiters.range((id, Timestamp::MIN)..=(id, Timestamp::MAX));
+        waited_for.next().is_some() || job.unfinished().next().is_some()
     }
 
     fn leave_parents(&mut self, job: &Job) {
@@ -203,11 +234,6 @@ impl GroupShard {
 
     fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
         self.jobs_minted += 1;
-        for parent in &definition.parents {
-            if let Some(parent) = self.jobs.get_mut(&parent.job) {
-                parent.children.insert(definition.id);
-            }
-        }
         self.jobs.insert(definition.id, Job::new(Arc::clone(definition), true, true));
     }
 
@@ -218,6 +244,7 @@ impl GroupShard {
         }
         job.next = next;
         if let Some(next) = next {
+            self.suspended.remove(&Timer::Fire(id).entity());
             self.timers.insert((next.at, Timer::Fire(id)));
         }
     }
@@ -284,9 +311,6 @@ impl GroupShard {
 
     /// After `child` was generated for `time`: the triggers of its parents for that time go on behind it.
     fn advance_triggers(&mut self, parents: &[JobId], child: JobId, time: Timestamp) {
-        if parents.is_empty() {
-            return;
-        }
         if let Some(front) = self.triggers.front_mut()
             && front.logical_time == time
             && parents.contains(&front.parent)
@@ -388,6 +412,31 @@ impl GroupShard {
         self.promote(definition.id);
     }
 
+    /// A lowered maximum takes the last of the queue out again.
+    fn demote(&mut self, id: JobId) {
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        let limit = &mut job.limit;
+        let surplus = (limit.active + limit.queued).saturating_sub(job.definition.max_concurrent);
+        let surplus = surplus.min(limit.queued) as usize;
+        if surplus == 0 {
+            return;
+        }
+        let of_job = |key: &ReadyKey| self.batches.get(&key.batch).is_some_and(|b| b.definition.id == id);
+        let mut queued: Vec<(ReadyKey, Lane)> = self
+            .queue
+            .lanes()
+            .flat_map(|(lane, keys)| keys.iter().map(move |key| (*key, lane)))
+            .filter(|(key, _)| of_job(key))
+            .map(|(key, lane)| (key, lane.clone()))
+            .collect();
+        queued.sort();
+        for (key, lane) in queued.into_iter().rev().take(surplus) {
+            self.queue.remove(&lane, key);
+            limit.queued -= 1;
+            limit.parked.insert(key);
+        }
+    }
+
     /// Moves parked batches into the queue while the job's limit has room.
     pub(crate) fn promote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
@@ -439,6 +488,9 @@ impl GroupShard {
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => return,
         };
         self.workers.count(&worker, &definition.job_type, token, false);
+        if !self.unsettled.is_empty() {
+            self.go_on_settling(&worker);
+        }
         if let Some(job) = self.jobs.get_mut(&definition.id) {
             job.limit.active = job.limit.active.saturating_sub(1);
         }
@@ -532,7 +584,13 @@ impl GroupShard {
         if job.submitted {
             self.submissions.push_back(batch.definition.id);
         }
-        self.newest_changed(batch.definition.id, batch.logical_time);
+        let id = batch.definition.id;
+        self.newest_changed(id, batch.logical_time);
+        for parent in [id].into_iter().chain(batch.dependencies.iter().map(|d| d.declared.parent)) {
+            if self.jobs.get(&parent).is_some_and(|job| job.removed) {
+                self.forget_removed(parent);
+            }
+        }
         self.forget_submissions();
     }
 
@@ -540,26 +598,20 @@ impl GroupShard {
     fn forget_submissions(&mut self) {
         while self.submissions.len() > REMEMBERED_SUBMISSIONS {
             let Some(oldest) = self.submissions.pop_front() else { return };
-            let busy = |job: &Job| job.unfinished().next().is_some() || !job.children.is_empty();
-            if self.jobs.get(&oldest).is_some_and(|job| !busy(job)) {
-                self.job_removed(oldest);
+            if self.jobs.get(&oldest).is_some_and(|job| self.is_needed(oldest, job)) {
+                self.submissions.push_back(oldest);
+                return;
             }
+            self.job_removed(oldest);
         }
     }
 
     fn history_evicted(&mut self, id: JobId, upto: Timestamp) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let kept = job.history.split_off(&upto);
-        for (time, newest) in std::mem::replace(&mut job.history, kept) {
-            if newest.run > 0 {
-                job.evicted_runs.insert(time, newest.run);
-            }
+        while let Some(oldest) = job.history.first_entry().filter(|oldest| *oldest.key() <= upto) {
+            let (time, newest) = oldest.remove_entry();
+            job.evicted.add(time, &newest);
         }
-        if let Some(last) = job.history.remove(&upto)
-            && last.run > 0
-        {
-            job.evicted_runs.insert(upto, last.run);
-        }
-        job.evicted_upto = Some(job.evicted_upto.map_or(upto, |old| old.max(upto)));
+        self.drop_spent_trigger();
     }
 }

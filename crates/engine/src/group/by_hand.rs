@@ -20,7 +20,7 @@ impl GroupShard {
         parameters: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        let job = self.defined_job(id)?;
         if !job.enabled {
             return Err(Rejection::JobDisabled { job: id.0 });
         }
@@ -32,7 +32,7 @@ impl GroupShard {
         let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let current = || self.grid(job).and_then(|grid| grid.period_start(now)).unwrap_or(millis);
         let time = logical_time.unwrap_or_else(current);
-        self.another_run(job, time, Origin::Manual, parameters.clone())
+        self.another_run(job, time, Origin::Manual, parameters.clone(), now)
     }
 
     /// The same logical time again, with the parameters it had and today's definition.
@@ -41,16 +41,17 @@ impl GroupShard {
         batch: BatchId,
         id: JobId,
         time: Timestamp,
+        now: Timestamp,
     ) -> Result<Decision, Rejection> {
         if let Some(live) = self.batches.get(&batch) {
             return Err(unfinished(id, batch, live.logical_time));
         }
-        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        let job = self.defined_job(id)?;
         if !job.has_batch_for(time) {
             return Err(Rejection::unknown("batch", batch));
         }
         let parameters = job.history.get(&time).and_then(|newest| newest.parameters.as_deref().cloned());
-        self.another_run(job, time, Origin::Rerun, parameters.unwrap_or_default())
+        self.another_run(job, time, Origin::Rerun, parameters.unwrap_or_default(), now)
     }
 
     fn another_run(
@@ -59,14 +60,22 @@ impl GroupShard {
         time: Timestamp,
         origin: Origin,
         parameters: BTreeMap<String, String>,
+        now: Timestamp,
     ) -> Result<Decision, Rejection> {
         if let Some(newest) = job.history.get(&time).filter(|newest| newest.result.is_none()) {
             return Err(unfinished(job.definition.id, newest.batch, time));
         }
         let run = job.next_run(time);
         let batch = self.next_batch_id();
-        let event = self.generated(job, time, run, origin, parameters, None);
-        Ok(Decision::answered(vec![event], Answer::Generated { batch }))
+        let mut events = self.evict_history(job, now);
+        events.push(self.generated(job, time, run, origin, parameters, None));
+        Ok(Decision::answered(events, Answer::Generated { batch }))
+    }
+
+    /// A job that still has its definition.
+    pub(crate) fn defined_job(&self, id: JobId) -> Result<&Job, Rejection> {
+        let job = self.jobs.get(&id).filter(|job| !job.removed);
+        job.ok_or_else(|| Rejection::unknown("job", id))
     }
 
     /// EXE-5: a waiting or assigned batch is cancelled at once, a running one is ended by its worker.
@@ -86,11 +95,11 @@ impl GroupShard {
         Ok(Decision::events(vec![event]))
     }
 
-    /// The job call's kill: the newest batch of the job.
+    /// The job call's kill: the newest unfinished batch of the job; if there is none, its newest batch tells so.
     pub(crate) fn kill_job(&self, id: JobId, by: &Actor) -> Result<Decision, Rejection> {
         let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
-        let (_, newest) =
-            job.history.last_key_value().ok_or_else(|| Rejection::unknown("batch of job", id))?;
+        let newest = job.unfinished().last().or_else(|| job.history.last_key_value());
+        let (_, newest) = newest.ok_or_else(|| Rejection::unknown("batch of job", id))?;
         self.kill_batch(newest.batch, by, "")
     }
 }

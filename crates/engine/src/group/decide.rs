@@ -14,7 +14,7 @@ impl GroupShard {
                 self.run_job(*job, *logical_time, parameters, now).into()
             }
             Command::RerunBatch { batch, job, logical_time } => {
-                self.rerun_batch(*batch, *job, *logical_time).into()
+                self.rerun_batch(*batch, *job, *logical_time, now).into()
             }
             Command::KillBatch { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
             Command::KillJob { job } => self.kill_job(*job, actor).into(),
@@ -31,7 +31,7 @@ impl GroupShard {
                 self.report_finished(*token, worker, outcome, usage.as_ref(), now)
             }
             Command::DeclareLost { worker, incarnation } => self.declare_lost(worker, incarnation),
-            Command::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation, now),
+            Command::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
             Command::PlantedPanic {} => panic!("planted"),
             Command::Acknowledge { .. }

@@ -4,13 +4,14 @@
 use jiff::Timestamp;
 use tidemill_model::{BatchId, BatchResult, Event, JobId, JobType, ReturnReason, WorkerId};
 
-use super::batch::Waiter;
+use super::batch::{Phase, Waiter};
 use super::queue::Lane;
 use super::{GroupShard, Timer};
 
 /// What to decide next; found cheaply, decided separately so that a panic can be laid at its door.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Task {
+    Settle(WorkerId),
     Tell(JobId, Timestamp, Waiter),
     Trigger,
     Timer(Timestamp, Timer),
@@ -21,6 +22,9 @@ pub(crate) enum Task {
 impl GroupShard {
     /// The next thing to decide; timers only those due by `horizon`.
     pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Task> {
+        if let Some(worker) = self.unsettled.keys().next() {
+            return Some(Task::Settle(worker.clone()));
+        }
         if let Some(((job, time), after)) = self.changed.first_key_value()
             && let Some(waiter) = self.next_untold(*job, *time, *after)
         {
@@ -47,8 +51,9 @@ impl GroupShard {
 
     pub(crate) fn decide_task(&self, task: &Task, now: Timestamp) -> Vec<Event> {
         match task {
+            Task::Settle(worker) => self.settle(worker, now),
             Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
-            Task::Trigger => self.triggered().unwrap_or_default(),
+            Task::Trigger => self.triggered(now).unwrap_or_default(),
             Task::Timer(_, timer) => self.timer(*timer, now),
             Task::Anchor(batch) => vec![Event::BatchFinished {
                 batch: *batch,
@@ -104,12 +109,20 @@ impl GroupShard {
                 !dependency.declared.is_satisfied(counted)
             })
             .count() as u32;
-        let (batch, logical_time) = (id, time);
-        vec![if met {
-            Event::DependencySatisfied { batch, parent, logical_time, unmet }
-        } else {
-            Event::DependencyWithdrawn { batch, parent, logical_time, unmet }
-        }]
+        let logical_time = time;
+        if met {
+            return vec![Event::DependencySatisfied { batch: id, parent, logical_time, unmet }];
+        }
+        let mut events = vec![Event::DependencyWithdrawn { batch: id, parent, logical_time, unmet }];
+        if let Phase::Assigned { token, worker, .. } = &batch.phase
+            && unmet > 0
+        {
+            // Nothing of it runs yet, so it can still wait for the newest run.
+            let reason = ReturnReason::Rejected("a dependency was withdrawn".to_owned());
+            let (token, worker) = (*token, worker.clone());
+            events.push(Event::AssignmentReturned { batch: id, token, worker, reason });
+        }
+        events
     }
 
     /// The first waiter behind `after` that does not know yet how (parent, time) stands.

@@ -1,6 +1,7 @@
 //! Making batches: by schedule, by a parent's generation, with their dependencies resolved.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -11,6 +12,7 @@ use tidemill_model::{
 
 use super::job::Job;
 use super::{GroupShard, Trigger};
+use crate::catalogue::MAX_DECLARED_TIMES;
 use crate::schedule::{fire, required_times};
 
 /// Base times further back than this are skipped, not generated.
@@ -21,6 +23,8 @@ const MAX_CATCH_UP_BATCHES: usize = 1_000;
 const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// Fires that one skip event covers at most, so that one decision stays short.
 const MAX_SKIP: usize = 10_000;
+/// Logical times of parents that one batch can wait for.
+const MAX_TIMES: usize = 3 * MAX_DECLARED_TIMES / 2;
 /// Logical times of a job kept beyond what its children's mappings reach.
 const SPARE_HISTORY: usize = 8;
 
@@ -58,7 +62,7 @@ impl GroupShard {
             return vec![skip(job, schedule, next, next.at, SkipReason::RunByHand)];
         }
         let after = schedule.next_after(next.at).map(fire);
-        let mut events = self.evict_history(job);
+        let mut events = self.evict_history(job, now);
         events.push(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
         events
     }
@@ -74,6 +78,9 @@ impl GroupShard {
         next: Option<Fire>,
     ) -> Event {
         let parents = job.definition.parents.iter();
+        let mut dependencies: Vec<Dependency> =
+            parents.map(|parent| self.resolve(job, parent, logical_time)).collect();
+        bound_times(&mut dependencies);
         Event::BatchGenerated {
             batch: self.next_batch_id(),
             job: job.definition.id,
@@ -81,7 +88,7 @@ impl GroupShard {
             logical_time,
             run,
             origin,
-            dependencies: parents.map(|parent| self.resolve(job, parent, logical_time)).collect(),
+            dependencies,
             parameters,
             next,
         }
@@ -100,7 +107,7 @@ impl GroupShard {
         };
         if own_past {
             // The first batch has no previous one to wait for.
-            times.retain(|time| job.has_batch_for(*time));
+            times.retain(|time| job.history.contains_key(time));
         }
         let met = |time: &&Timestamp| known.is_some_and(|known| known.has_succeeded(**time));
         let met = times.iter().filter(met).copied().collect();
@@ -108,9 +115,11 @@ impl GroupShard {
     }
 
     fn times_of(&self, job: &Job, parent: &Job, mapping: Mapping, time: Timestamp) -> Vec<Timestamp> {
+        if mapping == Mapping::Same {
+            return vec![time];
+        }
         let newest_known = || parent.history.range(..=time).next_back().map(|(time, _)| vec![*time]);
         match (mapping, self.grid(job), self.grid(parent)) {
-            (Mapping::Same, ..) => vec![time],
             (Mapping::Latest, None, _) | (Mapping::Latest, _, None) => newest_known().unwrap_or_default(),
             (_, Some(own), Some(parents)) => {
                 required_times(&own, &parents, mapping, time).unwrap_or_else(|_| vec![time])
@@ -122,8 +131,8 @@ impl GroupShard {
     /// Which child a trigger generates next: the first behind `after` that has no batch for the time yet.
     pub(crate) fn next_child(&self, trigger: &Trigger) -> Option<JobId> {
         let parent = self.jobs.get(&trigger.parent)?;
-        let behind = |child: &&JobId| trigger.after.is_none_or(|after| **child > after);
-        parent.children.iter().filter(behind).copied().find(|child| {
+        let behind = trigger.after.map_or(Bound::Unbounded, Bound::Excluded);
+        parent.children.range((behind, Bound::Unbounded)).copied().find(|child| {
             self.jobs.get(child).is_some_and(|child| {
                 child.enabled && child.is_dependency_triggered() && !child.has_batch_for(trigger.logical_time)
             })
@@ -131,23 +140,27 @@ impl GroupShard {
     }
 
     /// What the oldest trigger asks for.
-    pub(crate) fn triggered(&self) -> Option<Vec<Event>> {
+    pub(crate) fn triggered(&self, now: Timestamp) -> Option<Vec<Event>> {
         let trigger = self.triggers.front()?;
         let child = self.jobs.get(&self.next_child(trigger)?)?;
         let run = child.next_run(trigger.logical_time);
-        let mut events = self.evict_history(child);
+        let mut events = self.evict_history(child, now);
         events.push(self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None));
         Some(events)
     }
 
     /// Before another logical time is added: lets go of the oldest ended ones that no mapping reaches.
-    fn evict_history(&self, job: &Job) -> Vec<Event> {
+    pub(crate) fn evict_history(&self, job: &Job, now: Timestamp) -> Vec<Event> {
+        if job.history.len() < 2 * SPARE_HISTORY {
+            return Vec::new();
+        }
         let keep = self.history_reach(job) + SPARE_HISTORY;
         if job.history.len() < 2 * keep {
             return Vec::new();
         }
         let surplus = job.history.len() - keep;
-        let ended = job.history.iter().take(surplus).take_while(|(_, newest)| newest.result.is_some());
+        let oldest = job.history.iter().take(surplus);
+        let ended = oldest.take_while(|(time, newest)| **time <= now && newest.result.is_some());
         let upto = ended.map(|(time, _)| *time).last();
         upto.map(|upto| Event::HistoryEvicted { job: job.definition.id, upto }).into_iter().collect()
     }
@@ -168,6 +181,21 @@ impl GroupShard {
             .map(|(child, parent)| reach(child, parent.mapping))
             .max()
             .unwrap_or(1)
+    }
+}
+
+/// The last resort against a batch that would not fit into an envelope: `apply` refuses what comes near.
+/// Of a dependency with too many times the newest stay.
+fn bound_times(dependencies: &mut [Dependency]) {
+    let mut room = MAX_TIMES;
+    for dependency in dependencies {
+        let surplus = dependency.times.len().saturating_sub(room);
+        dependency.times.drain(..surplus);
+        let times = &dependency.times;
+        if surplus > 0 {
+            dependency.met.retain(|met| times.contains(met));
+        }
+        room -= times.len();
     }
 }
 

@@ -11,7 +11,7 @@ use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId};
 use super::queue::ReadyKey;
 use crate::schedule::grid_from_spec;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Job {
     pub(crate) definition: Arc<JobDefinition>,
     /// The definition's schedule, parsed; absent when it has none or this version cannot read it.
@@ -19,15 +19,15 @@ pub(crate) struct Job {
     pub(crate) enabled: bool,
     /// Submitted to run once, rather than defined in the catalogue.
     pub(crate) submitted: bool,
+    /// The definition is gone; what is unfinished of it, or waits for it, is seen through.
+    pub(crate) removed: bool,
     pub(crate) next: Option<Fire>,
     /// The last generated batch was behind its time, so more may be.
     pub(crate) catching_up: bool,
     /// Jobs that name this one as parent.
     pub(crate) children: BTreeSet<JobId>,
     pub(crate) history: BTreeMap<Timestamp, Newest>,
-    pub(crate) evicted_upto: Option<Timestamp>,
-    /// Newest run of evicted logical times that were run more than once.
-    pub(crate) evicted_runs: BTreeMap<Timestamp, u32>,
+    pub(crate) evicted: Evicted,
     pub(crate) limit: Limit,
 }
 
@@ -38,6 +38,35 @@ pub(crate) struct Newest {
     pub(crate) batch: BatchId,
     pub(crate) result: Option<BatchResult>,
     pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
+}
+
+/// What is kept of logical times that left the history. All of them had ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Evicted {
+    /// The first and the last of them.
+    span: Option<(Timestamp, Timestamp)>,
+    /// The newest run, where it was not the first.
+    runs: BTreeMap<Timestamp, u32>,
+    /// Those whose newest run did not succeed.
+    unsuccessful: BTreeSet<Timestamp>,
+}
+
+impl Evicted {
+    pub(crate) fn add(&mut self, time: Timestamp, newest: &Newest) {
+        self.span = Some(self.span.map_or((time, time), |(from, upto)| (from.min(time), upto.max(time))));
+        if newest.run > 0 {
+            self.runs.insert(time, newest.run);
+        }
+        if newest.result == Some(BatchResult::Success) {
+            self.unsuccessful.remove(&time);
+        } else {
+            self.unsuccessful.insert(time);
+        }
+    }
+
+    fn holds(&self, time: Timestamp) -> bool {
+        self.span.is_some_and(|(from, upto)| from <= time && time <= upto)
+    }
 }
 
 /// How the maximum concurrency stands.
@@ -59,12 +88,12 @@ impl Job {
             schedule,
             enabled,
             submitted,
+            removed: false,
             next: None,
             catching_up: false,
             children: BTreeSet::new(),
             history: BTreeMap::new(),
-            evicted_upto: None,
-            evicted_runs: BTreeMap::new(),
+            evicted: Evicted::default(),
             limit: Limit::default(),
         }
     }
@@ -82,19 +111,21 @@ impl Job {
 
     /// Whether a batch for the logical time was ever generated, as far as the state remembers.
     pub(crate) fn has_batch_for(&self, time: Timestamp) -> bool {
-        self.history.contains_key(&time) || self.evicted_upto.is_some_and(|upto| time <= upto)
+        self.history.contains_key(&time) || self.evicted.holds(time)
     }
 
     pub(crate) fn has_succeeded(&self, time: Timestamp) -> bool {
-        self.history.get(&time).is_some_and(|newest| newest.result == Some(BatchResult::Success))
+        match self.history.get(&time) {
+            Some(newest) => newest.result == Some(BatchResult::Success),
+            None => self.evicted.holds(time) && !self.evicted.unsuccessful.contains(&time),
+        }
     }
 
     /// The run number for another batch of the logical time. 0 is kept for the schedule's own.
     pub(crate) fn next_run(&self, time: Timestamp) -> u32 {
-        let evicted = || self.evicted_upto.is_some_and(|upto| time <= upto);
         match self.history.get(&time) {
             Some(newest) => newest.run + 1,
-            None if evicted() => self.evicted_runs.get(&time).copied().unwrap_or(0) + 1,
+            None if self.evicted.holds(time) => self.evicted.runs.get(&time).copied().unwrap_or(0) + 1,
             None => u32::from(self.definition.schedule.is_some()),
         }
     }

@@ -22,6 +22,7 @@ mod job;
 mod place;
 mod queue;
 mod report;
+mod settle;
 mod submit;
 mod why;
 mod worker;
@@ -41,6 +42,7 @@ use self::batch::{Phase, Waiter};
 pub(crate) use self::due::Task;
 use self::job::Job;
 use self::queue::Queue;
+use self::settle::Unsettled;
 use self::worker::Workers;
 pub(crate) use self::workers::is_public_key;
 use crate::outbox::Post;
@@ -51,7 +53,7 @@ const REMEMBERED_BATCHES: usize = 16_384;
 const REMEMBERED_SUBMISSIONS: usize = 16_384;
 
 /// The state of a group's shard.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct GroupShard {
     pub(crate) id: ShardId,
     pub(crate) group: Option<Group>,
@@ -68,6 +70,8 @@ pub struct GroupShard {
     pub(crate) triggers: VecDeque<Trigger>,
     pub(crate) queue: Queue,
     pub(crate) workers: Workers,
+    /// Workers with tokens that are to be taken from them.
+    pub(crate) unsettled: BTreeMap<WorkerId, Unsettled>,
     pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
     /// Timers that could not be decided; nothing fires for these until a person acts.
     pub(crate) suspended: BTreeSet<String>,
@@ -168,6 +172,7 @@ impl GroupShard {
             triggers: VecDeque::new(),
             queue: Queue::default(),
             workers: Workers::default(),
+            unsettled: BTreeMap::new(),
             timers: BTreeSet::new(),
             suspended: BTreeSet::new(),
             finished: Remembered::new(),

@@ -35,7 +35,8 @@ pub(crate) struct Lane {
 
 impl Lane {
     pub(crate) fn of(definition: &JobDefinition) -> Self {
-        Self { job_type: definition.job_type.clone(), host: definition.host.as_deref().map(Arc::from) }
+        let host = definition.host.as_deref().filter(|_| !definition.job_type.is_anchor());
+        Self { job_type: definition.job_type.clone(), host: host.map(Arc::from) }
     }
 }
 

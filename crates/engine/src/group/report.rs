@@ -11,6 +11,8 @@ use super::GroupShard;
 use super::batch::{Batch, Phase};
 use crate::decision::Decision;
 
+const MAX_NONCE_BYTES: usize = 255;
+
 impl GroupShard {
     /// DSP-5, EXE-8: only the assigned worker, in its present life, and only while the assignment stands.
     pub(crate) fn request_start(&self, request: &StartRequest) -> Decision {
@@ -23,6 +25,9 @@ impl GroupShard {
             Ok(found) => found,
             Err(reason) => return refused(&reason),
         };
+        if nonce.as_str().len() > MAX_NONCE_BYTES {
+            return refused("its nonce is longer than 255 bytes");
+        }
         let known = self.workers.get(worker);
         if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired) {
             return refused("this life of the worker is not registered, or lost");

@@ -14,6 +14,8 @@ use crate::catalogue::check_program;
 use crate::decision::Decision;
 
 const MAX_PARENTS: usize = 1_000;
+const MAX_RETRIES: u64 = 100;
+const MAX_RETRY_INTERVAL_MS: u64 = 7 * 86_400_000;
 
 impl GroupShard {
     /// API-1 without cron: runs at once, or as soon as the newest batches of its parents have succeeded.
@@ -24,8 +26,17 @@ impl GroupShard {
             let rule = format!("at most {MAX_PARENTS} jobs can be waited for");
             return Err(Rejection::field("dependency_jobids", submission.parents.len(), rule));
         }
-        if let Some(unknown) = submission.parents.iter().find(|parent| !self.jobs.contains_key(parent)) {
+        if let Some(unknown) = submission.parents.iter().find(|parent| self.defined_job(**parent).is_err()) {
             return Err(Rejection::unknown("job", unknown));
+        }
+        let bounds = [
+            ("retries", u64::from(submission.retries), MAX_RETRIES),
+            ("retry_interval_ms", submission.retry_interval_ms, MAX_RETRY_INTERVAL_MS),
+        ];
+        for (field, value, most) in bounds {
+            if value > most {
+                return Err(Rejection::field(field, value, format!("must be at most {most}")));
+            }
         }
         let parents = submission.parents.iter().map(|job| Parent { job: *job, mapping: Mapping::Latest });
         let definition = JobDefinition {

@@ -32,8 +32,9 @@ impl GroupShard {
             let state = BatchState::Finished;
             return Some(Why { batch: id, state, result: Some(result), conditions: Vec::new() });
         };
-        let mut conditions: Vec<Condition> = batch
-            .dependencies
+        // What runs waits for nothing, even if a parent runs again meanwhile.
+        let waits_for = if batch.grant().is_some() { &[][..] } else { &batch.dependencies[..] };
+        let mut conditions: Vec<Condition> = waits_for
             .iter()
             .filter(|dependency| !dependency.is_satisfied())
             .flat_map(|dependency| self.unmet_times(batch, dependency))
@@ -66,8 +67,12 @@ impl GroupShard {
     }
 
     fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
-        let newest = self.jobs.get(&parent).and_then(|job| job.history.get(&time));
-        let Some(newest) = newest else { return "it has no batch yet".to_owned() };
+        let job = self.jobs.get(&parent);
+        let Some(newest) = job.and_then(|job| job.history.get(&time)) else {
+            let ended = job.is_some_and(|job| job.has_batch_for(time));
+            let stands = if ended { "its newest run did not succeed" } else { "it has no batch yet" };
+            return stands.to_owned();
+        };
         match newest.result {
             Some(result) => format!("batch {} (run {}) {}", newest.batch, newest.run, result.as_str()),
             None => {

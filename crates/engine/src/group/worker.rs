@@ -73,6 +73,15 @@ impl Workers {
         self.by_id.insert(id, worker);
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Forgets those whose lease is over and that hold nothing: such a life never comes back.
+    pub(crate) fn forget_expired(&mut self) {
+        self.by_id.retain(|_, worker| !worker.expired || !worker.tokens.is_empty());
+    }
+
     /// Takes (or gives back) one slot. Hot path: touches one type only.
     pub(crate) fn count(&mut self, id: &WorkerId, job_type: &JobType, token: Token, taken: bool) {
         let Some(worker) = self.by_id.get_mut(id) else { return };

@@ -1,17 +1,14 @@
 //! Workers come, fall silent, come back, and stop taking work.
 
 use ed25519_dalek::{Signature, VerifyingKey};
-use jiff::Timestamp;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, Event, Heartbeat, Incarnation, OnSilence, Registration, Rejection,
-    ReturnReason, Token, WorkMessage, WorkerId,
+    Event, Heartbeat, Incarnation, OnSilence, Registration, Rejection, Token, WorkMessage, WorkerId,
 };
 
-use super::batch::Phase;
 use super::{Group, GroupShard};
 use crate::decision::Decision;
 
-const MAX_WORKERS: usize = 10_000;
+pub(super) const MAX_WORKERS: usize = 10_000;
 const MAX_TYPES: usize = 64;
 const MAX_SLOTS: u32 = 100_000;
 
@@ -21,27 +18,21 @@ impl GroupShard {
         let group = self.group.as_ref().ok_or_else(|| Rejection::unknown("group", &registration.group))?;
         check_registration(group, registration)?;
         let known = self.workers.get(&registration.worker);
-        if known.is_none() && self.workers.iter().count() >= MAX_WORKERS {
+        if known.is_none() && self.workers.iter().filter(|(_, worker)| !worker.expired).count() >= MAX_WORKERS
+        {
             let what = format!("group {}: its number of workers", group.name);
             return Err(Rejection::LimitReached { what, limit: MAX_WORKERS as u64 });
         }
-        let mut events = Vec::new();
-        if let Some(known) = known {
-            if known.incarnation == registration.incarnation && known.expired {
-                return Err(bad(registration, "the lease of this life is over; start as a new one"));
-            }
-            if known.incarnation != registration.incarnation {
-                events = self.return_assignments(&registration.worker, &ReturnReason::WorkerRestarted);
-            }
+        if known.is_some_and(|known| known.incarnation == registration.incarnation && known.expired) {
+            return Err(bad(registration, "the lease of this life is over; start as a new one"));
         }
-        events.push(Event::WorkerRegistered {
+        Ok(Decision::events(vec![Event::WorkerRegistered {
             worker: registration.worker.clone(),
             incarnation: registration.incarnation.clone(),
             host: registration.host.clone(),
             address: registration.address.clone(),
             slots: registration.slots.clone(),
-        });
-        Ok(Decision::events(events))
+        }]))
     }
 
     /// Makes an event only when a lost worker turns out to live; an unknown one is told to register.
@@ -76,35 +67,19 @@ impl GroupShard {
         if !known.is_some_and(|known| known.incarnation == *incarnation && !known.lost) {
             return Decision::nothing();
         }
-        let mut events = vec![Event::WorkerLost { worker: worker.clone(), incarnation: incarnation.clone() }];
-        events.extend(self.return_assignments(worker, &ReturnReason::WorkerLost));
-        Decision::events(events)
+        let (worker, incarnation) = (worker.clone(), incarnation.clone());
+        Decision::events(vec![Event::WorkerLost { worker, incarnation }])
     }
 
     /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless the group holds.
-    pub(crate) fn expire_lease(
-        &self,
-        worker: &WorkerId,
-        incarnation: &Incarnation,
-        now: Timestamp,
-    ) -> Decision {
+    pub(crate) fn expire_lease(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
         let known = self.workers.get(worker);
         let lost = |w: &super::worker::Worker| w.incarnation == *incarnation && w.lost && !w.expired;
         if !known.is_some_and(lost) || self.settings().on_silence == OnSilence::Hold {
             return Decision::nothing();
         }
-        let mut events =
-            vec![Event::LeaseExpired { worker: worker.clone(), incarnation: incarnation.clone() }];
-        for (token, batch) in self.granted_to(worker) {
-            let outcome = AttemptOutcome {
-                result: AttemptResult::Lost,
-                exit_code: None,
-                signal: None,
-                message: "its worker fell silent and the lease is over".to_owned(),
-            };
-            events.extend(self.end_attempt(batch, token, outcome, None, now));
-        }
-        Decision::events(events)
+        let (worker, incarnation) = (worker.clone(), incarnation.clone());
+        Decision::events(vec![Event::LeaseExpired { worker, incarnation }])
     }
 
     pub(crate) fn drain_worker(&self, worker: &WorkerId) -> Result<Decision, Rejection> {
@@ -126,22 +101,6 @@ impl GroupShard {
             self.batches.get(id)?.grant().map(|_| (*token, *id))
         })
     }
-
-    fn return_assignments(&self, worker: &WorkerId, reason: &ReturnReason) -> Vec<Event> {
-        let Some(known) = self.workers.get(worker) else { return Vec::new() };
-        let assigned = known.tokens.iter().filter_map(|token| {
-            let id = *self.tokens.get(token)?;
-            matches!(self.batches.get(&id)?.phase, Phase::Assigned { .. }).then_some((id, *token))
-        });
-        assigned
-            .map(|(batch, token)| Event::AssignmentReturned {
-                batch,
-                token,
-                worker: worker.clone(),
-                reason: reason.clone(),
-            })
-            .collect()
-    }
 }
 
 fn bad(registration: &Registration, reason: &str) -> Rejection {
@@ -159,8 +118,14 @@ fn check_registration(group: &Group, registration: &Registration) -> Result<(), 
         return Err(bad(registration, "slots of a type must be 1 to 100000"));
     }
     let too_long = |text: &str| text.is_empty() || text.len() > 255;
-    if too_long(registration.worker.as_str()) || too_long(&registration.host) {
-        return Err(bad(registration, "worker and host must be 1 to 255 bytes"));
+    let texts = [
+        registration.worker.as_str(),
+        registration.incarnation.as_str(),
+        &registration.host,
+        &registration.address,
+    ];
+    if texts.into_iter().any(too_long) {
+        return Err(bad(registration, "worker, incarnation, host and address must be 1 to 255 bytes"));
     }
     let text =
         Registration::signed_text(&registration.group, &registration.worker, &registration.incarnation);

@@ -1,0 +1,109 @@
+//! What becomes of the tokens of a worker that was lost, came back as another process, or whose lease is
+//! over. A worker may hold more of them than one decision may end, so this goes on in steps, in order of
+//! token.
+
+use jiff::Timestamp;
+use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Token, WorkerId};
+
+use super::GroupShard;
+use super::batch::Phase;
+
+/// Tokens that one decision settles.
+const STEP: usize = 64;
+
+/// A worker whose tokens are to be settled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Unsettled {
+    pub(crate) because: Because,
+    /// The next token to look at.
+    pub(crate) from: Token,
+    /// The last token that is concerned; later ones were assigned afterwards.
+    pub(crate) upto: Token,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Because {
+    /// What it has not started goes to others; what runs, runs on.
+    Lost,
+    /// As lost, though it is there again.
+    Restarted,
+    /// Nothing of it runs any more.
+    Expired,
+}
+
+impl GroupShard {
+    /// The next step for a worker that [`GroupShard::unsettled`] names.
+    pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
+        let Some(unsettled) = self.unsettled.get(worker) else { return Vec::new() };
+        let concerned = self.concerned(worker, unsettled).take(STEP);
+        concerned.flat_map(|(token, batch)| self.settle_token(worker, unsettled, token, batch, now)).collect()
+    }
+
+    fn settle_token(
+        &self,
+        worker: &WorkerId,
+        unsettled: &Unsettled,
+        token: Token,
+        batch: BatchId,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        let granted = self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some());
+        if granted {
+            let outcome = AttemptOutcome {
+                result: AttemptResult::Lost,
+                exit_code: None,
+                signal: None,
+                message: "its worker fell silent and the lease is over".to_owned(),
+            };
+            return self.end_attempt(batch, token, outcome, None, now);
+        }
+        let reason = match unsettled.because {
+            Because::Lost | Because::Expired => ReturnReason::WorkerLost,
+            Because::Restarted => ReturnReason::WorkerRestarted,
+        };
+        vec![Event::AssignmentReturned { batch, token, worker: worker.clone(), reason }]
+    }
+
+    /// The tokens that must not stay with the worker, and their batches.
+    fn concerned<'a>(
+        &'a self,
+        worker: &WorkerId,
+        unsettled: &'a Unsettled,
+    ) -> impl Iterator<Item = (Token, BatchId)> + 'a {
+        let tokens = self.workers.get(worker).map(|worker| &worker.tokens);
+        let range = (unsettled.from <= unsettled.upto).then_some(unsettled.from..=unsettled.upto);
+        let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
+        tokens.filter_map(|token| {
+            let id = *self.tokens.get(token)?;
+            let concerned = match self.batches.get(&id)?.phase {
+                Phase::Assigned { .. } => true,
+                Phase::Granted(_) => unsettled.because == Because::Expired,
+                Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,
+            };
+            concerned.then_some((*token, id))
+        })
+    }
+
+    /// From now on the worker's tokens are to be settled, all that there are.
+    pub(crate) fn unsettle(&mut self, worker: &WorkerId, because: Because) {
+        let Some(known) = self.workers.get(worker) else { return };
+        let (Some(from), Some(upto)) = (known.tokens.first().copied(), known.tokens.last().copied()) else {
+            self.unsettled.remove(worker);
+            return;
+        };
+        self.unsettled.insert(worker.clone(), Unsettled { because, from, upto });
+        self.go_on_settling(worker);
+    }
+
+    /// A token of the worker was settled, by us or by itself: goes on to the next, if there is one.
+    pub(crate) fn go_on_settling(&mut self, worker: &WorkerId) {
+        let Some(unsettled) = self.unsettled.get(worker) else { return };
+        let next = self.concerned(worker, unsettled).next();
+        match (next, self.unsettled.get_mut(worker)) {
+            (Some((token, _)), Some(unsettled)) => unsettled.from = token,
+            (_, _) => {
+                self.unsettled.remove(worker);
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How many bytes of an envelope something takes: never less than it really does, and close to it.
+//!
+//! What every batch goes through is estimated from the lengths of its texts; what is rare is encoded and
+//! counted.
+
+use std::io;
+
+use tidemill_model::{Answer, Dependency, Event, JobDefinition, Outcome, ScheduleRule, Source};
+
+use crate::schedule::templates;
+
+/// Of an event, with the shard that it belongs to.
+pub(crate) fn of_event(event: &Event) -> usize {
+    match event {
+        Event::JobDefined { definition, .. } | Event::JobSubmitted { definition } => {
+            100 + of_definition(definition)
+        }
+        Event::JobReceived { definition, .. } => 220 + of_definition(definition),
+        Event::BatchGenerated { dependencies, parameters, .. } => {
+            let dependencies: usize = dependencies.iter().map(of_dependency).sum();
+            let parameters: usize =
+                parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
+            400 + dependencies + parameters
+        }
+        Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
+        Event::StartGranted { worker, incarnation, nonce, .. } => {
+            260 + of_text(worker.as_str()) + of_text(incarnation.as_str()) + of_text(nonce.as_str())
+        }
+        Event::AttemptFinished { worker, outcome, .. } => {
+            500 + of_text(worker.as_str()) + of_text(&outcome.message)
+        }
+        Event::BatchFinished { by, message, .. } => {
+            let by = by.as_ref().map_or(0, |by| of_text(&by.app) + of_text(by.user.as_deref().unwrap_or("")));
+            240 + by + of_text(message)
+        }
+        Event::AttemptStarted { .. }
+        | Event::DependencySatisfied { .. }
+        | Event::DependencyWithdrawn { .. }
+        | Event::RetryScheduled { .. }
+        | Event::RetryDue { .. } => 260,
+        _ => 64 + counted(|to| serde_json::to_writer(to, event)),
+    }
+}
+
+/// Of a cause, without its events.
+pub(crate) fn of_cause(source: &Source, outcome: &Outcome) -> usize {
+    let source = match source {
+        Source::Command { request, reply_to, actor, .. } => {
+            let request = request.as_ref().map_or(0, |request| of_text(request.as_str()));
+            let reply_to = reply_to.as_ref().map_or(0, |reply_to| of_text(reply_to.as_str()));
+            request + reply_to + of_text(&actor.app) + of_text(actor.user.as_deref().unwrap_or(""))
+        }
+        Source::Timer | Source::Observed => 0,
+    };
+    200 + source + of_outcome(outcome)
+}
+
+fn of_outcome(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Done | Outcome::Repeated => 0,
+        Outcome::Answered(
+            Answer::Done | Answer::Group { .. } | Answer::Submitted { .. } | Answer::Generated { .. },
+        ) => 120,
+        Outcome::Answered(Answer::Applied { .. }) | Outcome::Refused(_) => {
+            counted(|to| serde_json::to_writer(to, outcome))
+        }
+    }
+}
+
+/// Of a definition.
+pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
+    let texts = [
+        definition.group.as_str(),
+        definition.name.as_str(),
+        definition.job_type.as_str(),
+        definition.host.as_deref().unwrap_or(""),
+        &definition.owner,
+        &definition.app_name,
+        &definition.business_type,
+        &definition.comment,
+    ];
+    let texts: usize = texts.into_iter().map(of_text).sum();
+    let schedule = definition.schedule.as_ref().map_or(0, |schedule| {
+        let rule = match &schedule.rule {
+            ScheduleRule::Cron(text) => of_text(text),
+            ScheduleRule::Period(_) => 8,
+        };
+        40 + rule + of_text(&schedule.zone)
+    });
+    let program: usize = templates(&definition.program).into_iter().map(|(_, text)| of_text(text)).sum();
+    let parameters = definition.parameters.iter();
+    let parameters: usize = parameters.map(|(name, value)| of_text(name) + of_text(value)).sum();
+    380 + texts + schedule + program + parameters + 56 * definition.parents.len()
+}
+
+fn of_dependency(dependency: &Dependency) -> usize {
+    100 + 34 * (dependency.times.len() + dependency.met.len())
+}
+
+/// Of a text in quotes, escaped, with the sign that follows it.
+pub(crate) fn of_text(text: &str) -> usize {
+    let escaped = |byte: u8| match byte {
+        b'"' | b'\\' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    4 + text.len() + text.bytes().map(escaped).sum::<usize>()
+}
+
+fn counted(encode: impl FnOnce(&mut Count) -> serde_json::Result<()>) -> usize {
+    let mut count = Count(0);
+    encode(&mut count)
+        .expect("events and outcomes are plain data with string keys, and counting cannot fail");
+    count.0
+}
+
+struct Count(usize);
+
+impl io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
