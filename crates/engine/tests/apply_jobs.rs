@@ -1,0 +1,399 @@
+//! `apply`: what it changes, and what it refuses.
+
+mod kit;
+
+use expect_test::{Expect, expect};
+use kit::{World, at, every, job, rejection};
+use serde_json::{Value, json};
+use tidemill_model::{Answer, Command, GroupSettings, JobId, JobSpec, Outcome, ShardId};
+
+fn refused(world: &mut World, jobs: Vec<JobSpec>, expected: Expect) {
+    let before = world.partition.catalogue().cloned();
+    let outcome = world.apply(jobs);
+    expected.assert_eq(&rejection(&outcome));
+    assert!(matches!(outcome, Outcome::Refused(_)));
+    assert_eq!(before.as_ref(), world.partition.catalogue(), "a refused apply changes nothing");
+}
+
+fn refuses(field: Value, expected: Expect) {
+    refused(&mut World::new(), vec![job("a", field)], expected);
+}
+
+fn changes(outcome: &Outcome) -> String {
+    let Outcome::Answered(Answer::Applied { changes, .. }) = outcome else {
+        panic!("{}", rejection(outcome))
+    };
+    let line = |change: &tidemill_model::JobChange| {
+        format!("{:?} {} v{} {}\n", change.change, change.name, change.version, change.fields.join(","))
+    };
+    changes.iter().map(line).collect()
+}
+
+/// JOB-5: added, changed, unchanged, switched and deleted, each named, each only once.
+#[test]
+fn apply_says_what_it_did_to_every_job() {
+    let mut world = World::new();
+    let old = ["a", "b", "c", "d"].map(|name| job(name, json!({})));
+    assert_eq!(changes(&world.apply(old.to_vec())).lines().count(), 4);
+    world.events();
+    let outcome = world.apply_pruning(
+        vec![
+            job("a", json!({})),
+            job("b", json!({"owner": "eve", "retries": 2})),
+            job("c", json!({"enabled": false})),
+            job("e", json!({})),
+        ],
+        &["g"],
+    );
+    expect![[r#"
+        Unchanged g/a v1 
+        Changed g/b v2 owner,retries
+        Changed g/c v1 enabled
+        Added g/e v1 
+        Deleted g/d v1 
+    "#]]
+    .assert_eq(&changes(&outcome));
+    expect![[r#"
+        job defined b v2
+        job disabled c
+        job defined e v1
+        job deleted d
+        job received b v2, next never
+        job switched c false, next never
+        job received e v1, next never
+        job removed d
+    "#]]
+    .assert_eq(&world.told());
+}
+
+/// JOB-5: a batch keeps the definition it was generated with.
+#[test]
+fn batches_keep_the_version_they_were_generated_with() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({"type": "shell", "command": "one"}))]);
+    world.batch(ids[0], None);
+    world.define(vec![job("a", json!({"type": "shell", "command": "two"}))]);
+    let worker = world.worker("w", 1, kit::Script::Run);
+    let granted = world.played(&worker).heard.iter().find_map(|message| match message {
+        tidemill_model::WorkMessage::Granted { spec, .. } => Some(spec.program.clone()),
+        _ => None,
+    });
+    assert_eq!(granted, Some(tidemill_model::Program::Command("one".to_owned())));
+}
+
+/// JOB-6: a cycle is refused with its path.
+#[test]
+fn cycles_are_refused_with_their_path() {
+    let mut world = World::new();
+    world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))]);
+    refused(
+        &mut world,
+        vec![job("a", json!({"parents": ["c"]})), job("c", json!({"parents": ["b"]}))],
+        expect!["cycle: dependency cycle: g/a → g/c → g/b → g/a"],
+    );
+    refused(
+        &mut world,
+        vec![job("a", json!({"parents": ["a"]}))],
+        expect![
+            r#"invalid: jobs[0].parents[0]: "a": a job cannot be its own parent; for its previous batch write depends_on_past: true"#
+        ],
+    );
+}
+
+/// JOB-6: a cycle through two groups is seen, though a shard sees only one of them.
+#[test]
+fn cycles_across_groups_are_refused() {
+    let mut world = World::new();
+    world.define_group("h", GroupSettings::default());
+    refused(
+        &mut world,
+        vec![job("a", json!({"parents": ["h/b"]})), job("b", json!({"group": "h", "parents": ["g/a"]}))],
+        expect!["cycle: dependency cycle: g/a → h/b → g/a"],
+    );
+    refused(
+        &mut world,
+        vec![job("a", json!({"parents": ["h/b"]})), job("b", json!({"group": "h"}))],
+        expect![[
+            r#"invalid: jobs[0].parents[0]: "h/b": a parent in another group has no effect in this version, so it is refused"#
+        ]],
+    );
+}
+
+/// JOB-6: each bad field is named, with its value and the rule.
+#[test]
+fn bad_fields_are_refused_by_name() {
+    refuses(
+        json!({"parents": ["nobody"]}),
+        expect![[r#"invalid: jobs[0].parents[0]: "nobody": there is no job of that name"#]],
+    );
+    refuses(
+        json!({"schedule": {"cron": "0 0 25 * * ?", "zone": "UTC"}}),
+        expect![[
+            r#"invalid: jobs[0].schedule.cron: "0 0 25 * * ?": cron: hour '25' in '0 0 25 * * ?': 0-23 expected"#
+        ]],
+    );
+    refuses(
+        json!({"schedule": {"period": "day", "zone": "Mars/Olympus"}}),
+        expect![[
+            r#"invalid: jobs[0].schedule.zone: "Mars/Olympus": zone: 'Mars/Olympus' is not an IANA time zone; write a name such as 'Europe/Berlin' or 'UTC'"#
+        ]],
+    );
+    refuses(
+        json!({"schedule": {"period": "day", "cron": "0 0 1 * * ?"}}),
+        expect![[r#"invalid: jobs[0].schedule.cron: "0 0 1 * * ?": give either period or cron, not both"#]],
+    );
+    refuses(
+        json!({"type": "shell", "command": "echo ${nope"}),
+        expect![[
+            r#"invalid: jobs[0].command: "${nope": template: '${nope' at character 6: '${' is not closed; add '}', or write '$${' for a plain '${'"#
+        ]],
+    );
+    refuses(
+        json!({"type": "shell", "command": "echo ${param.day}"}),
+        expect![[
+            r#"invalid: jobs[0].command: "day": names a parameter that the job does not have; add it to parameters"#
+        ]],
+    );
+    refuses(
+        json!({"type": "shell"}),
+        expect![[
+            r#"invalid: jobs[0].command: "": is missing; a job of type shell needs a command or a program"#
+        ]],
+    );
+    refuses(
+        json!({"command": "true"}),
+        expect![[
+            r#"invalid: jobs[0].command: "noop": types noop and anchor run nothing, and every other type needs a command or a program"#
+        ]],
+    );
+    refuses(
+        json!({"max_concurrent": 0}),
+        expect![[r#"invalid: jobs[0].max_concurrent: "0": must be 1 to 100000"#]],
+    );
+    refuses(json!({"retries": 101}), expect![[r#"invalid: jobs[0].retries: "101": must be 0 to 100"#]]);
+    refuses(
+        json!({"group": "nowhere"}),
+        expect![[r#"invalid: jobs[0].group: "nowhere": there is no such group"#]],
+    );
+    refuses(
+        json!({"schedule": {"cron": "0 ".repeat(600), "zone": "UTC"}}),
+        expect![[
+            r#"invalid: jobs[0].schedule.cron: "0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ": must be at most 1024 bytes"#
+        ]],
+    );
+}
+
+/// JOB-6: every bad job of an apply is named, and the good ones are not taken either.
+#[test]
+fn apply_is_all_or_nothing() {
+    refused(
+        &mut World::new(),
+        vec![job("a", json!({})), job("b", json!({"retries": 101})), job("c", json!({"max_concurrent": 0}))],
+        expect![[
+            r#"invalid: jobs[1].retries: "101": must be 0 to 100; jobs[2].max_concurrent: "0": must be 1 to 100000"#
+        ]],
+    );
+    refused(
+        &mut World::new(),
+        vec![job("a", json!({})), job("a", json!({}))],
+        expect![[r#"invalid: jobs[1].name: "a": stands twice in group g; names are unique in a group"#]],
+    );
+}
+
+/// DEP-3: *same* needs equal grids, and says so.
+#[test]
+fn same_logical_time_on_different_grids_is_refused() {
+    let mut world = World::new();
+    refused(
+        &mut world,
+        vec![
+            job("hourly", json!({"schedule": every("hour")})),
+            job("daily", json!({"schedule": every("day"), "parents": ["hourly"]})),
+        ],
+        expect![[
+            r#"invalid: jobs[1].parents[0]: "g/hourly": mapping 'same': the child's schedule (every day in UTC) and the parent's (every hour in UTC) differ; give both the same rule and zone, or choose offset, all, latest or any"#
+        ]],
+    );
+    world.define(vec![
+        job("hourly", json!({"schedule": every("hour")})),
+        job("daily", json!({"schedule": every("day"), "parents": [{"job": "hourly", "mapping": "all"}]})),
+    ]);
+}
+
+/// GEN-9, DEP-3: a parent's new schedule is checked against children behind dependency-triggered jobs.
+#[test]
+fn a_changed_grid_is_checked_through_jobs_without_schedule() {
+    let mut world = World::new();
+    world.define(vec![
+        job("a", json!({"schedule": every("hour")})),
+        job("b", json!({"parents": ["a"]})),
+        job("c", json!({"schedule": every("hour"), "parents": ["b"]})),
+    ]);
+    refused(
+        &mut world,
+        vec![job("a", json!({"schedule": every("day")}))],
+        expect![[
+            r#"invalid: child g/c.parents[0]: "g/b": mapping 'same': the child's schedule (every hour in UTC) and the parent's (every day in UTC) differ; give both the same rule and zone, or choose offset, all, latest or any"#
+        ]],
+    );
+}
+
+/// GEN-9: the parents of a job without a schedule are on one grid.
+#[test]
+fn parents_of_a_triggered_job_on_different_grids_are_refused() {
+    refused(
+        &mut World::new(),
+        vec![
+            job("hourly", json!({"schedule": every("hour")})),
+            job("daily", json!({"schedule": every("day")})),
+            job("child", json!({"parents": ["hourly", "daily"]})),
+        ],
+        expect![[
+            r#"invalid: jobs[2].parents[1]: "g/daily": mapping 'same': the child's schedule (every hour in UTC) and the parent's (every day in UTC) differ; give both the same rule and zone, or choose offset, all, latest or any"#
+        ]],
+    );
+}
+
+/// A batch that waits for more logical times than a record holds is refused when it is declared.
+#[test]
+fn too_many_logical_times_are_refused() {
+    let hour = |n: usize| job(&format!("p{n}"), json!({"schedule": {"cron": "0 * * * * ?", "zone": "UTC"}}));
+    let parents: Vec<_> = (0..40).map(|n| json!({"job": format!("p{n}"), "mapping": "all"})).collect();
+    let child = job("child", json!({"schedule": every("hour"), "parents": parents}));
+    refused(
+        &mut World::new(),
+        (0..40).map(hour).chain([child]).collect(),
+        expect![[
+            r#"invalid: jobs[40].parents: "40": a batch would wait for 2400 logical times of its parents, and at most 2000 are allowed; put jobs between them"#
+        ]],
+    );
+}
+
+/// JOB-9: what others need is not deleted, unless they go or are pointed elsewhere by the same apply.
+#[test]
+fn prune_refuses_parents_and_takes_whole_families() {
+    let family = || vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))];
+    let mut world = World::new();
+    world.define(family());
+    let outcome = world.apply_pruning(vec![job("b", json!({"parents": ["a"]}))], &["g"]);
+    expect![[r#"invalid: jobs[0].parents[0]: "g/a": is deleted by this same apply; name it among the jobs, or leave it out here"#]].assert_eq(&rejection(&outcome));
+    let outcome = world.apply_pruning(vec![job("c", json!({"parents": ["a"]}))], &["g"]);
+    expect![[r#"invalid: jobs[0].parents[0]: "g/a": is deleted by this same apply; name it among the jobs, or leave it out here"#]].assert_eq(&rejection(&outcome));
+    assert_eq!(world.partition, world.folded());
+
+    let mut world = World::new();
+    world.define(family());
+    let outcome = world.apply_pruning(vec![job("b", json!({}))], &["g"]);
+    expect![[r#"
+        Changed g/b v2 parents
+        Deleted g/a v1 
+    "#]]
+    .assert_eq(&changes(&outcome));
+    let outcome = world.apply_pruning(Vec::new(), &["g"]);
+    expect![[r#"
+        Deleted g/b v2 
+    "#]]
+    .assert_eq(&changes(&outcome));
+}
+
+/// JOB-9: a single parent is not deleted either.
+#[test]
+fn a_parent_is_not_deleted() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))]);
+    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0] });
+    expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first"]
+        .assert_eq(&rejection(&outcome));
+    world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[1] });
+    assert_eq!(
+        world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0] }),
+        Outcome::Answered(Answer::Done)
+    );
+    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: JobId(ids[0].0) });
+    expect!["unknown: there is no job 4096"].assert_eq(&rejection(&outcome));
+}
+
+/// JOB-3: a template that cannot tell the two hours of a clock change apart is warned about.
+#[test]
+fn templates_that_are_ambiguous_in_an_overlap_are_warned_about() {
+    let spec = |command: &str, zone: &str| {
+        let schedule = json!({"period": "hour", "zone": zone});
+        job("a", json!({"type": "shell", "command": command, "schedule": schedule}))
+    };
+    let warnings = |spec: JobSpec| match World::new().apply(vec![spec]) {
+        Outcome::Answered(Answer::Applied { warnings, .. }) => warnings.len(),
+        other => panic!("{}", rejection(&other)),
+    };
+    assert_eq!(warnings(spec("load ${yyyyMMddHH}", "Europe/Berlin")), 1);
+    assert_eq!(warnings(spec("load ${yyyyMMddHHXXX}", "Europe/Berlin")), 0);
+    assert_eq!(warnings(spec("load ${yyyyMMddHH}", "Asia/Shanghai")), 0);
+}
+
+/// API-1: a job with parents by id gets a mapping that its grids allow.
+#[test]
+fn a_job_defined_by_id_waits_for_the_newest_of_other_grids() {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        job("hourly", json!({"schedule": every("hour")})),
+        job("daily", json!({"schedule": every("day")})),
+    ]);
+    let spec = Box::new(job("x", json!({"schedule": every("day")})));
+    let outcome = world.ask(ShardId::CATALOGUE, Command::DefineJob { job: spec, parents: ids });
+    assert!(matches!(outcome, Outcome::Answered(Answer::Submitted { batch: None, .. })), "{outcome:?}");
+    world.events();
+    world.until("2026-07-02T00:01:00Z");
+    expect![[r#"
+        b1 generated hourly 2026-07-01 11:00 run 0
+        b2 generated hourly 2026-07-01 12:00 run 0
+        b3 generated hourly 2026-07-01 13:00 run 0
+        b4 generated hourly 2026-07-01 14:00 run 0
+        b5 generated hourly 2026-07-01 15:00 run 0
+        b6 generated hourly 2026-07-01 16:00 run 0
+        b7 generated hourly 2026-07-01 17:00 run 0
+        b8 generated hourly 2026-07-01 18:00 run 0
+        b9 generated hourly 2026-07-01 19:00 run 0
+        b10 generated hourly 2026-07-01 20:00 run 0
+        b11 generated hourly 2026-07-01 21:00 run 0
+        b12 generated hourly 2026-07-01 22:00 run 0
+        b13 generated hourly 2026-07-01 23:00 run 0
+        b14 generated hourly 2026-07-02 00:00 run 0
+        b15 generated daily 2026-07-02 00:00 run 0
+        b16 generated x 2026-07-02 00:00 run 0, of hourly 0/1, daily 0/1
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.wall, at("2026-07-02T00:01:00Z"));
+}
+
+/// A text that JSON doubles or sextuples still fits, or is refused; it never makes a record too large.
+#[test]
+fn texts_count_as_their_encoding() {
+    let mut world = World::new();
+    let outcome = world.apply(vec![job("a", json!({"type": "shell", "command": "\u{1}".repeat(100_000)}))]);
+    assert!(rejection(&outcome).starts_with("invalid: jobs[0].command"), "{}", rejection(&outcome));
+    world.define(vec![job("a", json!({"type": "shell", "command": "\n".repeat(20_000)}))]);
+}
+
+/// Nobody can lock everybody out.
+#[test]
+fn the_last_super_administrator_stays() {
+    use tidemill_model::Role::{SuperAdministrator, Viewer};
+    let mut world = World::new();
+    let key = |app: &str, role, first_only| Command::DefineKey {
+        app: app.to_owned(),
+        hash: "0".repeat(64),
+        role,
+        groups: Vec::new(),
+        first_only,
+    };
+    let done = Outcome::Answered(Answer::Done);
+    assert_eq!(world.ask(ShardId::CATALOGUE, key("root", SuperAdministrator, true)), done);
+    for command in [
+        key("root", Viewer, false),
+        Command::RevokeKey { app: "root".to_owned() },
+        key("other", SuperAdministrator, true),
+    ] {
+        assert!(matches!(world.ask(ShardId::CATALOGUE, command), Outcome::Refused(_)));
+    }
+    assert_eq!(world.ask(ShardId::CATALOGUE, key("other", SuperAdministrator, false)), done);
+    assert_eq!(world.ask(ShardId::CATALOGUE, Command::RevokeKey { app: "root".to_owned() }), done);
+}

@@ -1,0 +1,97 @@
+//! Events and rejections, short enough to be read in a table of expectations.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_model::{Event, JobId, Outcome};
+
+fn time(time: &Timestamp) -> String {
+    let text = time.to_string();
+    text.trim_end_matches(":00Z").replace('T', " ")
+}
+
+/// One event in short; nothing for messages between shards.
+pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<String> {
+    let name = |job: &JobId| names.get(job).cloned().unwrap_or_else(|| job.to_string());
+    let n = |id: i64| id >> 12;
+    Some(match event {
+        Event::MessageReceived { .. } | Event::OutboxAcknowledged { .. } => return None,
+        Event::GroupDefined { name, .. } => format!("group defined {name}"),
+        Event::GroupReceived { name, .. } => format!("group received {name}"),
+        Event::KeyDefined { app, .. } => format!("key defined {app}"),
+        Event::KeyRevoked { app } => format!("key revoked {app}"),
+        Event::JobDefined { definition, enabled, .. } => {
+            let off = if *enabled { "" } else { ", disabled" };
+            format!("job defined {} v{}{off}", definition.name, definition.version)
+        }
+        Event::JobEnabled { job } => format!("job enabled {}", name(job)),
+        Event::JobDisabled { job } => format!("job disabled {}", name(job)),
+        Event::JobDeleted { job } => format!("job deleted {}", name(job)),
+        Event::JobReceived { definition, next, .. } => {
+            let next = next.map_or("never".to_owned(), |next| time(&next.at));
+            format!("job received {} v{}, next {next}", definition.name, definition.version)
+        }
+        Event::JobSwitched { job, enabled, next } => {
+            let next = next.map_or("never".to_owned(), |next| time(&next.at));
+            format!("job switched {} {enabled}, next {next}", name(job))
+        }
+        Event::JobRemoved { job } => format!("job removed {}", name(job)),
+        Event::JobSubmitted { definition } => format!("job submitted {}", definition.name),
+        Event::BatchGenerated { batch, job, logical_time, run, dependencies, .. } => {
+            let waits: Vec<String> = dependencies
+                .iter()
+                .map(|d| format!("{} {}/{}", name(&d.parent), d.met.len(), d.times.len()))
+                .collect();
+            let waits = if waits.is_empty() { String::new() } else { format!(", of {}", waits.join(", ")) };
+            format!("b{} generated {} {} run {run}{waits}", n(batch.0), name(job), time(logical_time))
+        }
+        Event::FiresSkipped { job, from, to, count, reason, .. } => {
+            format!("skipped {} {} to {}, {count}: {reason:?}", name(job), time(from), time(to))
+        }
+        Event::DependencySatisfied { batch, parent, logical_time, unmet } => {
+            format!("b{} satisfied {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
+        }
+        Event::DependencyWithdrawn { batch, parent, logical_time, unmet } => {
+            format!("b{} withdrawn {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
+        }
+        Event::BatchAssigned { batch, attempt, token, worker, .. } => {
+            format!("b{} assigned t{} attempt {attempt} to {worker}", n(batch.0), n(token.0))
+        }
+        Event::AssignmentReturned { batch, token, reason, .. } => {
+            format!("b{} returned t{}: {reason:?}", n(batch.0), n(token.0))
+        }
+        Event::StartGranted { batch, token, .. } => format!("b{} granted t{}", n(batch.0), n(token.0)),
+        Event::AttemptStarted { batch, token } => format!("b{} started t{}", n(batch.0), n(token.0)),
+        Event::AttemptFinished { batch, attempt, outcome, .. } => {
+            format!("b{} attempt {attempt} {:?}", n(batch.0), outcome.result)
+        }
+        Event::RetryScheduled { batch, attempt, at } => {
+            format!("b{} retry {attempt} at {}", n(batch.0), time(at))
+        }
+        Event::RetryDue { batch } => format!("b{} retry due", n(batch.0)),
+        Event::KillRequested { batch, token, .. } => format!("b{} kill t{}", n(batch.0), n(token.0)),
+        Event::BatchFinished { batch, result, by, .. } => {
+            let by =
+                by.as_ref().and_then(|by| by.user.as_ref()).map_or(String::new(), |by| format!(" by {by}"));
+            format!("b{} finished {}{by}", n(batch.0), result.as_str())
+        }
+        Event::HistoryEvicted { job, upto } => format!("evicted {} {}", name(job), time(upto)),
+        Event::WorkerRegistered { worker, incarnation, .. } => format!("{worker} registered {incarnation}"),
+        Event::WorkerLost { worker, .. } => format!("{worker} lost"),
+        Event::WorkerFound { worker, .. } => format!("{worker} found"),
+        Event::LeaseExpired { worker, .. } => format!("{worker} lease expired"),
+        Event::WorkerDrained { worker } => format!("{worker} drained"),
+        Event::WorkerResumed { worker } => format!("{worker} resumed"),
+        Event::CommandQuarantined { reason, .. } => format!("quarantined: {reason}"),
+        Event::TimerSuspended { entity, reason } => format!("suspended {entity}: {reason}"),
+        Event::TimeSet { now } => format!("time set {}", time(now)),
+    })
+}
+
+/// What a refused sender reads.
+pub(crate) fn rejection(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Refused(rejection) => format!("{}: {rejection}", rejection.code()),
+        Outcome::Done | Outcome::Answered(_) | Outcome::Repeated => format!("accepted: {outcome:?}"),
+    }
+}
