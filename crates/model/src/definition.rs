@@ -9,7 +9,7 @@ use crate::{GroupId, GroupName, JobId, JobName, JobType};
 
 /// 0 (highest) to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "u8", into = "u8")]
+#[serde(try_from = "i64", into = "u8")]
 #[schemars(with = "u8")]
 pub struct Priority(u8);
 
@@ -18,10 +18,18 @@ impl Priority {
     pub const DEFAULT: Priority = Priority(5);
 }
 
+impl TryFrom<i64> for Priority {
+    type Error = String;
+    fn try_from(value: i64) -> Result<Self, String> {
+        let small = u8::try_from(value).ok().filter(|value| *value <= 9);
+        small.map(Self).ok_or_else(|| format!("priority {value} must be 0 (highest) to 9"))
+    }
+}
+
 impl TryFrom<u8> for Priority {
     type Error = String;
     fn try_from(value: u8) -> Result<Self, String> {
-        if value <= 9 { Ok(Self(value)) } else { Err(format!("priority {value} must be 0 (highest) to 9")) }
+        Self::try_from(i64::from(value))
     }
 }
 

@@ -184,20 +184,61 @@ impl JobSpec {
             ));
         };
         if let Some(field) = NOT_BUILT.iter().find(|field| object.contains_key(**field)) {
-            let given = object.get(*field).map(ToString::to_string).unwrap_or_default();
+            let given = object.get(*field).map(plain).unwrap_or_default();
             return Err(FieldError::new(
                 *field,
                 given,
                 "has no effect in this version, so it is refused; remove the field",
             ));
         }
-        let name = object.get("name").and_then(|name| name.as_str()).unwrap_or("?").to_owned();
-        serde_json::from_value(value).map_err(|error| {
-            let text = error.to_string();
-            let field = text.split('`').nth(1).unwrap_or("job").to_owned();
-            FieldError::new(field, name, text)
-        })
+        let given = value.clone();
+        serde_path_to_error::deserialize(value).map_err(|error| told(&given, &error))
     }
+}
+
+/// The path of the field at fault, what was given there, and the rule.
+fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json::Error>) -> FieldError {
+    let text = error.inner().to_string();
+    let path = match error.path().to_string() {
+        path if path == "." => String::new(),
+        path => path,
+    };
+    let named = text.split('`').nth(1).unwrap_or_default();
+    if text.starts_with("missing field") {
+        let field = [path.as_str(), named].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+        return FieldError::new(field.join("."), "", "is missing, and must be there");
+    }
+    let value = at(given, &path).map(plain).unwrap_or_default();
+    if text.starts_with("unknown field") {
+        let parent = path.strip_suffix(named).and_then(|parent| parent.strip_suffix('.')).unwrap_or("");
+        let known = text.split("expected ").nth(1).unwrap_or_default().replace('`', "");
+        let known = known.strip_prefix("one of ").unwrap_or(&known);
+        let what = if parent.is_empty() { "a job" } else { parent };
+        let value = if value.is_empty() { at(given, named).map(plain).unwrap_or_default() } else { value };
+        let field = if path.ends_with(named) { path.clone() } else { named.to_owned() };
+        return FieldError::new(field, value, format!("is no field of {what}; known are {known}"));
+    }
+    if path.starts_with("parents[") && text.contains("untagged enum") {
+        let rule =
+            "must be a name, group/name, or {job: name, mapping: same | all | any | latest | {offset: n}}";
+        return FieldError::new(path, value, rule);
+    }
+    let field = if path.is_empty() { "job".to_owned() } else { path };
+    FieldError::new(field, value, text)
+}
+
+/// The value at a path such as `parents[1].job`.
+fn at<'a>(value: &'a serde_json::Value, path: &str) -> Option<&'a serde_json::Value> {
+    let steps = path.split(['.', '[', ']']).filter(|step| !step.is_empty());
+    steps.into_iter().try_fold(value, |value, step| match value {
+        serde_json::Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        value => value.get(step),
+    })
+}
+
+/// As people wrote it: text without quotes.
+fn plain(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -221,6 +262,40 @@ mod tests {
             value[field] = json!("x");
             assert_eq!(JobSpec::from_value(value).unwrap_err().field, field);
         }
+    }
+
+    /// JOB-1: an error names the field by its path, with what was given there.
+    #[test]
+    fn errors_name_field_value_and_rule() {
+        let table = [
+            (json!({"priority": 10}), "priority", "10", "priority 10 must be 0 (highest) to 9"),
+            (json!({"priority": 300}), "priority", "300", "priority 300 must be 0 (highest) to 9"),
+            (json!({"retries": "three"}), "retries", "three", "expected u32"),
+            (json!({"group": "no/slash"}), "group", "no/slash", "name"),
+            (
+                json!({"schedule": {"perod": "day"}}),
+                "schedule.perod",
+                "day",
+                "is no field of schedule; known are period, cron",
+            ),
+            (json!({"schedule": {"period": "year"}}), "schedule.period", "year", "day"),
+            (json!({"parents": ["a", {"job": "b", "mapping": "newest"}]}), "parents[1]", "newest", "latest"),
+            (json!({"parents": "a"}), "parents", "a", "sequence"),
+            (json!({"comand": "x"}), "comand", "x", "is no field of a job; known are name, group"),
+            (json!({"type": null}), "type", "null", "string"),
+        ];
+        for (fields, field, given, rule) in table {
+            let mut value = json!({"name": "a", "group": "g", "type": "noop"});
+            for (name, given) in fields.as_object().unwrap() {
+                value[name] = given.clone();
+            }
+            let error = JobSpec::from_value(value).unwrap_err();
+            assert_eq!(error.field, field, "{error}");
+            assert!(error.value.contains(given), "{error}");
+            assert!(error.rule.contains(rule), "{error}");
+        }
+        let error = JobSpec::from_value(json!({"name": "a", "type": "noop"})).unwrap_err();
+        assert_eq!((error.field.as_str(), error.rule.as_str()), ("group", "is missing, and must be there"));
     }
 
     #[test]
