@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer, SigningKey};
-use tidemill_dispatcher::{Config, partition_of_key};
+use tidemill_dispatcher::Config;
 use tidemill_log::{From, Log, MemoryLog, Producer, Reader, SqliteConfig, SqliteLog, Topic};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, GroupId, GroupSettings, Heartbeat, Incarnation,
@@ -111,7 +111,7 @@ struct Worker {
 impl Worker {
     fn new(log: &Arc<dyn Log>, done: Arc<AtomicUsize>) -> Result<Self, Box<dyn Error>> {
         let worker = WorkerId::new("w1");
-        let partition = partition_of_key(worker.as_str(), log.partitions(Topic::Work));
+        let partition = tidemill_log::partition_of_key(worker.as_str(), log.partitions(Topic::Work));
         let reader = log.reader(Topic::Work, partition, From::End)?;
         Ok(Self { reader, producer: log.producer()?, done, worker, incarnation: Incarnation::new("1") })
     }

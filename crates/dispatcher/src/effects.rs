@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidemill_engine::Effect;
-use tidemill_log::{From, Hash, Log, Producer, Topic};
+use tidemill_log::{From, Log, Producer, Topic};
 use tidemill_model::{Actor, Command, CommandRecord, ShardId};
 
 /// What stands on the dead-letters topic.
@@ -100,7 +100,7 @@ impl Effects {
     }
 
     fn keyed(&self, topic: Topic, key: &str) -> u32 {
-        partition_of_key(key, self.log.partitions(topic))
+        tidemill_log::partition_of_key(key, self.log.partitions(topic))
     }
 
     fn append(&self, topic: Topic, partition: u32, key: &str, value: &impl Serialize) {
@@ -112,23 +112,5 @@ impl Effects {
             }
         });
         self.producer.append(topic, partition, key.as_bytes(), value, done);
-    }
-}
-
-/// The partition of the work or replies topic that holds a key.
-pub fn partition_of_key(key: &str, count: u32) -> u32 {
-    let hash = Hash::of(key.as_bytes());
-    let [a, b, c, d, ..] = *hash.as_bytes();
-    u32::from_be_bytes([a, b, c, d]) % count.max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::partition_of_key;
-
-    /// SHA-256 of `abc` begins with ba7816bf: everyone who looks for a key has to come to the same partition.
-    #[test]
-    fn partition_of_a_key_is_fixed() {
-        assert_eq!([16, 7, 1, 0].map(|count| partition_of_key("abc", count)), [15, 0xba78_16bf % 7, 0, 0]);
     }
 }

@@ -26,7 +26,6 @@ mod silence;
 
 pub use clock::{Clock, Moment};
 pub use config::Config;
-pub use effects::partition_of_key;
 pub use error::Error;
 pub use live::{LiveError, LiveHandle, PartitionStatus};
 pub use owner::{Input, Output, Owner, Role, Start};

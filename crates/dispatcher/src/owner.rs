@@ -11,12 +11,15 @@
 //! *Invariant:* `state` holds more than the journal only while an append is under way. Whatever makes that
 //! append's fate doubtful ends this value; the next one folds the journal anew.
 
+mod deciding;
+mod reading;
+
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
-use tidemill_engine::{Courier, Draft, Effect, Partition, effects};
-use tidemill_log::{AppendError, Chain, Hash, Head, Kind, Record, Verdict};
-use tidemill_model::{CommandRecord, Envelope, LiveAnswer, LiveQuery, Resume, ShardId};
+use tidemill_engine::{Courier, Effect, Partition};
+use tidemill_log::{AppendError, Chain, Hash, Head, Kind, Record};
+use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId};
 
 use crate::silence::Silence;
 use crate::{Config, Error, Moment};
@@ -251,22 +254,6 @@ impl Owner {
         }
     }
 
-    fn take_ends(&mut self, asked: Moment, journal: u64, commands: u64) -> Result<Vec<Output>, Error> {
-        self.asking = false;
-        self.looked_for_silence = false;
-        self.journal_goal.get_or_insert(journal);
-        self.ends = Some(Ends { asked, commands });
-        match &self.check_resume {
-            // Reading there would wait for a command that is yet to come.
-            Some(resume) if commands <= resume.offset => Err(self.commands_lost(resume.offset)),
-            Some(_) | None => Ok(Vec::new()),
-        }
-    }
-
-    fn commands_lost(&self, offset: u64) -> Error {
-        Error::CommandsLost { partition: self.start.partition, offset }
-    }
-
     /// Decides what can be decided now.
     ///
     /// # Errors
@@ -279,144 +266,6 @@ impl Owner {
             Role::Following => self.follow(moment),
             Role::Claiming => Ok(Vec::new()),
             Role::Owning => self.own(moment),
-        }
-    }
-
-    fn journal(&mut self, records: Vec<Record>, moment: Moment) -> Result<Vec<Output>, Error> {
-        let mut outputs = Vec::new();
-        for record in records {
-            self.journal_next = record.offset + 1;
-            let Verdict::Accepted(frame) = self.chain.accept(record.offset, &record.value) else {
-                if self.is_own(&record) {
-                    let reason = "an own record was void: another owner was faster".to_owned();
-                    outputs.push(Output::Restart { back_off: true, reason });
-                    return Ok(outputs);
-                }
-                continue;
-            };
-            match frame.kind {
-                Kind::Genesis => self.check_genesis()?,
-                Kind::Claim if self.is_own(&record) => {
-                    let sent = self.under_way.take().map_or(moment, |own| own.since);
-                    outputs.extend(self.begin_owning(&record, sent, moment)?);
-                }
-                Kind::Claim if self.role != Role::Following => {
-                    let by = self.chain.head().and_then(|head| head.owner.as_ref());
-                    let by = by.map_or("nobody", |claim| claim.incarnation.as_str());
-                    let reason = format!("{by} claimed the partition");
-                    outputs.push(Output::Restart { back_off: true, reason });
-                    return Ok(outputs);
-                }
-                Kind::Claim => {}
-                Kind::Envelope if self.is_own(&record) => outputs.extend(self.read_back(record.offset)),
-                Kind::Envelope => self.fold(record.offset, &frame.body)?,
-                Kind::Resigned if self.is_own(&record) => {
-                    self.under_way = None;
-                    self.role = Role::Following;
-                    outputs.push(Output::Resigned);
-                }
-                Kind::Resigned | Kind::Stopped => {}
-            }
-        }
-        Ok(outputs)
-    }
-
-    fn is_own(&self, record: &Record) -> bool {
-        self.under_way.as_ref().is_some_and(|own| own.record[..] == record.value[..])
-    }
-
-    fn check_genesis(&self) -> Result<(), Error> {
-        let count = self.chain.head().map_or(0, |head| head.count);
-        if count == self.start.count {
-            return Ok(());
-        }
-        let partition = self.start.partition;
-        Err(Error::PartitionCount { partition, journal: count, log: self.start.count })
-    }
-
-    fn fold(&mut self, offset: u64, body: &[u8]) -> Result<(), Error> {
-        let partition = self.start.partition;
-        let envelope: Envelope =
-            serde_json::from_slice(body).map_err(|source| Error::Unreadable { partition, offset, source })?;
-        self.state.apply(&envelope);
-        Ok(())
-    }
-
-    /// An own envelope is in the journal: what it means outside may happen now.
-    fn read_back(&mut self, offset: u64) -> Vec<Output> {
-        let Some(own) = self.under_way.take() else { return Vec::new() };
-        let Some(envelope) = own.envelope else { return Vec::new() };
-        self.uncovered = 0;
-        self.uncovered_since = None;
-        let mut acts = own.notices;
-        acts.extend(effects(&self.state, &envelope, offset));
-        acts.extend(self.courier.collect(&self.state));
-        acts.into_iter().map(Output::Act).collect()
-    }
-
-    fn begin_owning(&mut self, claim: &Record, sent: Moment, moment: Moment) -> Result<Vec<Output>, Error> {
-        let off_ms = off_between(claim.timestamp_ms, sent, moment);
-        if off_ms.unsigned_abs() > self.start.config.max_clock_step_ms {
-            let (partition, against) = (self.start.partition, "the log's time of its claim");
-            return Err(Error::Clock { partition, off_ms, against });
-        }
-        self.clock_base_ms = Some(moment.wall.as_millisecond() - moment.boot_ms as i64);
-        self.role = Role::Owning;
-        self.silence.start(moment.boot_ms);
-        self.ends = None;
-        self.read = self.state.resume().cloned();
-        let from = self.read.as_ref().map_or(0, |read| read.offset);
-        self.check_resume = self.read.clone();
-        self.decided_next = from;
-        let mut outputs = vec![Output::ReadCommands(from), Output::AskEnds];
-        self.asking = true;
-        outputs.extend(self.say_again());
-        Ok(outputs)
-    }
-
-    /// Everything outstanding, as a new owner says it.
-    fn say_again(&mut self) -> Vec<Output> {
-        let Some(state) = self.state() else { return Vec::new() };
-        let works = state.outstanding().into_iter();
-        let mut acts: Vec<Effect> = works.map(|(worker, message)| Effect::Work { worker, message }).collect();
-        acts.extend(self.courier.collect(&self.state));
-        acts.into_iter().map(Output::Act).collect()
-    }
-
-    fn commands(&mut self, records: Vec<Record>) -> Result<Vec<Output>, Error> {
-        if self.role != Role::Owning {
-            return Ok(Vec::new());
-        }
-        for record in records {
-            if let Some(resume) = self.check_resume.take() {
-                if record.offset != resume.offset || Hash::of(&record.value).to_string() != resume.hash {
-                    return Err(self.commands_lost(resume.offset));
-                }
-                self.decided_next = record.offset + 1;
-                continue;
-            }
-            self.pending.push_back(record);
-        }
-        Ok(Vec::new())
-    }
-
-    fn appended(&mut self, result: Result<u64, AppendError>, moment: Moment) -> Result<Vec<Output>, Error> {
-        let partition = self.start.partition;
-        match result {
-            Ok(_) => Ok(Vec::new()),
-            Err(AppendError::Full) => {
-                if let Some(under_way) = &mut self.under_way {
-                    under_way.full_since = Some(moment.boot_ms);
-                }
-                Ok(Vec::new())
-            }
-            Err(AppendError::Refused(reason)) => Ok(vec![Output::Restart { back_off: true, reason }]),
-            Err(AppendError::Unknown(reason)) => Ok(vec![Output::Restart { back_off: false, reason }]),
-            Err(source @ AppendError::TooLarge) => {
-                // It is certainly not in the log, so that the partition stops can still be told there.
-                self.under_way = None;
-                Err(Error::Append { partition, source })
-            }
         }
     }
 
@@ -464,24 +313,6 @@ impl Owner {
         Some(Output::Append(under_way.record.clone()))
     }
 
-    fn own(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
-        self.check_clock(moment)?;
-        if self.under_way.is_some() {
-            return Ok(Vec::new());
-        }
-        if self.resigning {
-            return self.append_kind(Kind::Resigned, moment).map(|output| vec![output]);
-        }
-        if self.check_resume.is_some() {
-            return Ok(Vec::new());
-        }
-        let mut outputs = self.say_lost_again(moment);
-        outputs.extend(self.draft(moment)?);
-        outputs.extend(self.ask_ends(moment));
-        outputs.extend(self.resend(moment));
-        Ok(outputs)
-    }
-
     /// The record that tells others to leave the partition alone, if this owner can still write one.
     pub fn stopped_record(&self) -> Option<Vec<u8>> {
         if self.role != Role::Owning || self.under_way.is_some() {
@@ -497,127 +328,5 @@ impl Owner {
         let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
         let (record, _) = tip.next(kind, Vec::new()).map_err(|error| stopped(error.to_string()))?;
         Ok(self.append(record, None, Vec::new(), moment))
-    }
-
-    fn say_lost_again(&mut self, moment: Moment) -> Vec<Output> {
-        let soon = |said: u64| moment.boot_ms.saturating_sub(said) < SAY_AGAIN_AFTER_MS;
-        if !self.effects_lost || self.said_again_ms.is_some_and(soon) {
-            return Vec::new();
-        }
-        self.effects_lost = false;
-        self.said_again_ms = Some(moment.boot_ms);
-        self.say_again()
-    }
-
-    /// Rule 10: a clock that steps is not worked with.
-    fn check_clock(&self, moment: Moment) -> Result<(), Error> {
-        let Some(base_ms) = self.clock_base_ms else { return Ok(()) };
-        let off_ms = moment.wall.as_millisecond() - moment.boot_ms as i64 - base_ms;
-        if off_ms.unsigned_abs() <= self.start.config.max_clock_step_ms {
-            return Ok(());
-        }
-        let (partition, against) = (self.start.partition, "its own monotonic clock");
-        Err(Error::Clock { partition, off_ms, against })
-    }
-
-    /// The ends that were asked for, once every command below them is decided (rules 9 and 10).
-    fn reached_ends(&self) -> Option<Ends> {
-        self.ends.filter(|ends| self.decided_next >= ends.commands)
-    }
-
-    /// One envelope of everything that is there to decide. Timers that may fire go before commands that came
-    /// after their time, so that no flood of those holds them up.
-    fn draft(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
-        let reached = self.reached_ends();
-        let overdue = match reached {
-            Some(ends) if !std::mem::replace(&mut self.looked_for_silence, true) => {
-                self.silence.overdue(&self.state, ends.asked.boot_ms)
-            }
-            Some(_) | None => Vec::new(),
-        };
-        let due = reached.filter(|ends| self.state.next_timer().is_some_and(|at| at <= ends.asked.wall));
-        let mut draft = Draft::new(&mut self.state, moment.wall, self.read.clone());
-        for (shard, command) in overdue {
-            draft.observed(shard, &command);
-        }
-        if let Some(ends) = due {
-            draft.due(ends.asked.wall);
-        }
-        while !draft.is_full()
-            && let Some(record) = self.pending.pop_front()
-        {
-            self.decided_next = record.offset + 1;
-            self.uncovered += 1;
-            self.uncovered_since.get_or_insert(moment.boot_ms);
-            let hash = hex(&Hash::of(&record.value));
-            match serde_json::from_slice::<CommandRecord>(&record.value) {
-                Ok(command) => {
-                    self.silence.hear(command.shard, &command.command, moment.boot_ms);
-                    draft.command(record.offset, hash, command);
-                }
-                Err(error) => draft.undecodable(record.offset, hash, &error.to_string()),
-            }
-        }
-        let reached = self.ends.filter(|ends| self.decided_next >= ends.commands);
-        draft.due(reached.map_or(Timestamp::MIN, |ends| ends.asked.wall));
-        self.read = draft.read().cloned();
-        let waited = self.uncovered_since.map_or(0, |since| moment.boot_ms.saturating_sub(since));
-        let cover = self.uncovered >= self.start.config.cover_after_commands
-            || waited >= self.start.config.cover_after_ms;
-        let drafted = draft.finish(cover);
-        let Some(envelope) = drafted.envelope else {
-            return Ok(drafted.notices.into_iter().map(Output::Act).collect());
-        };
-        let partition = self.start.partition;
-        let stopped = |reason: String| Error::Stopped { partition, reason };
-        let body = serde_json::to_vec(&envelope).map_err(|error| stopped(error.to_string()))?;
-        let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
-        let (record, _) = tip.next(Kind::Envelope, body).map_err(|error| stopped(error.to_string()))?;
-        Ok(vec![self.append(record, Some(envelope), drafted.notices, moment)])
-    }
-
-    /// Timers and silences count only up to a moment after which both ends were asked for.
-    fn ask_ends(&mut self, moment: Moment) -> Option<Output> {
-        // A target that is not reached yet stays: a later one would only move away.
-        if self.asking || self.ends.is_some() && self.reached_ends().is_none() {
-            return None;
-        }
-        let tick = self.start.config.tick_ms;
-        let asked = self.ends.map(|ends| ends.asked);
-        let stale = asked.is_none_or(|asked| moment.boot_ms.saturating_sub(asked.boot_ms) >= tick);
-        let timer = self.state.next_timer().filter(|at| *at <= moment.wall);
-        let timer_due = timer.is_some_and(|at| asked.is_none_or(|asked| asked.wall < at));
-        self.asking = timer_due || stale;
-        self.asking.then_some(Output::AskEnds)
-    }
-
-    fn resend(&mut self, moment: Moment) -> Vec<Output> {
-        if self.under_way.is_some() || !self.courier.is_waiting(&self.state) {
-            self.courier_since = moment.boot_ms;
-            return Vec::new();
-        }
-        if moment.boot_ms.saturating_sub(self.courier_since) < RESEND_AFTER_MS {
-            return Vec::new();
-        }
-        self.courier_since = moment.boot_ms;
-        self.courier.start_over();
-        self.courier.collect(&self.state).into_iter().map(Output::Act).collect()
-    }
-}
-
-/// The same text as the hash displays, at a fraction of the time: one is made for every command.
-fn hex(hash: &Hash) -> String {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    hash.as_bytes().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
-}
-
-/// By how much the log's time of a record lies outside of the time in which it was appended and read back.
-fn off_between(logged_ms: i64, sent: Moment, read: Moment) -> i64 {
-    let (sent_ms, read_ms) = (sent.wall.as_millisecond(), read.wall.as_millisecond());
-    match logged_ms {
-        early if early < sent_ms => sent_ms - early,
-        late if late > read_ms => read_ms - late,
-        _ => 0,
     }
 }

@@ -33,6 +33,7 @@ mod lane;
 mod log_id;
 pub mod memory;
 mod port;
+mod route;
 mod signal;
 pub mod sqlite;
 
@@ -49,5 +50,6 @@ pub use memory::MemoryLog;
 pub use port::{
     Done, From, Log, MAX_RECORD_BYTES, Membership, Producer, Reader, Record, Topic, Usage, append_wait,
 };
+pub use route::partition_of_key;
 pub use signal::Waker;
 pub use sqlite::{SqliteConfig, SqliteLog};

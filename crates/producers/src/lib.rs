@@ -18,7 +18,6 @@ mod config;
 mod draw;
 mod error;
 mod outstanding;
-mod route;
 mod submitter;
 mod wish;
 
@@ -26,6 +25,5 @@ pub use config::Config;
 pub use draw::{instance_id, request_id};
 pub use error::{Error, SubmitError};
 pub use outstanding::{Load, Output, Outstanding};
-pub use route::partition_of;
 pub use submitter::Submitter;
 pub use wish::Wish;

@@ -9,7 +9,7 @@ use tidemill_log::{From, Log, Producer, Reader, Record, Topic, Waker};
 use tidemill_model::{InstanceId, Reply};
 use tokio::sync::oneshot;
 
-use crate::{Config, Error, Load, Output, Outstanding, SubmitError, Wish, partition_of};
+use crate::{Config, Error, Load, Output, Outstanding, SubmitError, Wish};
 
 /// What is called with the outcome. It runs on the reading thread: it must be short and not block.
 type Waiter = Box<dyn FnOnce(Result<Reply, SubmitError>) + Send>;
@@ -46,7 +46,7 @@ impl Submitter {
     /// The configuration is outside its ranges, or the log or a thread cannot be had.
     pub fn start(log: Arc<dyn Log>, instance: InstanceId, config: Config) -> Result<Self, Error> {
         config.check().map_err(Error::Config)?;
-        let partition = partition_of(instance.as_str(), log.partitions(Topic::Replies));
+        let partition = tidemill_log::partition_of_key(instance.as_str(), log.partitions(Topic::Replies));
         // From the end, and before the first append: no reply to this instance can be missed.
         let reader = log.reader(Topic::Replies, partition, From::End).map_err(Error::Open)?;
         let producer = log.producer().map_err(Error::Open)?;

@@ -9,7 +9,7 @@ use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, JobId, Outcome, Reply, RequestId, ShardId,
 };
-use tidemill_producers::{Config, SubmitError, Submitter, Wish, instance_id, partition_of, request_id};
+use tidemill_producers::{Config, SubmitError, Submitter, Wish, instance_id, request_id};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -38,7 +38,7 @@ fn answer(log: &MemoryLog, command: &CommandRecord, batch: i64) {
     let outcome = Outcome::Answered(Answer::Generated { batch: BatchId(batch) });
     let reply = Reply { request: command.request.clone().unwrap(), outcome, partition: 1, offset: 40 };
     let to = command.reply_to.clone().unwrap();
-    let partition = partition_of(to.as_str(), log.partitions(Topic::Replies));
+    let partition = tidemill_log::partition_of_key(to.as_str(), log.partitions(Topic::Replies));
     let producer = log.producer().unwrap();
     let value = serde_json::to_vec(&reply).unwrap();
     append_wait(&*producer, Topic::Replies, partition, to.as_str().as_bytes(), value, LONG).unwrap();

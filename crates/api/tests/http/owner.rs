@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tidemill_log::partition_of_key;
 use tidemill_log::{From, Log, MemoryLog, Topic, Waker, append_wait};
 use tidemill_model::{CommandRecord, Outcome, Reply, RequestId};
-use tidemill_producers::partition_of;
 
 /// What becomes of a command; `None`: no answer ever.
 pub(crate) type Script = Box<dyn FnMut(&CommandRecord) -> Option<Outcome> + Send>;
@@ -50,7 +50,7 @@ impl Owner {
                     answers.insert(request.clone(), outcome.clone());
                     let reply = Reply { request, outcome, partition: 0, offset: OFFSET };
                     let to = command.reply_to.unwrap();
-                    let partition = partition_of(to.as_str(), log.partitions(Topic::Replies));
+                    let partition = partition_of_key(to.as_str(), log.partitions(Topic::Replies));
                     let value = serde_json::to_vec(&reply).unwrap();
                     let key = to.as_str().as_bytes();
                     append_wait(&*producer, Topic::Replies, partition, key, value, Duration::from_secs(5))

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidemill_dispatcher::partition_of_key;
 use tidemill_log::{From, Log, LogId, Producer, Reader, Topic, append_wait};
 use tidemill_model::{
     Actor, Answer, Command, CommandRecord, GroupName, GroupSettings, InstanceId, JobType, Outcome, Priority,
@@ -26,7 +25,7 @@ pub struct Client {
 impl Client {
     pub fn new(log: &Arc<dyn Log>) -> Self {
         let instance = InstanceId::new(format!("client-{}", LogId::random()));
-        let partition = partition_of_key(instance.as_str(), log.partitions(Topic::Replies));
+        let partition = tidemill_log::partition_of_key(instance.as_str(), log.partitions(Topic::Replies));
         let replies = log.reader(Topic::Replies, partition, From::End).unwrap();
         let producer = log.producer().unwrap();
         Self { log: Arc::clone(log), producer, replies, instance, heard: Vec::new(), asked: 0 }

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer, SigningKey};
-use tidemill_dispatcher::partition_of_key;
+use tidemill_log::partition_of_key;
 use tidemill_log::{From, Log, Producer, Topic};
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobType, Nonce, Registration,

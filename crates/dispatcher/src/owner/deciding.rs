@@ -1,0 +1,144 @@
+//! What the owner decides while it owns: one envelope of everything that is there, timers only up to a moment
+//! that all commands have caught up with.
+
+use jiff::Timestamp;
+use tidemill_engine::{Draft, Effect};
+use tidemill_log::{Hash, Head, Kind};
+use tidemill_model::CommandRecord;
+
+use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
+use crate::{Error, Moment};
+
+impl Owner {
+    /// Everything outstanding, as a new owner says it.
+    pub(super) fn say_again(&mut self) -> Vec<Output> {
+        let Some(state) = self.state() else { return Vec::new() };
+        let works = state.outstanding().into_iter();
+        let mut acts: Vec<Effect> = works.map(|(worker, message)| Effect::Work { worker, message }).collect();
+        acts.extend(self.courier.collect(&self.state));
+        acts.into_iter().map(Output::Act).collect()
+    }
+
+    pub(super) fn own(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
+        self.check_clock(moment)?;
+        if self.under_way.is_some() {
+            return Ok(Vec::new());
+        }
+        if self.resigning {
+            return self.append_kind(Kind::Resigned, moment).map(|output| vec![output]);
+        }
+        if self.check_resume.is_some() {
+            return Ok(Vec::new());
+        }
+        let mut outputs = self.say_lost_again(moment);
+        outputs.extend(self.draft(moment)?);
+        outputs.extend(self.ask_ends(moment));
+        outputs.extend(self.resend(moment));
+        Ok(outputs)
+    }
+
+    pub(super) fn say_lost_again(&mut self, moment: Moment) -> Vec<Output> {
+        let soon = |said: u64| moment.boot_ms.saturating_sub(said) < SAY_AGAIN_AFTER_MS;
+        if !self.effects_lost || self.said_again_ms.is_some_and(soon) {
+            return Vec::new();
+        }
+        self.effects_lost = false;
+        self.said_again_ms = Some(moment.boot_ms);
+        self.say_again()
+    }
+
+    /// Rule 10: a clock that steps is not worked with.
+    pub(super) fn check_clock(&self, moment: Moment) -> Result<(), Error> {
+        let Some(base_ms) = self.clock_base_ms else { return Ok(()) };
+        let off_ms = moment.wall.as_millisecond() - moment.boot_ms as i64 - base_ms;
+        if off_ms.unsigned_abs() <= self.start.config.max_clock_step_ms {
+            return Ok(());
+        }
+        let (partition, against) = (self.start.partition, "its own monotonic clock");
+        Err(Error::Clock { partition, off_ms, against })
+    }
+
+    /// The ends that were asked for, once every command below them is decided (rules 9 and 10).
+    pub(super) fn reached_ends(&self) -> Option<Ends> {
+        self.ends.filter(|ends| self.decided_next >= ends.commands)
+    }
+
+    /// One envelope of everything that is there to decide. Timers that may fire go before commands that came
+    /// after their time, so that no flood of those holds them up.
+    pub(super) fn draft(&mut self, moment: Moment) -> Result<Vec<Output>, Error> {
+        let reached = self.reached_ends();
+        let overdue = match reached {
+            Some(ends) if !std::mem::replace(&mut self.looked_for_silence, true) => {
+                self.silence.overdue(&self.state, ends.asked.boot_ms)
+            }
+            Some(_) | None => Vec::new(),
+        };
+        let due = reached.filter(|ends| self.state.next_timer().is_some_and(|at| at <= ends.asked.wall));
+        let mut draft = Draft::new(&mut self.state, moment.wall, self.read.clone());
+        for (shard, command) in overdue {
+            draft.observed(shard, &command);
+        }
+        if let Some(ends) = due {
+            draft.due(ends.asked.wall);
+        }
+        while !draft.is_full()
+            && let Some(record) = self.pending.pop_front()
+        {
+            self.decided_next = record.offset + 1;
+            self.uncovered += 1;
+            self.uncovered_since.get_or_insert(moment.boot_ms);
+            let hash = Hash::of(&record.value).to_string();
+            match serde_json::from_slice::<CommandRecord>(&record.value) {
+                Ok(command) => {
+                    self.silence.hear(command.shard, &command.command, moment.boot_ms);
+                    draft.command(record.offset, hash, command);
+                }
+                Err(error) => draft.undecodable(record.offset, hash, &error.to_string()),
+            }
+        }
+        let reached = self.ends.filter(|ends| self.decided_next >= ends.commands);
+        draft.due(reached.map_or(Timestamp::MIN, |ends| ends.asked.wall));
+        self.read = draft.read().cloned();
+        let waited = self.uncovered_since.map_or(0, |since| moment.boot_ms.saturating_sub(since));
+        let cover = self.uncovered >= self.start.config.cover_after_commands
+            || waited >= self.start.config.cover_after_ms;
+        let drafted = draft.finish(cover);
+        let Some(envelope) = drafted.envelope else {
+            return Ok(drafted.notices.into_iter().map(Output::Act).collect());
+        };
+        let partition = self.start.partition;
+        let stopped = |reason: String| Error::Stopped { partition, reason };
+        let body = serde_json::to_vec(&envelope).map_err(|error| stopped(error.to_string()))?;
+        let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
+        let (record, _) = tip.next(Kind::Envelope, body).map_err(|error| stopped(error.to_string()))?;
+        Ok(vec![self.append(record, Some(envelope), drafted.notices, moment)])
+    }
+
+    /// Timers and silences count only up to a moment after which both ends were asked for.
+    pub(super) fn ask_ends(&mut self, moment: Moment) -> Option<Output> {
+        // A target that is not reached yet stays: a later one would only move away.
+        if self.asking || self.ends.is_some() && self.reached_ends().is_none() {
+            return None;
+        }
+        let tick = self.start.config.tick_ms;
+        let asked = self.ends.map(|ends| ends.asked);
+        let stale = asked.is_none_or(|asked| moment.boot_ms.saturating_sub(asked.boot_ms) >= tick);
+        let timer = self.state.next_timer().filter(|at| *at <= moment.wall);
+        let timer_due = timer.is_some_and(|at| asked.is_none_or(|asked| asked.wall < at));
+        self.asking = timer_due || stale;
+        self.asking.then_some(Output::AskEnds)
+    }
+
+    pub(super) fn resend(&mut self, moment: Moment) -> Vec<Output> {
+        if self.under_way.is_some() || !self.courier.is_waiting(&self.state) {
+            self.courier_since = moment.boot_ms;
+            return Vec::new();
+        }
+        if moment.boot_ms.saturating_sub(self.courier_since) < RESEND_AFTER_MS {
+            return Vec::new();
+        }
+        self.courier_since = moment.boot_ms;
+        self.courier.start_over();
+        self.courier.collect(&self.state).into_iter().map(Output::Act).collect()
+    }
+}
