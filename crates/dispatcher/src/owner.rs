@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 use tidemill_engine::{Courier, Effect, Partition};
-use tidemill_log::{AppendError, Chain, Hash, Head, Kind, Record};
+use tidemill_log::{AppendError, Chain, Head, Kind, Record};
 use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId};
 
 use crate::silence::Silence;
