@@ -191,7 +191,7 @@ fn actor() -> Actor {
 
 impl Projector {
     fn start(backend: Backend, log: &Arc<dyn Log>, directory: &Path) -> anyhow::Result<Self> {
-        let tables: Arc<dyn Tables> = Arc::new(SqliteTables::open(&directory.join("tables.db"))?);
+        let tables: Arc<dyn Tables> = Arc::new(SqliteTables::open(directory.join("tables.db"))?);
         let (progress, shutdown) = (Progress::new(), Shutdown::new());
         let fed = Arc::new(AtomicU64::new(0));
         let projecting = {
