@@ -34,3 +34,4 @@ pub use effect::{Courier, Effect, effects};
 pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};
 pub use schedule::{grid_from_spec, templates};
+pub use weight::of_event as weight_of;

@@ -9,8 +9,8 @@ use tidemill_model::{Answer, Dependency, Event, JobDefinition, Outcome, Schedule
 
 use crate::schedule::templates;
 
-/// Of an event, with the shard that it belongs to.
-pub(crate) fn of_event(event: &Event) -> usize {
+/// Bytes that an event, with its shard, takes in an envelope: never less than it really does.
+pub fn of_event(event: &Event) -> usize {
     match event {
         Event::JobDefined { definition, .. } | Event::JobSubmitted { definition } => {
             100 + of_definition(definition)

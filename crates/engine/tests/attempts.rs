@@ -359,6 +359,38 @@ fn a_rejected_assignment_goes_to_whoever_has_not_had_it() {
     .assert_eq(&world.told());
 }
 
+/// EXE-1: what every worker gives back rests a while, instead of going round for ever.
+#[test]
+fn what_every_worker_gives_back_is_offered_again_later() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({}))]);
+    world.worker("w", 1, Script::Reject);
+    world.worker("x", 1, Script::Reject);
+    world.events();
+    let batch = world.batch(ids[0], None);
+    expect![[r#"
+        b1 generated a 2026-07-01 10:10 run 0
+        b1 assigned t1 attempt 1 to x
+        b1 returned t1: Rejected("busy")
+        b1 assigned t2 attempt 1 to w
+        b1 returned t2: Rejected("busy")
+        b1 assigned t3 attempt 1 to x
+        b1 returned t3: Rejected("busy")
+    "#]].assert_eq(&world.told());
+    expect!["every worker gave it back; it is offered again at 2026-07-01T10:10:10Z"].assert_eq(&world.why(batch)[0].message);
+    world.pass_ms(9_999);
+    assert_eq!(world.told(), "");
+    world.pass_ms(1);
+    expect![[r#"
+        b1 retry due
+        b1 assigned t4 attempt 1 to x
+        b1 returned t4: Rejected("busy")
+    "#]].assert_eq(&world.told());
+    world.kill(batch);
+    world.pass_minutes(1);
+    assert_eq!(world.told(), "b1 finished killed by ann\n");
+}
+
 /// A start that was granted is not given back; its end is reported.
 #[test]
 fn a_granted_start_is_not_given_back() {

@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, Token, WorkerId,
+    AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, ReturnReason, Token,
+    WorkerId,
 };
 
-use super::batch::{Batch, Grant, Phase, WaitsFor};
+use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
 use super::job::{Job, Newest};
 use super::queue::{Lane, ReadyKey};
 use super::settle::Because;
 use super::worker::{Slots, Worker};
 use super::workers::MAX_WORKERS;
 use super::{Group, GroupShard, REMEMBERED_SUBMISSIONS, Timer, Trigger};
+
+/// How long a batch that all workers gave back is offered to none.
+const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 impl GroupShard {
     /// Folds one fact, recorded at `now`.
@@ -55,16 +59,9 @@ impl GroupShard {
             Event::BatchAssigned { batch, token, worker, start_by, .. } => {
                 self.batch_assigned(now, *batch, *token, worker, *start_by);
             }
-            Event::AssignmentReturned { batch, token, worker, .. } => {
+            Event::AssignmentReturned { batch, token, worker, reason } => {
                 self.release(*token);
-                if let Some(batch) = self.batches.get_mut(batch) {
-                    if !batch.excluded.contains(worker) {
-                        batch.excluded.push(worker.clone());
-                    }
-                    batch.phase = Phase::Waiting;
-                    batch.since = now;
-                }
-                self.make_ready(now, *batch);
+                self.assignment_returned(now, *batch, worker, reason);
             }
             Event::StartGranted { batch, token, worker, incarnation, nonce } => {
                 self.start_granted(now, *batch, *token, worker, incarnation, nonce);
@@ -79,7 +76,7 @@ impl GroupShard {
             }
             Event::RetryScheduled { batch, at, .. } => {
                 if let Some(known) = self.batches.get_mut(batch) {
-                    known.phase = Phase::Pausing { until: *at };
+                    known.phase = Phase::Pausing { until: *at, after: PauseAfter::Attempt };
                     known.since = now;
                     self.timers.insert((*at, Timer::Retry(*batch)));
                 }
@@ -497,6 +494,28 @@ impl GroupShard {
         self.promote(definition.id);
     }
 
+    /// Another worker gets it. If one gives it back that had it before, all have had it: it pauses, so that
+    /// unwilling workers do not pass it round for ever.
+    fn assignment_returned(&mut self, now: Timestamp, id: BatchId, worker: &WorkerId, reason: &ReturnReason) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        batch.phase = Phase::Waiting;
+        batch.since = now;
+        if batch.unmet() > 0 {
+            return;
+        }
+        let again = batch.excluded.contains(worker);
+        if !again {
+            batch.excluded.push(worker.clone());
+        }
+        if again && matches!(reason, ReturnReason::Rejected(_)) {
+            let until = now.saturating_add(REJECTION_PAUSE).unwrap_or(Timestamp::MAX);
+            batch.phase = Phase::Pausing { until, after: PauseAfter::Rejection };
+            self.timers.insert((until, Timer::Retry(id)));
+        } else {
+            self.make_ready(now, id);
+        }
+    }
+
     fn start_granted(
         &mut self,
         now: Timestamp,
@@ -539,7 +558,7 @@ impl GroupShard {
 
     fn retry_due(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
-        if let Phase::Pausing { until } = batch.phase {
+        if let Phase::Pausing { until, .. } = batch.phase {
             self.timers.remove(&(until, Timer::Retry(id)));
             batch.phase = Phase::Waiting;
             batch.since = now;
@@ -555,7 +574,7 @@ impl GroupShard {
         let Some(batch) = self.batches.remove(&id) else { return };
         match batch.phase {
             Phase::Ready { key } => self.unqueue(&batch.definition, key),
-            Phase::Pausing { until } => {
+            Phase::Pausing { until, .. } => {
                 self.timers.remove(&(until, Timer::Retry(id)));
             }
             Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}

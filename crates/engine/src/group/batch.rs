@@ -38,14 +38,22 @@ pub(crate) struct WaitsFor {
 pub(crate) enum Phase {
     /// Conditions unmet.
     Waiting,
-    /// A failed attempt is behind it; the next may not begin before.
-    Pausing { until: Timestamp },
+    /// Nobody may have it before.
+    Pausing { until: Timestamp, after: PauseAfter },
     /// All conditions of its own are met: it stands in the queue, or is parked by its job's limit.
     Ready { key: ReadyKey },
     /// A worker has it.
     Assigned { token: Token, worker: WorkerId, start_by: Timestamp },
     /// That worker may start it, or has.
     Granted(Grant),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PauseAfter {
+    /// A failed attempt.
+    Attempt,
+    /// A worker gave it back for the second time.
+    Rejection,
 }
 
 #[derive(Debug, Clone, PartialEq)]

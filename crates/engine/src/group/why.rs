@@ -5,7 +5,7 @@ use tidemill_model::{
 };
 
 use super::GroupShard;
-use super::batch::{Batch, Phase, WaitsFor};
+use super::batch::{Batch, PauseAfter, Phase, WaitsFor};
 use super::queue::Lane;
 
 /// Unmet times of one dependency that are listed one by one.
@@ -85,8 +85,15 @@ impl GroupShard {
     fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
         match &batch.phase {
             Phase::Waiting => None,
-            Phase::Pausing { until } => {
-                let message = format!("attempt {} failed; the next may start at {until}", batch.attempts);
+            Phase::Pausing { until, after } => {
+                let message = match after {
+                    PauseAfter::Attempt => {
+                        format!("attempt {} failed; the next may start at {until}", batch.attempts)
+                    }
+                    PauseAfter::Rejection => {
+                        format!("every worker gave it back; it is offered again at {until}")
+                    }
+                };
                 Some(self.condition("retry_interval", message, batch))
             }
             Phase::Ready { key } => Some(self.why_not_placed(batch, *key)),
