@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::rejection::{BytesRejection, JsonRejection};
+use axum::body::Body as Incoming;
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
+use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tidemill_model::FieldError;
 
 use crate::Problem;
 use crate::app::App;
+
+/// Of a body that is too large, so much is read and thrown away, for a client that is still sending would not
+/// hear the answer.
+const MAX_DRAINED_BYTES: usize = 32 << 20;
 
 /// A JSON body. An absent one is an empty object.
 pub(crate) struct Body(pub(crate) Value);
@@ -22,46 +27,58 @@ impl FromRequest<Arc<App>> for Body {
         if axum::body::HttpBody::is_end_stream(request.body()) {
             return Ok(Self(Value::Object(serde_json::Map::new())));
         }
+        if !is_json(request.headers()) {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "not_json",
+                "the body must be JSON, with the header `Content-Type: application/json`",
+            ));
+        }
         let timeout = app.config.read_timeout();
-        match tokio::time::timeout(timeout, Json::<Value>::from_request(request, app)).await {
-            Ok(Ok(Json(value))) => Ok(Self(value)),
-            Ok(Err(rejection)) => Err(problem(&rejection, app.config.max_body_bytes)),
-            Err(_) => {
-                let detail = format!("the body did not arrive within {} ms", timeout.as_millis());
-                Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail))
-            }
-        }
+        let read = read(request.into_body(), app.config.max_body_bytes);
+        let Ok(bytes) = tokio::time::timeout(timeout, read).await else {
+            let detail = format!("the body did not arrive within {} ms", timeout.as_millis());
+            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail));
+        };
+        serde_json::from_slice(&bytes?).map(Self).map_err(|error| {
+            let rule = format!("must be JSON: {error}");
+            bad_body(StatusCode::BAD_REQUEST, "bad_json", rule)
+        })
     }
 }
 
-fn problem(rejection: &JsonRejection, max_body_bytes: usize) -> Problem {
-    match rejection {
-        JsonRejection::MissingJsonContentType(_) => Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "not_json",
-            "the body must be JSON, with the header `Content-Type: application/json`",
-        ),
-        JsonRejection::JsonDataError(error) => Problem::field("body", "", error.body_text()),
-        JsonRejection::JsonSyntaxError(error) => {
-            let detail = error.body_text();
-            let mut problem = Problem::new(StatusCode::BAD_REQUEST, "bad_json", detail.as_str());
-            problem.errors = vec![tidemill_model::FieldError::new("body", "", detail)];
-            problem
-        }
-        JsonRejection::BytesRejection(error) => bytes_problem(error, max_body_bytes),
-        error => Problem::new(error.status(), "bad_body", error.body_text()),
-    }
+fn is_json(headers: &HeaderMap) -> bool {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
+    let media = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    media == "application/json" || media.strip_prefix("application/").is_some_and(|it| it.ends_with("+json"))
 }
 
-fn bytes_problem(error: &BytesRejection, max_body_bytes: usize) -> Problem {
-    if error.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let rule = format!("must have at most {max_body_bytes} bytes (max_body_bytes)");
-        let mut problem =
-            Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", format!("the body {rule}"));
-        problem.errors = vec![tidemill_model::FieldError::new("body", "", rule)];
-        return problem;
+async fn read(body: Incoming, max_bytes: usize) -> Result<Vec<u8>, Problem> {
+    let (mut chunks, mut kept, mut seen) = (body.into_data_stream(), Vec::new(), 0);
+    while let Some(chunk) = chunks.next().await {
+        let broken = |error| format!("broke off: {error}");
+        let chunk = chunk.map_err(|error| bad_body(StatusCode::BAD_REQUEST, "bad_body", broken(error)))?;
+        seen += chunk.len();
+        if seen > MAX_DRAINED_BYTES {
+            break;
+        }
+        if seen <= max_bytes {
+            kept.extend_from_slice(&chunk);
+        } else {
+            kept = Vec::new();
+        }
     }
-    Problem::new(error.status(), "bad_body", error.body_text())
+    if seen > max_bytes {
+        let rule = format!("must have at most {max_bytes} bytes (max_body_bytes)");
+        return Err(bad_body(StatusCode::PAYLOAD_TOO_LARGE, "too_large", rule));
+    }
+    Ok(kept)
+}
+
+fn bad_body(status: StatusCode, code: &'static str, rule: String) -> Problem {
+    let mut problem = Problem::new(status, code, format!("the body {rule}"));
+    problem.errors = vec![FieldError::new("body", "", rule)];
+    problem
 }
 
 /// Reads a body of known form. The error names the field.

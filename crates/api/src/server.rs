@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -33,7 +32,6 @@ fn service(app: Arc<App>) -> Router {
         .merge(routes::open_calls().router)
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::wrong_method)
-        .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
         .with_state(app)
 }
 

@@ -224,7 +224,21 @@ fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json
         return FieldError::new(path, value, rule);
     }
     let field = if path.is_empty() { "job".to_owned() } else { path };
-    FieldError::new(field, value, text)
+    FieldError::new(field, value, rule(&text))
+}
+
+/// What the reader wanted, in the words of people.
+fn rule(text: &str) -> String {
+    let wanted = text.split("expected ").nth(1).filter(|_| text.starts_with("invalid "));
+    let rule = match wanted {
+        Some("u16" | "u32" | "i64") => "must be a whole number from 0 on",
+        Some("a string") => "must be text; quote it where YAML takes it for something else",
+        Some("a boolean") => "must be true or false",
+        Some("a sequence") => "must be a list",
+        Some("a map") => "must be a mapping of names to values",
+        _ => text,
+    };
+    rule.to_owned()
 }
 
 /// The value at a path such as `parents[1].job`.
@@ -270,7 +284,7 @@ mod tests {
         let table = [
             (json!({"priority": 10}), "priority", "10", "priority 10 must be 0 (highest) to 9"),
             (json!({"priority": 300}), "priority", "300", "priority 300 must be 0 (highest) to 9"),
-            (json!({"retries": "three"}), "retries", "three", "expected u32"),
+            (json!({"retries": "three"}), "retries", "three", "must be a whole number from 0 on"),
             (json!({"group": "no/slash"}), "group", "no/slash", "name"),
             (
                 json!({"schedule": {"perod": "day"}}),
@@ -280,9 +294,9 @@ mod tests {
             ),
             (json!({"schedule": {"period": "year"}}), "schedule.period", "year", "day"),
             (json!({"parents": ["a", {"job": "b", "mapping": "newest"}]}), "parents[1]", "newest", "latest"),
-            (json!({"parents": "a"}), "parents", "a", "sequence"),
+            (json!({"parents": "a"}), "parents", "a", "must be a list"),
             (json!({"comand": "x"}), "comand", "x", "is no field of a job; known are name, group"),
-            (json!({"type": null}), "type", "null", "string"),
+            (json!({"type": null}), "type", "null", "must be text"),
         ];
         for (fields, field, given, rule) in table {
             let mut value = json!({"name": "a", "group": "g", "type": "noop"});

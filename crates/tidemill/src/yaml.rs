@@ -59,7 +59,20 @@ impl JobFiles {
         for line in &mut failure.details {
             *line = self.locate(line);
         }
+        let path = self.place();
+        let is_located = failure.details.iter().chain([&failure.message]).any(|line| line.contains(&path));
+        if failure.exit == Exit::BadInput && !is_located {
+            failure.message = format!("{path}: {}", failure.message);
+        }
         failure
+    }
+
+    /// The one file, or the directory of them all.
+    fn place(&self) -> String {
+        let first = self.files.first().map_or(Path::new(""), PathBuf::as_path);
+        let is_alone = self.files.iter().all(|file| file == first);
+        let place = if is_alone { first } else { first.parent().unwrap_or(first) };
+        place.display().to_string()
     }
 
     fn locate(&self, text: &str) -> String {
@@ -120,7 +133,10 @@ fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
             .hint("write `jobs:` and under it a list of jobs, each with name, group and type")
     };
     let whole: Value = serde_saphyr::from_str(text).map_err(|error| {
-        Failure::bad_input(format!("{} is not YAML: {}", file.display(), error.to_string().trim_end()))
+        let told = error.to_string().replace("<input>", &file.display().to_string());
+        let told = told.trim_end().strip_prefix("error: ").unwrap_or(told.trim_end());
+        Failure::bad_input(format!("{} is not YAML: {told}", file.display()))
+            .hint("indent with spaces, fields of one job alike; quote text that holds : # { [ or a quote")
     })?;
     let Value::Object(mut fields) = whole else { return Err(shape("must be a mapping with the field jobs")) };
     let jobs = fields.remove("jobs").ok_or_else(|| shape("has no field jobs"))?;

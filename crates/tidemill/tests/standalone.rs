@@ -1,98 +1,13 @@
 //! The real program, everything in one process, through its command line and its HTTP interface.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+mod server;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-
-const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
-
-fn tidemill(data: &Path, arguments: &[&str]) -> Output {
-    Command::new(TIDEMILL)
-        .args(arguments)
-        .arg("--data")
-        .arg(data)
-        .env_remove("TIDEMILL_SERVER")
-        .env_remove("TIDEMILL_KEY")
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// The JSON that a command which has to succeed writes.
-fn json(data: &Path, arguments: &[&str]) -> Value {
-    let output = tidemill(data, &[arguments, &["-o", "json"]].concat());
-    assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn code(output: &Output) -> i32 {
-    output.status.code().unwrap()
-}
-
-/// A running `tidemill standalone`.
-struct Server {
-    child: Child,
-    data: PathBuf,
-}
-
-impl Server {
-    fn start(data: &Path) -> Self {
-        let mut child = Command::new(TIDEMILL)
-            .args(["standalone", "--listen", "127.0.0.1:0", "--data"])
-            .arg(data)
-            .env("TIDEMILL__LOG_FILTER", "warn")
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // It says where it serves once it does.
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let found = lines.find(|line| line.as_ref().unwrap().contains("http://"));
-        assert!(found.is_some(), "standalone ended: {:?}", child.wait());
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, data: data.to_owned() }
-    }
-
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
-    }
-
-    /// SIGTERM, and the exit code.
-    fn stop(mut self) -> Option<i32> {
-        self.signal("-TERM");
-        self.child.wait().unwrap().code()
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        json(&self.data, arguments)
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        tidemill(&self.data, arguments)
-    }
-
-    fn apply(&self, yaml: &str) -> Value {
-        let file = self.data.join("test-jobs.yaml");
-        fs::write(&file, yaml).unwrap();
-        self.json(&["job", "apply", "-f", file.to_str().unwrap()])
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Ended already where the test got that far.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use server::{Server, TIDEMILL, code, json, text, tidemill};
 
 /// A1, OPS-1: nothing to configure, seven successes, visible by CLI; and data survive a restart.
 #[test]
@@ -179,48 +94,6 @@ fn jobs_are_applied_exported_run_and_waited_for() {
     let again = server.json(&["job", "apply", "-f", file.to_str().unwrap()]);
     let changes = again["changes"].as_array().unwrap();
     assert!(changes.iter().all(|change| change["change"] == "unchanged"), "{changes:?}");
-}
-
-/// A6: bad input gets a clear error with its own exit code, and changes nothing.
-#[test]
-fn bad_input_is_told_by_field_and_changes_nothing() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path());
-    let table = [
-        ("jobs: [{name: a, group: default, type: shell, command: x, priority: 12}]", 2, "priority"),
-        ("jobs: [{name: a, group: default, type: shell, command: x, colour: red}]", 2, "colour"),
-        ("jobs: [{name: a, group: default, type: shell, command: x, run_as: root}]", 2, "run_as"),
-        ("jobs: [{name: a, group: default, type: shell, command: x, parents: [b]}]", 2, "parents"),
-        ("jobs: [{name: a, group: default, type: shell, command: x, schedule: {cron: \"nope\"}}]", 2, "cron"),
-        ("jobs: [", 2, "not YAML"),
-    ];
-    for (yaml, expected, field) in table {
-        let file = dir.path().join("bad.yaml");
-        fs::write(&file, yaml).unwrap();
-        let output = server.run(&["job", "apply", "-f", file.to_str().unwrap()]);
-        let told = text(&output.stderr);
-        assert_eq!(code(&output), expected, "{yaml}: {told}");
-        assert!(told.contains(field) && told.contains("bad.yaml"), "{yaml}: {told}");
-    }
-    assert_eq!(code(&server.run(&["job", "show", "default/nope"])), 4);
-    assert_eq!(code(&server.run(&["batch", "show", "4097"])), 4);
-    assert_eq!(code(&server.run(&["job", "ls", "--key", "x:y"])), 3);
-    assert_eq!(server.json(&["job", "ls"])["items"].as_array().unwrap().len(), 0);
-}
-
-/// A6, API-4: the same request id does it once, also over a restart.
-#[test]
-fn repeated_request_gets_the_first_answer() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path());
-    server.apply("jobs: [{name: a, group: default, type: noop}]");
-    let run = ["job", "run", "default/a", "--request-id", "only-once"];
-    let first = server.json(&run)["batch"].clone();
-    assert_eq!(server.json(&run)["batch"], first);
-    assert_eq!(server.stop(), Some(0));
-    let server = Server::start(dir.path());
-    assert_eq!(server.json(&run)["batch"], first);
-    assert_eq!(server.json(&["batch", "ls"])["items"].as_array().unwrap().len(), 1);
 }
 
 /// EVT-5: a process killed at any moment takes up where it was, with nothing lost.

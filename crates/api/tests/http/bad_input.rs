@@ -82,22 +82,22 @@ async fn bad_bodies_are_problems() {
     check(
         &send(apply().header("content-type", json).body("{\"jobs\": [")).await,
         expect![[r#"
-        400 application/problem+json
-        {
-          "code": "bad_json",
-          "detail": "Failed to parse the request body as JSON: jobs: EOF while parsing a list at line 1 column 10",
-          "errors": [
+            400 application/problem+json
             {
-              "field": "body",
-              "rule": "Failed to parse the request body as JSON: jobs: EOF while parsing a list at line 1 column 10",
-              "value": ""
+              "code": "bad_json",
+              "detail": "the body must be JSON: EOF while parsing a list at line 1 column 10",
+              "errors": [
+                {
+                  "field": "body",
+                  "rule": "must be JSON: EOF while parsing a list at line 1 column 10",
+                  "value": ""
+                }
+              ],
+              "status": 400,
+              "title": "Bad Request",
+              "type": "urn:tidemill:problem:bad_json"
             }
-          ],
-          "status": 400,
-          "title": "Bad Request",
-          "type": "urn:tidemill:problem:bad_json"
-        }
-    "#]],
+        "#]],
     );
     check(
         &send(apply().body("jobs")).await,
@@ -197,37 +197,37 @@ async fn apply_names_the_place_of_every_bad_job() {
     check(
         &send(site.post("/api/jobs/apply", &jobs)).await,
         expect![[r#"
-        422 application/problem+json
-        {
-          "code": "invalid",
-          "detail": "jobs[1].quality_gate: \"true\": has no effect in this version, so it is refused; remove the field; jobs[2].colour: \"a\": unknown field `colour`, expected one of `name`, `group`, `owner`, `app_name`, `type`, `command`, `program`, `class`, `arguments`, `parameters`, `business_type`, `comment`, `priority`, `schedule`, `parents`, `depends_on_past`, `max_concurrent`, `retries`, `retry_interval_s`, `host`, `missed_runs`, `enabled`; jobs[3].job: \"a/b\": job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first; jobs[4].job: \"a\": priority 10 must be 0 (highest) to 9",
-          "errors": [
+            422 application/problem+json
             {
-              "field": "jobs[1].quality_gate",
-              "rule": "has no effect in this version, so it is refused; remove the field",
-              "value": "true"
-            },
-            {
-              "field": "jobs[2].colour",
-              "rule": "unknown field `colour`, expected one of `name`, `group`, `owner`, `app_name`, `type`, `command`, `program`, `class`, `arguments`, `parameters`, `business_type`, `comment`, `priority`, `schedule`, `parents`, `depends_on_past`, `max_concurrent`, `retries`, `retry_interval_s`, `host`, `missed_runs`, `enabled`",
-              "value": "a"
-            },
-            {
-              "field": "jobs[3].job",
-              "rule": "job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first",
-              "value": "a/b"
-            },
-            {
-              "field": "jobs[4].job",
-              "rule": "priority 10 must be 0 (highest) to 9",
-              "value": "a"
+              "code": "invalid",
+              "detail": "jobs[1].quality_gate: \"true\": has no effect in this version, so it is refused; remove the field; jobs[2].colour: \"red\": is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, host, missed_runs, enabled; jobs[3].name: \"a/b\": job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first; jobs[4].priority: \"10\": priority 10 must be 0 (highest) to 9",
+              "errors": [
+                {
+                  "field": "jobs[1].quality_gate",
+                  "rule": "has no effect in this version, so it is refused; remove the field",
+                  "value": "true"
+                },
+                {
+                  "field": "jobs[2].colour",
+                  "rule": "is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, host, missed_runs, enabled",
+                  "value": "red"
+                },
+                {
+                  "field": "jobs[3].name",
+                  "rule": "job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first",
+                  "value": "a/b"
+                },
+                {
+                  "field": "jobs[4].priority",
+                  "rule": "priority 10 must be 0 (highest) to 9",
+                  "value": "10"
+                }
+              ],
+              "status": 422,
+              "title": "Unprocessable Entity",
+              "type": "urn:tidemill:problem:invalid"
             }
-          ],
-          "status": 422,
-          "title": "Unprocessable Entity",
-          "type": "urn:tidemill:problem:invalid"
-        }
-    "#]],
+        "#]],
     );
     assert!(site.owner.seen().is_empty());
 }

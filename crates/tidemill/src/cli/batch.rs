@@ -27,7 +27,7 @@ pub(crate) enum BatchCommand {
         #[arg(long, value_name = "TIME")]
         to: Option<Timestamp>,
         /// At most so many; all pages are fetched until then
-        #[arg(long, default_value_t = 50)]
+        #[arg(long, default_value = "50", value_parser = super::at_least_one)]
         limit: usize,
     },
     /// Show one batch with its dependencies and attempts

@@ -42,7 +42,7 @@ pub(crate) enum JobCommand {
         #[arg(long)]
         enabled: Option<bool>,
         /// At most so many; all pages are fetched until then
-        #[arg(long, default_value_t = 200)]
+        #[arg(long, default_value = "200", value_parser = super::at_least_one)]
         limit: usize,
     },
     /// Show one job

@@ -122,6 +122,11 @@ pub(crate) enum Command {
     },
 }
 
+/// Reads how many of something.
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "must be a whole number from 1 on".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

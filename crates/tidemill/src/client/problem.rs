@@ -9,12 +9,20 @@ use crate::failure::Failure;
 /// The failure that an error answer stands for.
 pub(crate) fn failure(status: u16, problem: &Value, kind: Kind) -> Failure {
     let text = |name: &str| problem.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let message = text("detail").or_else(|| text("title")).unwrap_or("the server refused it");
+    let errors = problem.get("errors").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let said = text("detail").or_else(|| text("title")).unwrap_or("the server refused it");
+    // The detail of bad fields repeats what the lines below say one by one.
+    let message = match (text("code"), errors.len()) {
+        (Some("invalid"), 1) => "1 field cannot be accepted".to_owned(),
+        (Some("invalid"), count) if count > 1 => format!("{count} fields cannot be accepted"),
+        _ => said.to_owned(),
+    };
     let mut failure = Failure::new(exit(status, kind), message);
-    for error in problem.get("errors").and_then(Value::as_array).into_iter().flatten() {
+    for error in errors {
         failure = failure.detail(field_line(error));
     }
-    match hint(status, text("code")) {
+    let unknown = errors.first().and_then(|error| error.get("field")).and_then(Value::as_str);
+    match hint(status, text("code"), unknown, kind) {
         Some(hint) => failure.hint(hint),
         None => failure,
     }
@@ -40,13 +48,31 @@ fn field_line(error: &Value) -> String {
     }
 }
 
-fn hint(status: u16, code: Option<&str>) -> Option<&'static str> {
+fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Option<&'static str> {
     match (status, code) {
         (401, _) => Some("the key is APP:SECRET; it comes from --key, TIDEMILL_KEY or <data>/admin.key"),
         (403, _) => Some("a key with more rights, or bound to this group, may do it: `tidemill key ls`"),
+        (413, _) => Some("nothing was changed; split it into several"),
         (429, _) => Some("the server is at a declared bound; wait and repeat"),
+        (_, Some("unknown")) => match field {
+            Some("job") => Some("`tidemill job ls` lists the jobs"),
+            Some("batch") => Some("`tidemill batch ls` lists the batches"),
+            Some("worker") => Some("`tidemill worker ls` lists the workers"),
+            Some("group") => Some("`tidemill group ls` lists the groups"),
+            Some("key") => Some("`tidemill key ls` lists the keys"),
+            _ => None,
+        },
         (_, Some("batch_unfinished")) => Some("wait for it, or end it with `tidemill batch kill`"),
+        (_, Some("batch_already_finished")) => Some("run it once more with `tidemill batch rerun`"),
         (_, Some("job_disabled")) => Some("switch it on with `tidemill job enable`"),
+        (_, Some("job_in_use")) => Some("change or delete the jobs that need it first"),
+        (_, Some("tables_unavailable")) => {
+            Some("`tidemill rebuild` makes the tables anew where they were lost; the journal has everything")
+        }
+        (_, Some("invalid" | "cycle")) => match kind {
+            Kind::Write => Some("nothing was changed; correct it and repeat"),
+            Kind::Read => Some("correct it and repeat"),
+        },
         _ => None,
     }
 }
@@ -66,7 +92,8 @@ mod tests {
         let failure = failure(422, &problem, Kind::Write);
         expect_test::expect![[r#"
             error: 1 field cannot be accepted
-              jobs[0].priority: "12": must be 0 (highest) to 9"#]]
+              jobs[0].priority: "12": must be 0 (highest) to 9
+            hint: nothing was changed; correct it and repeat"#]]
         .assert_eq(&failure.to_string());
         assert_eq!(failure.exit, Exit::BadInput);
     }

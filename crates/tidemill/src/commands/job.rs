@@ -27,14 +27,13 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             query.extend(job_type.map(|job_type| ("type", job_type)));
             query.extend(enabled.map(|enabled| ("enabled", enabled.to_string())));
             let answer = session.client.list("/api/jobs", &query, limit)?;
-            Ok(session.show(&answer, |answer| {
-                render::list(answer, JOBS, "No jobs. Add some with `tidemill job apply -f FILE`.")
-            }))
+            let nothing = match query.is_empty() {
+                true => "No jobs. Add some with `tidemill job apply -f FILE`.",
+                false => "No such jobs.",
+            };
+            Ok(session.show(&answer, |answer| render::list(answer, JOBS, nothing)))
         }
-        JobCommand::Show { job } => {
-            let answer = session.client.get(&path_of(&job), &[])?;
-            Ok(session.show(&answer, one))
-        }
+        JobCommand::Show { job } => Ok(session.show(&found(session, &job)?, one)),
         JobCommand::Run { job, logical_time, parameters, wait, request_id } => {
             let mut body = json!({ "parameters": object(&parameters) });
             if let Some(time) = logical_time {
@@ -167,14 +166,65 @@ pub(super) fn id_of(session: &Session, job: &str) -> Done<i64> {
     if let Ok(id) = job.parse() {
         return Ok(id);
     }
-    if !job.contains('/') {
-        return Err(Failure::bad_input(format!("job {job:?}: must be an id or group/name"))
-            .hint("`tidemill job ls` lists both"));
-    }
-    let found = session.client.get(&path_of(job), &[])?;
-    found["id"]
+    found(session, job)?["id"]
         .as_i64()
         .ok_or_else(|| Failure::new(Exit::Failure, format!("the server's answer about job {job} has no id")))
+}
+
+/// The job named by id or `group/name`; where there is none, the name that comes closest is told.
+fn found(session: &Session, job: &str) -> Done<Value> {
+    if !job.contains('/') && job.parse::<i64>().is_err() {
+        return Err(Failure::bad_input(format!("job {job:?}: must be an id or group/name"))
+            .hint(close_to(session, job).unwrap_or_else(|| "`tidemill job ls` lists both".to_owned())));
+    }
+    session.client.get(&path_of(job), &[]).map_err(|failure| match failure.exit {
+        Exit::NotFound => match close_to(session, job) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        },
+        _ => failure,
+    })
+}
+
+/// Jobs looked at for a name that comes close.
+const NAMES: usize = 10_000;
+
+fn close_to(session: &Session, job: &str) -> Option<String> {
+    let answer = session.client.list("/api/jobs", &Query::new(), NAMES).ok()?;
+    let names = answer["items"]
+        .as_array()?
+        .iter()
+        .filter_map(|row| Some(format!("{}/{}", row["group"].as_str()?, row["name"].as_str()?)));
+    closest(job, names).map(|name| format!("did you mean {name}? `tidemill job ls` lists all"))
+}
+
+/// The name that takes the fewest changes, if they are few. Without a group, any group's will do.
+fn closest(wanted: &str, names: impl Iterator<Item = String>) -> Option<String> {
+    let distance = |name: &str| match wanted.contains('/') {
+        true => changes_between(wanted, name),
+        false => changes_between(wanted, name.split_once('/').map_or(name, |(_, name)| name)),
+    };
+    let most = wanted.chars().count() / 3 + 1;
+    names
+        .map(|name| (distance(&name), name))
+        .filter(|(changes, _)| *changes <= most)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// Letters to add, take away or replace to make one text of the other.
+fn changes_between(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
 }
 
 #[cfg(test)]
@@ -206,5 +256,14 @@ mod tests {
         assert_eq!(path_of("4097"), "/api/jobs/4097");
         assert_eq!(path_of("demo/load-1"), "/api/jobs/demo/load-1");
         assert_eq!(path_of("demo/报"), "/api/jobs/demo/%E6%8A%A5");
+    }
+
+    #[test]
+    fn name_that_comes_close_is_found() {
+        let names = || ["demo/load-1", "demo/message-words", "etl/load-1"].map(str::to_owned).into_iter();
+        assert_eq!(closest("demo/mesage-word", names()).as_deref(), Some("demo/message-words"));
+        assert_eq!(closest("load1", names()).as_deref(), Some("demo/load-1"));
+        assert_eq!(closest("demo/nothing-like-it", names()), None);
+        assert_eq!((changes_between("", "abc"), changes_between("abc", "axc")), (3, 1));
     }
 }

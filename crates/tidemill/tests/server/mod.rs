@@ -1,0 +1,111 @@
+//! The real program as a child process, and its command line.
+
+#![allow(dead_code, reason = "each test file uses some of it")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+pub(crate) const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
+
+pub(crate) fn tidemill(data: &Path, arguments: &[&str]) -> Output {
+    Command::new(TIDEMILL)
+        .args(arguments)
+        .arg("--data")
+        .arg(data)
+        .env_remove("TIDEMILL_SERVER")
+        .env_remove("TIDEMILL_KEY")
+        .output()
+        .unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The JSON that a command which has to succeed writes.
+pub(crate) fn json(data: &Path, arguments: &[&str]) -> Value {
+    let output = tidemill(data, &[arguments, &["-o", "json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+pub(crate) fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+/// A running `tidemill standalone`.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    pub(crate) data: PathBuf,
+}
+
+impl Server {
+    pub(crate) fn start(data: &Path) -> Self {
+        let mut child = Command::new(TIDEMILL)
+            .args(["standalone", "--listen", "127.0.0.1:0", "--data"])
+            .arg(data)
+            .env("TIDEMILL__LOG_FILTER", "warn")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // It says where it serves once it does.
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let found = lines.find(|line| line.as_ref().unwrap().contains("http://"));
+        assert!(found.is_some(), "standalone ended: {:?}", child.wait());
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, data: data.to_owned() }
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// SIGTERM, and the exit code.
+    pub(crate) fn stop(mut self) -> Option<i32> {
+        self.signal("-TERM");
+        self.child.wait().unwrap().code()
+    }
+
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        json(&self.data, arguments)
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        tidemill(&self.data, arguments)
+    }
+
+    pub(crate) fn apply(&self, yaml: &str) -> Value {
+        let file = self.data.join("test-jobs.yaml");
+        fs::write(&file, yaml).unwrap();
+        self.json(&["job", "apply", "-f", file.to_str().unwrap()])
+    }
+}
+
+impl Server {
+    /// One call with the administrator's key: status and body.
+    pub(crate) fn post(&self, path: &str, request: &str, body: &Value) -> (u16, Value) {
+        let read = |name: &str| fs::read_to_string(self.data.join(name)).unwrap().trim().to_owned();
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let mut response = agent
+            .post(format!("http://{}{path}", read("api.address")))
+            .header("Authorization", format!("Bearer {}", read("admin.key")))
+            .header("Idempotency-Key", request)
+            .send_json(body)
+            .unwrap();
+        (response.status().as_u16(), response.body_mut().read_json().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Ended already where the test got that far.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
