@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, ReturnReason, Token,
-    WorkerId,
+    AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, ReturnReason,
+    Token, WorkerId,
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
-use super::job::{Job, Newest};
+use super::history::Newest;
+use super::job::Job;
 use super::queue::{Lane, ReadyKey};
 use super::settle::Because;
 use super::worker::{Slots, Worker};
@@ -166,6 +167,7 @@ impl GroupShard {
         let mut job = Job::new(Arc::clone(definition), enabled, false);
         if let Some(old) = self.jobs.remove(&id) {
             self.leave_parents(&old);
+            let old = *old;
             job.next = old.next;
             job.catching_up = old.catching_up;
             job.children = old.children;
@@ -175,7 +177,7 @@ impl GroupShard {
         } else {
             job.children = self.orphans.remove(&id).unwrap_or_default();
         }
-        self.jobs.insert(id, job);
+        self.jobs.insert(id, Box::new(job));
         let parents: Vec<JobId> = self.jobs[&id].parents().collect();
         for parent in parents {
             match self.jobs.get_mut(&parent) {
@@ -231,7 +233,7 @@ impl GroupShard {
 
     fn job_submitted(&mut self, definition: &Arc<JobDefinition>) {
         self.jobs_minted += 1;
-        self.jobs.insert(definition.id, Job::new(Arc::clone(definition), true, true));
+        self.jobs.insert(definition.id, Box::new(Job::new(Arc::clone(definition), true, true)));
     }
 
     pub(crate) fn set_next(&mut self, id: JobId, next: Option<tidemill_model::Fire>) {
@@ -265,7 +267,7 @@ impl GroupShard {
         let Some(job) = self.jobs.get_mut(job_id) else { return };
         let parameters = (!parameters.is_empty()).then(|| Arc::new(parameters.clone()));
         let newest = Newest { run: *run, batch: *id, result: None, parameters: parameters.clone() };
-        let is_newest = job.history.get(logical_time).is_none_or(|old| old.run < *run);
+        let is_newest = job.history.get(*logical_time).is_none_or(|old| old.run < *run);
         if is_newest {
             job.history.insert(*logical_time, newest);
         }
@@ -349,8 +351,8 @@ impl GroupShard {
             self.make_unready(now, id);
         }
         let key = (parent, time);
-        if self.changed.contains_key(&key) {
-            self.changed.insert(key, told);
+        if let Some(last) = self.changed.get_mut(&key) {
+            *last = told;
             if self.next_untold(parent, time, told).is_none() {
                 self.changed.remove(&key);
             }
@@ -380,8 +382,14 @@ impl GroupShard {
             self.queue.insert(Lane::of(&definition), key);
             return;
         };
-        job.limit.parked.insert(key);
-        self.promote(definition.id);
+        let has_room = job.limit.active + job.limit.queued < job.definition.max_concurrent;
+        if has_room && job.limit.parked.is_empty() {
+            job.limit.queued += 1;
+            self.queue.insert(Lane::of(&definition), key);
+        } else {
+            job.limit.parked.insert(key);
+            self.promote(definition.id);
+        }
     }
 
     fn make_unready(&mut self, now: Timestamp, id: BatchId) {
@@ -595,7 +603,7 @@ impl GroupShard {
         }
         self.finished.insert(id, result);
         let Some(job) = self.jobs.get_mut(&batch.definition.id) else { return };
-        if let Some(newest) = job.history.get_mut(&batch.logical_time)
+        if let Some(newest) = job.history.get_mut(batch.logical_time)
             && newest.batch == id
         {
             newest.result = Some(result);
@@ -627,8 +635,7 @@ impl GroupShard {
 
     fn history_evicted(&mut self, id: JobId, upto: Timestamp) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        while let Some(oldest) = job.history.first_entry().filter(|oldest| *oldest.key() <= upto) {
-            let (time, newest) = oldest.remove_entry();
+        for (time, newest) in job.history.take_upto(upto) {
             job.evicted.add(time, &newest);
         }
         self.drop_spent_trigger();

@@ -50,7 +50,7 @@ impl GroupShard {
         if !job.has_batch_for(time) {
             return Err(Rejection::unknown("batch", batch));
         }
-        let parameters = job.history.get(&time).and_then(|newest| newest.parameters.as_deref().cloned());
+        let parameters = job.history.get(time).and_then(|newest| newest.parameters.as_deref().cloned());
         self.another_run(job, time, Origin::Rerun, parameters.unwrap_or_default(), now)
     }
 
@@ -62,7 +62,7 @@ impl GroupShard {
         parameters: BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        if let Some(newest) = job.history.get(&time).filter(|newest| newest.result.is_none()) {
+        if let Some(newest) = job.history.get(time).filter(|newest| newest.result.is_none()) {
             return Err(unfinished(job.definition.id, newest.batch, time));
         }
         let run = job.next_run(time);
@@ -74,7 +74,7 @@ impl GroupShard {
 
     /// A job that still has its definition.
     pub(crate) fn defined_job(&self, id: JobId) -> Result<&Job, Rejection> {
-        let job = self.jobs.get(&id).filter(|job| !job.removed);
+        let job = self.jobs.get(&id).map(Box::as_ref).filter(|job| !job.removed);
         job.ok_or_else(|| Rejection::unknown("job", id))
     }
 
@@ -98,7 +98,7 @@ impl GroupShard {
     /// The job call's kill: the newest unfinished batch of the job; if there is none, its newest batch tells so.
     pub(crate) fn kill_job(&self, id: JobId, by: &Actor) -> Result<Decision, Rejection> {
         let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
-        let newest = job.unfinished().last().or_else(|| job.history.last_key_value());
+        let newest = job.unfinished().last().or_else(|| job.history.last());
         let (_, newest) = newest.ok_or_else(|| Rejection::unknown("batch of job", id))?;
         self.kill_batch(newest.batch, by, "")
     }

@@ -100,14 +100,14 @@ impl GroupShard {
 
     fn resolve(&self, job: &Job, parent: &Parent, logical_time: Timestamp) -> Dependency {
         let own_past = parent.job == job.definition.id;
-        let known = if own_past { Some(job) } else { self.jobs.get(&parent.job) };
+        let known = if own_past { Some(job) } else { self.jobs.get(&parent.job).map(Box::as_ref) };
         let mut times = match known {
             Some(known) => self.times_of(job, known, parent.mapping, logical_time),
             None => vec![logical_time],
         };
         if own_past {
             // The first batch has no previous one to wait for.
-            times.retain(|time| job.history.contains_key(time));
+            times.retain(|time| job.history.get(*time).is_some());
         }
         let met = |time: &&Timestamp| known.is_some_and(|known| known.has_succeeded(**time));
         let met = times.iter().filter(met).copied().collect();
@@ -118,7 +118,7 @@ impl GroupShard {
         if mapping == Mapping::Same {
             return vec![time];
         }
-        let newest_known = || parent.history.range(..=time).next_back().map(|(time, _)| vec![*time]);
+        let newest_known = || parent.history.newest_upto(time).map(|time| vec![time]);
         match (mapping, self.grid(job), self.grid(parent)) {
             (Mapping::Latest, None, _) | (Mapping::Latest, _, None) => newest_known().unwrap_or_default(),
             (_, Some(own), Some(parents)) => {
@@ -160,21 +160,21 @@ impl GroupShard {
         }
         let surplus = job.history.len() - keep;
         let oldest = job.history.iter().take(surplus);
-        let ended = oldest.take_while(|(time, newest)| **time <= now && newest.result.is_some());
-        let upto = ended.map(|(time, _)| *time).last();
+        let ended = oldest.take_while(|(time, newest)| *time <= now && newest.result.is_some());
+        let upto = ended.map(|(time, _)| time).last();
         upto.map(|upto| Event::HistoryEvicted { job: job.definition.id, upto }).into_iter().collect()
     }
 
     /// How many logical times back the widest mapping of any child reaches.
     fn history_reach(&self, job: &Job) -> usize {
-        let Some((newest, _)) = job.history.last_key_value() else { return 0 };
+        let Some((newest, _)) = job.history.last() else { return 0 };
         let reach = |child: &Job, mapping: Mapping| match mapping {
             Mapping::Same | Mapping::Latest => 1,
             Mapping::Offset(n) => usize::from(n) + 1,
-            Mapping::All | Mapping::Any => 2 * self.times_of(child, job, mapping, *newest).len() + 1,
+            Mapping::All | Mapping::Any => 2 * self.times_of(child, job, mapping, newest).len() + 1,
         };
         let own = job.definition.id;
-        let children = job.children.iter().filter_map(|id| self.jobs.get(id)).chain([job]);
+        let children = job.children.iter().filter_map(|id| self.jobs.get(id).map(Box::as_ref)).chain([job]);
         children
             .flat_map(|child| child.definition.parents.iter().map(move |parent| (child, parent)))
             .filter(|(_, parent)| parent.job == own)

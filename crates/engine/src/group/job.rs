@@ -1,13 +1,14 @@
 //! A job as its group's shard knows it: the definition, what fires next, and what became of its newest
 //! logical times.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_calendar::Schedule;
-use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId};
+use tidemill_model::{BatchResult, Fire, JobDefinition, JobId};
 
+use super::history::{Evicted, History, Newest};
 use super::queue::ReadyKey;
 use crate::schedule::grid_from_spec;
 
@@ -26,47 +27,9 @@ pub(crate) struct Job {
     pub(crate) catching_up: bool,
     /// Jobs that name this one as parent.
     pub(crate) children: BTreeSet<JobId>,
-    pub(crate) history: BTreeMap<Timestamp, Newest>,
+    pub(crate) history: History,
     pub(crate) evicted: Evicted,
     pub(crate) limit: Limit,
-}
-
-/// The newest run of one logical time.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Newest {
-    pub(crate) run: u32,
-    pub(crate) batch: BatchId,
-    pub(crate) result: Option<BatchResult>,
-    pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
-}
-
-/// What is kept of logical times that left the history. All of them had ended.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Evicted {
-    /// The first and the last of them.
-    span: Option<(Timestamp, Timestamp)>,
-    /// The newest run, where it was not the first.
-    runs: BTreeMap<Timestamp, u32>,
-    /// Those whose newest run did not succeed.
-    unsuccessful: BTreeSet<Timestamp>,
-}
-
-impl Evicted {
-    pub(crate) fn add(&mut self, time: Timestamp, newest: &Newest) {
-        self.span = Some(self.span.map_or((time, time), |(from, upto)| (from.min(time), upto.max(time))));
-        if newest.run > 0 {
-            self.runs.insert(time, newest.run);
-        }
-        if newest.result == Some(BatchResult::Success) {
-            self.unsuccessful.remove(&time);
-        } else {
-            self.unsuccessful.insert(time);
-        }
-    }
-
-    fn holds(&self, time: Timestamp) -> bool {
-        self.span.is_some_and(|(from, upto)| from <= time && time <= upto)
-    }
 }
 
 /// How the maximum concurrency stands.
@@ -92,7 +55,7 @@ impl Job {
             next: None,
             catching_up: false,
             children: BTreeSet::new(),
-            history: BTreeMap::new(),
+            history: History::default(),
             evicted: Evicted::default(),
             limit: Limit::default(),
         }
@@ -111,26 +74,26 @@ impl Job {
 
     /// Whether a batch for the logical time was ever generated, as far as the state remembers.
     pub(crate) fn has_batch_for(&self, time: Timestamp) -> bool {
-        self.history.contains_key(&time) || self.evicted.holds(time)
+        self.history.get(time).is_some() || self.evicted.holds(time)
     }
 
     pub(crate) fn has_succeeded(&self, time: Timestamp) -> bool {
-        match self.history.get(&time) {
+        match self.history.get(time) {
             Some(newest) => newest.result == Some(BatchResult::Success),
-            None => self.evicted.holds(time) && !self.evicted.unsuccessful.contains(&time),
+            None => self.evicted.holds(time) && !self.evicted.is_unsuccessful(time),
         }
     }
 
     /// The run number for another batch of the logical time. 0 is kept for the schedule's own.
     pub(crate) fn next_run(&self, time: Timestamp) -> u32 {
-        match self.history.get(&time) {
+        match self.history.get(time) {
             Some(newest) => newest.run + 1,
-            None if self.evicted.holds(time) => self.evicted.runs.get(&time).copied().unwrap_or(0) + 1,
+            None if self.evicted.holds(time) => self.evicted.run(time) + 1,
             None => u32::from(self.definition.schedule.is_some()),
         }
     }
 
-    pub(crate) fn unfinished(&self) -> impl Iterator<Item = (&Timestamp, &Newest)> {
+    pub(crate) fn unfinished(&self) -> impl Iterator<Item = (Timestamp, &Newest)> {
         self.history.iter().filter(|(_, newest)| newest.result.is_none())
     }
 }

@@ -18,6 +18,7 @@ mod deliver;
 mod due;
 mod finish;
 mod generate;
+mod history;
 mod job;
 mod place;
 mod queue;
@@ -57,7 +58,7 @@ const REMEMBERED_SUBMISSIONS: usize = 16_384;
 pub struct GroupShard {
     pub(crate) id: ShardId,
     pub(crate) group: Option<Group>,
-    pub(crate) jobs: BTreeMap<JobId, Job>,
+    pub(crate) jobs: BTreeMap<JobId, Box<Job>>,
     /// Jobs whose parent is not known here (yet, or any more), by that parent.
     pub(crate) orphans: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) batches: FxHashMap<BatchId, Batch>,

@@ -18,7 +18,7 @@ impl GroupShard {
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
             LiveQuery::NewestBatch { job } => {
                 let Some(job) = self.jobs.get(job) else { return LiveAnswer::NotFound };
-                let newest = job.history.last_key_value().map(|(_, newest)| newest);
+                let newest = job.history.last().map(|(_, newest)| newest);
                 let live = newest.and_then(|newest| self.batches.get(&newest.batch));
                 let state = newest.map(|_| live.map_or(BatchState::Finished, Batch::state));
                 LiveAnswer::NewestBatch { batch: newest.map(|newest| newest.batch), state }
@@ -68,7 +68,7 @@ impl GroupShard {
 
     fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
         let job = self.jobs.get(&parent);
-        let Some(newest) = job.and_then(|job| job.history.get(&time)) else {
+        let Some(newest) = job.and_then(|job| job.history.get(time)) else {
             let ended = job.is_some_and(|job| job.has_batch_for(time));
             let stands = if ended { "its newest run did not succeed" } else { "it has no batch yet" };
             return stands.to_owned();

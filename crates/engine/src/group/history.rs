@@ -1,0 +1,109 @@
+//! What became of a job's logical times: the newest of them in full, older ones in what matters of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{BatchId, BatchResult};
+
+/// The newest run of each logical time, oldest first. Short, and mostly one entry: a sorted list takes a
+/// third of what a tree would.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct History(Vec<(Timestamp, Newest)>);
+
+impl History {
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn get(&self, time: Timestamp) -> Option<&Newest> {
+        self.position(time).ok().map(|at| &self.0[at].1)
+    }
+
+    pub(crate) fn get_mut(&mut self, time: Timestamp) -> Option<&mut Newest> {
+        self.position(time).ok().map(|at| &mut self.0[at].1)
+    }
+
+    pub(crate) fn insert(&mut self, time: Timestamp, newest: Newest) {
+        match self.position(time) {
+            Ok(at) => self.0[at].1 = newest,
+            Err(at) => {
+                if self.0.is_empty() {
+                    self.0.reserve_exact(1);
+                }
+                self.0.insert(at, (time, newest));
+            }
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (Timestamp, &Newest)> {
+        self.0.iter().map(|(time, newest)| (*time, newest))
+    }
+
+    pub(crate) fn last(&self) -> Option<(Timestamp, &Newest)> {
+        self.iter().next_back()
+    }
+
+    /// The newest logical time that is not after `time`.
+    pub(crate) fn newest_upto(&self, time: Timestamp) -> Option<Timestamp> {
+        let behind = self.0.partition_point(|(known, _)| *known <= time);
+        self.0[..behind].last().map(|(time, _)| *time)
+    }
+
+    /// Takes out everything up to and with `upto`.
+    pub(crate) fn take_upto(&mut self, upto: Timestamp) -> impl Iterator<Item = (Timestamp, Newest)> + '_ {
+        let behind = self.0.partition_point(|(known, _)| *known <= upto);
+        self.0.drain(..behind)
+    }
+
+    fn position(&self, time: Timestamp) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&time, |(known, _)| *known)
+    }
+}
+
+/// The newest run of one logical time.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Newest {
+    pub(crate) run: u32,
+    pub(crate) batch: BatchId,
+    pub(crate) result: Option<BatchResult>,
+    pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
+}
+
+/// What is kept of logical times that left the history. All of them had ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Evicted {
+    /// The first and the last of them.
+    span: Option<(Timestamp, Timestamp)>,
+    /// The newest run, where it was not the first.
+    runs: BTreeMap<Timestamp, u32>,
+    /// Those whose newest run did not succeed.
+    unsuccessful: BTreeSet<Timestamp>,
+}
+
+impl Evicted {
+    pub(crate) fn add(&mut self, time: Timestamp, newest: &Newest) {
+        self.span = Some(self.span.map_or((time, time), |(from, upto)| (from.min(time), upto.max(time))));
+        if newest.run > 0 {
+            self.runs.insert(time, newest.run);
+        }
+        if newest.result == Some(BatchResult::Success) {
+            self.unsuccessful.remove(&time);
+        } else {
+            self.unsuccessful.insert(time);
+        }
+    }
+
+    /// The newest run of a time that it holds.
+    pub(crate) fn run(&self, time: Timestamp) -> u32 {
+        self.runs.get(&time).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn is_unsuccessful(&self, time: Timestamp) -> bool {
+        self.unsuccessful.contains(&time)
+    }
+
+    pub(crate) fn holds(&self, time: Timestamp) -> bool {
+        self.span.is_some_and(|(from, upto)| from <= time && time <= upto)
+    }
+}
