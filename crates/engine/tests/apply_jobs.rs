@@ -1,5 +1,7 @@
 //! `apply`: what it changes, and what it refuses.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::{Expect, expect};

@@ -1,5 +1,7 @@
 //! From assignment to result: handshake, retries, kill, reassignment.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::expect;
@@ -376,8 +378,10 @@ fn what_every_worker_gives_back_is_offered_again_later() {
         b1 returned t2: Rejected("busy")
         b1 assigned t3 attempt 1 to x
         b1 returned t3: Rejected("busy")
-    "#]].assert_eq(&world.told());
-    expect!["every worker gave it back; it is offered again at 2026-07-01T10:10:10Z"].assert_eq(&world.why(batch)[0].message);
+    "#]]
+    .assert_eq(&world.told());
+    expect!["every worker gave it back; it is offered again at 2026-07-01T10:10:10Z"]
+        .assert_eq(&world.why(batch)[0].message);
     world.pass_ms(9_999);
     assert_eq!(world.told(), "");
     world.pass_ms(1);
@@ -385,7 +389,8 @@ fn what_every_worker_gives_back_is_offered_again_later() {
         b1 retry due
         b1 assigned t4 attempt 1 to x
         b1 returned t4: Rejected("busy")
-    "#]].assert_eq(&world.told());
+    "#]]
+    .assert_eq(&world.told());
     world.kill(batch);
     world.pass_minutes(1);
     assert_eq!(world.told(), "b1 finished killed by ann\n");

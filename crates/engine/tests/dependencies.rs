@@ -1,5 +1,7 @@
 //! DEP-3: what a batch waits for, and what changes its mind.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::{Expect, expect};

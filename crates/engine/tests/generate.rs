@@ -1,5 +1,7 @@
 //! GEN: when batches come into being, and when they do not.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::expect;

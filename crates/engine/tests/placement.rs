@@ -1,5 +1,7 @@
 //! DSP-1 to DSP-4: who gets a worker, which one, and who waits for it.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::expect;

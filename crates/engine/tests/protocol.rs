@@ -1,5 +1,7 @@
 //! Requests, quarantine, outboxes, time: what holds for every command.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::expect;

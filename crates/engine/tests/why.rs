@@ -1,5 +1,7 @@
 //! DEP-8: why is it not running? One condition of each kind, as people read it.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::{Expect, expect};

@@ -1,5 +1,7 @@
 //! Catalogues of extreme shape drain, in records that the log takes.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use jiff::SignedDuration;
@@ -63,7 +65,8 @@ fn a_chain_of_a_thousand_drains() {
 fn a_batch_that_waits_for_two_thousand_times_fits() {
     let mut world = World::at("2026-07-01T10:00:30Z");
     let minute = json!({"cron": "0 * * * * ?", "zone": "UTC"});
-    let parent = |n: usize| job(&format!("p{n}"), json!({"type": "anchor", "schedule": minute, "max_concurrent": 99}));
+    let parent =
+        |n: usize| job(&format!("p{n}"), json!({"type": "anchor", "schedule": minute, "max_concurrent": 99}));
     let parents: Vec<_> = (0..33).map(|n| json!({"job": format!("p{n}"), "mapping": "all"})).collect();
     let child = job("child", json!({"schedule": every("hour"), "parents": parents}));
     apply_all(&mut world, (0..33).map(parent).collect());
@@ -81,7 +84,8 @@ fn a_batch_that_waits_for_two_thousand_times_fits() {
 #[test]
 fn a_long_outage_is_caught_up_with_in_bounds() {
     let mut world = World::new();
-    let jobs = (0..200).map(|n| job(&format!("j{n}"), json!({"schedule": every("hour"), "max_concurrent": 5})));
+    let jobs =
+        (0..200).map(|n| job(&format!("j{n}"), json!({"schedule": every("hour"), "max_concurrent": 5})));
     apply_all(&mut world, jobs.collect());
     world.worker("w", 300, Script::Succeed);
     world.events();

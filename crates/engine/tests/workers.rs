@@ -1,5 +1,7 @@
 //! EXE-8, EXE-11: workers that come, fall silent, come back.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod kit;
 
 use expect_test::expect;
