@@ -1,0 +1,109 @@
+//! What left the log: replies and work orders must stand in records that count.
+
+use std::collections::HashSet;
+
+use tidemill_model::{Event, Outcome, Reply, RequestId, WorkMessage};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::{Findings, Violation};
+use crate::requests::fingerprint;
+
+/// What was said outside, until the journals are complete.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Off: nothing is kept.
+    kept: bool,
+    /// (partition, request, outcome) of every decision.
+    decided: HashSet<(u32, u64, u64)>,
+    /// Assignments and grants.
+    ordered: HashSet<u64>,
+    replies: Vec<Reply>,
+    work: Vec<WorkMessage>,
+}
+
+impl Effects {
+    pub(crate) fn new(kept: bool) -> Self {
+        Self { kept, ..Self::default() }
+    }
+
+    pub(crate) fn decided(&mut self, at: &At<'_>, request: &RequestId, outcome: &Outcome) {
+        if self.kept && *outcome != Outcome::Repeated {
+            self.decided.insert((at.partition, fingerprint(request), of_outcome(outcome)));
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: &Event) {
+        if !self.kept {
+            return;
+        }
+        match event {
+            Event::BatchAssigned { token, worker, .. } => {
+                self.ordered.insert(fingerprint(&("assigned", token, worker)));
+            }
+            Event::StartGranted { token, incarnation, nonce, .. } => {
+                self.ordered.insert(fingerprint(&("granted", token, incarnation, nonce)));
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn reply(&mut self, reply: &Reply) {
+        self.replies.push(reply.clone());
+    }
+
+    pub(crate) fn work(&mut self, message: &WorkMessage) {
+        self.work.push(message.clone());
+    }
+
+    /// `acknowledged_is_on_record` and `work_is_on_record`
+    pub(crate) fn finish(&self, found: &mut Findings) {
+        for reply in &self.replies {
+            let key = (reply.partition, fingerprint(&reply.request), of_outcome(&reply.outcome));
+            if !self.decided.contains(&key) {
+                let why = format!("the reply to request {} stands in no record that counts", reply.request);
+                let record = serde_json::to_string(reply).unwrap_or_default();
+                let place = (reply.partition, reply.offset);
+                found.violation(
+                    Invariant::AcknowledgedIsOnRecord,
+                    violation(Invariant::AcknowledgedIsOnRecord, place, why, record),
+                );
+            }
+        }
+        for message in &self.work {
+            if let Some((key, what)) = wanted(message).filter(|(key, _)| !self.ordered.contains(key)) {
+                let why = format!("{what} stands in no record that counts ({key:016x})");
+                let record = serde_json::to_string(message).unwrap_or_default();
+                let rule = Invariant::WorkIsOnRecord;
+                found.violation(rule, violation(rule, (0, 0), why, record));
+            }
+        }
+    }
+}
+
+/// What a work order needs in the journal.
+fn wanted(message: &WorkMessage) -> Option<(u64, String)> {
+    match message {
+        WorkMessage::Assigned { worker, token, .. } => {
+            Some((fingerprint(&("assigned", token, worker)), format!("assignment {token}")))
+        }
+        WorkMessage::Granted { incarnation, nonce, spec } => {
+            let key = fingerprint(&("granted", &spec.token, incarnation, nonce));
+            Some((key, format!("grant {}", spec.token)))
+        }
+        // A worker is also told to end what was never its own, so a kill needs no record.
+        WorkMessage::Kill { .. }
+        | WorkMessage::Registered { .. }
+        | WorkMessage::Unregistered { .. }
+        | WorkMessage::Refused { .. }
+        | WorkMessage::Recorded { .. } => None,
+    }
+}
+
+fn of_outcome(outcome: &Outcome) -> u64 {
+    fingerprint(&serde_json::to_string(outcome).unwrap_or_default())
+}
+
+fn violation(rule: Invariant, (partition, offset): (u32, u64), message: String, record: String) -> Violation {
+    Violation { invariant: rule.name(), partition, offset, event: None, message, record, contradicts: vec![] }
+}

@@ -1,0 +1,112 @@
+//! Journals in one file, with the commands they decide.
+//!
+//! ```text
+//! "TDMLJRN1"                                            all numbers big-endian
+//! 'C' | 'J'   partition u32   offset u64   time i64 (ms)   length u32   bytes     as often as needed
+//! 'E'         entries u64                                                         once, at the end
+//! ```
+//! Commands of a partition stand before the journal records that were appended after them. The file is a
+//! copy, record for record: a check of it finds what a check of the log finds.
+
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use tidemill_log::{Log, Topic};
+
+use crate::Error;
+use crate::source::{Entry, each_entry};
+
+const MAGIC: &[u8; 8] = b"TDMLJRN1";
+const COMMAND: u8 = b'C';
+const JOURNAL: u8 = b'J';
+const END: u8 = b'E';
+/// No topic takes more.
+const MAX_BYTES: u32 = 8 * 1024 * 1024;
+
+/// Writes the journals of a log, and their commands, to an exported file. Gives the number of records.
+///
+/// # Errors
+/// The log cannot be read, or the file not written.
+pub fn export_journal(log: &dyn Log, writer: impl Write) -> Result<u64, Error> {
+    let mut writer = BufWriter::new(writer);
+    let mut entries = 0;
+    let failed = |entries, source| Error::WriteExport { entries, source };
+    writer.write_all(MAGIC).map_err(|source| failed(0, source))?;
+    each_entry(log, true, &mut |entry| {
+        write_entry(&mut writer, &entry).map_err(|source| failed(entries, source))?;
+        entries += 1;
+        Ok(())
+    })?;
+    let end = || {
+        writer.write_all(&[END])?;
+        writer.write_all(&u64::to_be_bytes(entries))?;
+        writer.flush()
+    };
+    let mut end = end;
+    end().map_err(|source| failed(entries, source))?;
+    Ok(entries)
+}
+
+fn write_entry(writer: &mut impl Write, entry: &Entry<'_>) -> io::Result<()> {
+    let kind = if entry.topic == Topic::Commands { COMMAND } else { JOURNAL };
+    let length = u32::try_from(entry.bytes.len()).map_err(io::Error::other)?;
+    writer.write_all(&[kind])?;
+    writer.write_all(&entry.partition.to_be_bytes())?;
+    writer.write_all(&entry.offset.to_be_bytes())?;
+    writer.write_all(&entry.taken_ms.to_be_bytes())?;
+    writer.write_all(&length.to_be_bytes())?;
+    writer.write_all(entry.bytes)
+}
+
+/// Gives every record of an exported file.
+pub(crate) fn read_export(path: &Path, to: &mut dyn FnMut(Entry<'_>)) -> Result<(), Error> {
+    let opened = std::fs::File::open(path);
+    let file = opened.map_err(|source| Error::OpenFile { path: path.to_owned(), source })?;
+    let mut reader = BufReader::new(file);
+    let mut entries = 0;
+    let not = |rule| Error::NotAnExport { path: path.to_owned(), rule };
+    let failed = |entries, source: io::Error| match source.kind() {
+        io::ErrorKind::UnexpectedEof => not("it is cut off before its end mark"),
+        _ => Error::ReadFile { path: path.to_owned(), entries, source },
+    };
+    let magic: [u8; 8] = array(&mut reader).map_err(|source| failed(0, source))?;
+    if &magic != MAGIC {
+        return Err(not("it does not begin with TDMLJRN1"));
+    }
+    let mut bytes = Vec::new();
+    loop {
+        let [kind] = array(&mut reader).map_err(|source| failed(entries, source))?;
+        let topic = match kind {
+            COMMAND => Topic::Commands,
+            JOURNAL => Topic::Journal,
+            END => {
+                let count = array(&mut reader).map_err(|source| failed(entries, source))?;
+                let whole = u64::from_be_bytes(count) == entries;
+                return if whole { Ok(()) } else { Err(not("its end mark counts other records")) };
+            }
+            _ => return Err(not("it has an entry that is neither command, journal record nor end")),
+        };
+        let mut next = || -> io::Result<(u32, u64, i64, u32)> {
+            Ok((
+                u32::from_be_bytes(array(&mut reader)?),
+                u64::from_be_bytes(array(&mut reader)?),
+                i64::from_be_bytes(array(&mut reader)?),
+                u32::from_be_bytes(array(&mut reader)?),
+            ))
+        };
+        let (partition, offset, taken_ms, length) = next().map_err(|source| failed(entries, source))?;
+        if length > MAX_BYTES {
+            return Err(not("it has an entry larger than any record"));
+        }
+        bytes.resize(usize::try_from(length).unwrap_or(usize::MAX), 0);
+        reader.read_exact(&mut bytes).map_err(|source| failed(entries, source))?;
+        to(Entry { topic, partition, offset, taken_ms, bytes: &bytes });
+        entries += 1;
+    }
+}
+
+fn array<const N: usize>(reader: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    reader.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,159 @@
+//! What a check found, bounded whatever the history.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{Invariant, Void};
+
+/// Kept of each rule; more are only counted.
+const KEPT: usize = 20;
+/// Characters kept of an offending record.
+const KEPT_TEXT: usize = 2_000;
+
+/// One place where a history breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// The rule's name, see [`Invariant::name`].
+    pub invariant: &'static str,
+    /// Partition of the journal.
+    pub partition: u32,
+    /// Offset of the record that breaks it.
+    pub offset: u64,
+    /// Index of the event in the envelope, where it is one event that does.
+    pub event: Option<u32>,
+    /// For people: what was found, and what the rule wants.
+    pub message: String,
+    /// The offending event, or the record's body, as JSON; cut to 2,000 characters.
+    pub record: String,
+    /// Offsets of the earlier records that this one contradicts.
+    pub contradicts: Vec<u64>,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}:{}", self.invariant, self.partition, self.offset)?;
+        if let Some(event) = self.event {
+            write!(f, " event {event}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        if !self.contradicts.is_empty() {
+            write!(f, " (see {:?})", self.contradicts)?;
+        }
+        if self.record.is_empty() { Ok(()) } else { write!(f, "\n    {}", self.record) }
+    }
+}
+
+/// A record that does not count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VoidRecord {
+    /// Partition of the journal.
+    pub partition: u32,
+    /// Its offset.
+    pub offset: u64,
+    /// Why it does not count.
+    pub reason: Void,
+}
+
+/// How far the journal of one partition was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PartitionSummary {
+    /// Which.
+    pub partition: u32,
+    /// Records read, void ones too.
+    pub records: u64,
+    /// Offset of the last record that counts.
+    pub offset: Option<u64>,
+    /// Its ownership.
+    pub epoch: u64,
+    /// Its number.
+    pub seq: u64,
+    /// Its hash, hex: equal for equal histories.
+    pub hash: String,
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Envelopes that count.
+    pub envelopes: u64,
+    /// Their events.
+    pub events: u64,
+    /// Commands that were given.
+    pub commands: u64,
+    /// Partition by partition.
+    pub partitions: Vec<PartitionSummary>,
+    /// Records that do not count, by reason. On a broker, some are no fault: that is what the chain is for.
+    pub voids: BTreeMap<Void, u64>,
+    /// The first 20 of them of each reason.
+    pub void_records: Vec<VoidRecord>,
+    /// Violations by rule; absent: none.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// The first 20 of each rule, in the order of finding.
+    pub violations: Vec<Violation>,
+}
+
+impl Report {
+    /// Whether every rule holds.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Whether this rule is broken.
+    #[must_use]
+    pub fn breaks(&self, invariant: Invariant) -> bool {
+        self.counts.contains_key(invariant.name())
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let voids: u64 = self.voids.values().sum();
+        writeln!(
+            f,
+            "{} partitions, {} envelopes, {} events, {} commands, {voids} void records, {} rules",
+            self.partitions.len(),
+            self.envelopes,
+            self.events,
+            self.commands,
+            Invariant::ALL.len()
+        )?;
+        for void in &self.void_records {
+            writeln!(f, "void at {}:{}: {}", void.partition, void.offset, void.reason)?;
+        }
+        for violation in &self.violations {
+            writeln!(f, "{violation}")?;
+        }
+        for (name, count) in &self.counts {
+            writeln!(f, "{name}: {count} violations")?;
+        }
+        if self.is_clean() { writeln!(f, "every rule holds") } else { Ok(()) }
+    }
+}
+
+/// Gathers violations; bounded.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) report: Report,
+}
+
+impl Findings {
+    pub(crate) fn violation(&mut self, invariant: Invariant, mut violation: Violation) {
+        let count = self.report.counts.entry(invariant.name()).or_default();
+        *count += 1;
+        if *count <= KEPT as u64 {
+            violation.record = violation.record.chars().take(KEPT_TEXT).collect();
+            self.report.violations.push(violation);
+        }
+    }
+
+    pub(crate) fn void(&mut self, partition: u32, offset: u64, reason: Void) {
+        let count = self.report.voids.entry(reason).or_default();
+        *count += 1;
+        if *count <= KEPT as u64 {
+            self.report.void_records.push(VoidRecord { partition, offset, reason });
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What has to hold, each rule with a stable name and one sentence.
+
+macro_rules! invariants {
+    ($($(#[doc = $doc:literal])+ $variant:ident => $name:literal,)+) => {
+        /// A rule that every history keeps.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Invariant {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Invariant {
+            /// All of them, in the order in which a report names them.
+            pub const ALL: &'static [Invariant] = &[$(Invariant::$variant,)+];
+
+            /// Its name; never changes.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Invariant::$variant => $name,)+
+                }
+            }
+
+            /// Its sentence.
+            #[must_use]
+            pub fn sentence(self) -> &'static str {
+                match self {
+                    $(Invariant::$variant => concat!($($doc,)+).trim_start(),)+
+                }
+            }
+        }
+    };
+}
+
+invariants! {
+    // ---- the journal itself
+    /// Offsets of a journal begin at 0 and have no gap, no repeat and no step back.
+    OffsetsDense => "offsets_dense",
+    /// Every record links to the last one that counts, or is void for a reason that a sound log can have.
+    ChainUnbroken => "chain_unbroken",
+    /// Claims raise the epoch by 1, records of an epoch count up by 1, and nobody writes without owning.
+    EpochsRiseSeqContiguous => "epochs_rise_seq_contiguous",
+    /// A record and one decision stay within their size, and an envelope can be read.
+    EnvelopesBounded => "envelopes_bounded",
+    /// The causes of an envelope account for exactly its events.
+    CausesCoverEvents => "causes_cover_events",
+    /// An envelope's time is not before the last one's, unless an operator set it.
+    NowNeverGoesBack => "now_never_goes_back",
+    /// An envelope's time is not ahead of the log's time of its append.
+    NowNotAheadOfTheLog => "now_not_ahead_of_the_log",
+    /// Events stand in the partition of their shard.
+    ShardsStayInTheirPartition => "shards_stay_in_their_partition",
+
+    // ---- commands and requests
+    /// The resume point never goes back or away, and its hash is that of the command at its offset.
+    ResumePointMovesForward => "resume_point_moves_forward",
+    /// Each command is decided at most once, in order; with the commands given, none is passed over and each decision names its sender.
+    EveryCommandDecidedOnce => "every_command_decided_once",
+    /// A request id has one outcome in 24 hours; only a repeat of it is answered as one.
+    OneOutcomePerRequest => "one_outcome_per_request",
+    /// What was refused, or was a repeat, has no event; what was set aside has that one.
+    RefusedChangesNothing => "refused_changes_nothing",
+    /// A timer is decided only after every command that the log had taken before its time.
+    TimersNeverOvertakeCommands => "timers_never_overtake_commands",
+    /// A reply says what a record that counts says.
+    AcknowledgedIsOnRecord => "acknowledged_is_on_record",
+    /// A work order stands in a record that counts.
+    WorkIsOnRecord => "work_is_on_record",
+
+    // ---- between shards
+    /// Messages between shards arrive once, in order, with what was sent, and are acknowledged only after that.
+    MessagesBetweenShardsOnceInOrder => "messages_between_shards_once_in_order",
+    /// Versions of a definition count up by 1, and the shard that runs it only moves forward.
+    VersionsRise => "versions_rise",
+
+    // ---- generation
+    /// Minted ids of batches and tokens grow in their shard, so that none is given twice.
+    MintedIdsGrow => "minted_ids_grow",
+    /// There is one batch per job, logical time and run.
+    OneGeneratedPerRun => "one_generated_per_run",
+    /// Runs of one logical time count up by 1.
+    RunNumbersWithoutGaps => "run_numbers_without_gaps",
+    /// Neither schedule nor parent makes a batch of a job that is switched off.
+    GeneratedOnlyWhenEnabled => "generated_only_when_enabled",
+    /// A batch keeps a version of its definition that the shard knew.
+    GeneratedFromKnownVersion => "generated_from_known_version",
+    /// Every due time of an enabled job is generated or skipped on record, once, not before its time, and the one after it is the next.
+    DueTimesGeneratedOrSkipped => "due_times_generated_or_skipped",
+    /// At quiescence, every job without a schedule has a batch for each logical time that a parent got.
+    ChildrenGeneratedWithParents => "children_generated_with_parents",
+
+    // ---- a batch's life
+    /// A batch makes only the steps that its life allows.
+    OnlyAllowedTransitions => "only_allowed_transitions",
+    /// Nothing changes a finished batch.
+    FinishedIsFinal => "finished_is_final",
+    /// A batch whose end was asked for gets no further attempt and does not end as failed.
+    KilledStaysKilled => "killed_stays_killed",
+    /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, and counted right.
+    DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
+    /// A batch is assigned only when every condition held: parents, pause, and a worker that is there, not draining, on the pinned host.
+    AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
+    /// Neither a job's limit nor a worker's slots are ever exceeded.
+    RunningNeverAboveLimit => "running_never_above_limit",
+    /// A start is granted once, only to the worker and the life of it that hold the assignment, for the question it asked.
+    StartGrantedOnlyToAssigned => "start_granted_only_to_assigned",
+    /// Attempts count up by 1 and stay within the job's maximum.
+    AttemptNumbersWithoutGaps => "attempt_numbers_without_gaps",
+    /// A batch fails only when its retries are used up.
+    RetriesUsedBeforeFailure => "retries_used_before_failure",
+    /// The next attempt waits for exactly the job's interval.
+    RetryIntervalKept => "retry_interval_kept",
+    /// Neither a batch nor two runs of one logical time ever have two live attempts.
+    NeverTwoLiveAttempts => "never_two_live_attempts",
+    /// An attempt is given up for lost only when its lease is over or its worker came back without it.
+    NoAttemptBeforeLeaseOver => "no_attempt_before_lease_over",
+    /// Reports about an attempt that is not live change nothing.
+    LateReportsChangeNothing => "late_reports_change_nothing",
+    /// An assignment is returned for not starting only once its time is over.
+    StartTimeoutKept => "start_timeout_kept",
+    /// At quiescence, every assignment has ended.
+    EveryAssignmentEnds => "every_assignment_ends",
+    /// A batch has a bounded number of events.
+    EventsPerBatchBounded => "events_per_batch_bounded",
+    /// A worker is lost, found and expired only in its present life, in that order.
+    WorkerLivesFollow => "worker_lives_follow",
+}
+
+impl std::fmt::Display for Invariant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_rule_has_a_sentence() {
+        let names: BTreeSet<_> = Invariant::ALL.iter().map(|rule| rule.name()).collect();
+        assert_eq!(names.len(), Invariant::ALL.len());
+        assert!(Invariant::ALL.iter().all(|rule| rule.sentence().ends_with('.')));
+    }
+}

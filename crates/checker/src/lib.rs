@@ -1,0 +1,42 @@
+//! Is this history one that Tidemill may have? The answer comes from the journals alone (and, where they are
+//! given, from commands, replies and work messages), by a small model of transitions, limits and fires that
+//! is written a second time here.
+//!
+//! It must never import `tidemill-engine` or its calendar: what both got wrong in one place, no one would see.
+//!
+//! Where to start reading:
+//! - [`Invariant`]: every rule that is checked, with its name and its sentence.
+//! - [`Checker`]: fed record by record, in any order of partitions.
+//! - [`check_log`], [`check_file`], [`export_journal`]: whole histories.
+//!
+//! ```text
+//!  bytes ─► link (does it count?) ─► envelope (time, commands, requests) ─► shard (jobs, batches, workers)
+//!                 │                          │                                      │
+//!                 └──────────────────────────┴──────────── Findings ◄───────────────┘
+//! ```
+//! Memory: an ended batch leaves. What stays is 40 bytes for each logical time of a job, the definitions, and
+//! the requests of the last 24 hours.
+
+mod at;
+mod calendar;
+mod checker;
+mod commands;
+mod effects;
+mod error;
+mod export;
+mod findings;
+mod invariant;
+mod link;
+mod messages;
+mod partition;
+mod requests;
+mod shard;
+mod source;
+
+pub use checker::{Checker, Options};
+pub use error::Error;
+pub use export::export_journal;
+pub use findings::{PartitionSummary, Report, Violation, VoidRecord};
+pub use invariant::Invariant;
+pub use link::Void;
+pub use source::{check_file, check_log};

@@ -1,0 +1,192 @@
+//! What the catalogue sends, and whether the group shards got exactly that. A message is not an event of its
+//! own: what the catalogue decides about a group or a job *is* the message to that group's shard.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tidemill_model::{Event, GroupName, JobId, Recorded, ShardId};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::{Findings, Violation};
+use crate::requests::fingerprint;
+
+/// Where something stands: partition, offset, event.
+type Place = (u32, u64, u32);
+
+/// One direction between two shards.
+#[derive(Debug, Default)]
+struct Lane {
+    sent: u64,
+    received: u64,
+    acknowledged: u64,
+    acknowledged_in: Option<Place>,
+    /// Number → what was sent and where, until it is received; or the other way round.
+    open: BTreeMap<u64, Half>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Half {
+    /// What it says; `None`: the receiver had nothing to note.
+    says: Option<u64>,
+    place: Place,
+}
+
+/// All messages between shards.
+#[derive(Debug, Default)]
+pub(crate) struct Messages {
+    lanes: BTreeMap<(ShardId, ShardId), Lane>,
+    groups: HashMap<GroupName, ShardId>,
+    jobs: HashMap<JobId, ShardId>,
+}
+
+impl Messages {
+    /// Notes what an event of the catalogue sends. `None` of a job: it is not known where it runs.
+    pub(crate) fn sends(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        match event {
+            Event::GroupDefined { name, shard, .. } => {
+                self.groups.insert(name.clone(), *shard);
+                self.send(at, *shard, says(event), found);
+            }
+            Event::JobDefined { definition, .. } => {
+                let Some(to) = self.groups.get(&definition.group).copied() else { return };
+                if let Some(from) = self.jobs.insert(definition.id, to).filter(|from| *from != to) {
+                    self.send(at, from, says(&Event::JobRemoved { job: definition.id }), found);
+                }
+                self.send(at, to, says(event), found);
+            }
+            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+                if let Some(to) = self.jobs.get(job).copied() {
+                    self.send(at, to, says(event), found);
+                }
+            }
+            Event::JobDeleted { job } => {
+                if let Some(to) = self.jobs.remove(job) {
+                    self.send(at, to, says(event), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn send(&mut self, at: &At<'_>, to: ShardId, says: Option<u64>, found: &mut Findings) {
+        let lane = self.lanes.entry((ShardId::CATALOGUE, to)).or_default();
+        lane.sent += 1;
+        let number = lane.sent;
+        lane.pair(number, Half { says, place: place(at) }, at, found);
+    }
+
+    /// `messages_between_shards_once_in_order`: `fact` is what the receiver noted of the message.
+    pub(crate) fn received(
+        &mut self,
+        at: &At<'_>,
+        shard: ShardId,
+        (from, number): (ShardId, u64),
+        fact: Option<&Recorded>,
+        found: &mut Findings,
+    ) {
+        let lane = self.lanes.entry((from, shard)).or_default();
+        if number != lane.received + 1 {
+            let why = format!("message {number} from shard {from} after message {}", lane.received);
+            at.breaks(found, Invariant::MessagesBetweenShardsOnceInOrder, why);
+        }
+        if number > lane.received {
+            lane.received = number;
+            let says = fact.and_then(|fact| says(&fact.event));
+            lane.pair(number, Half { says, place: place(at) }, at, found);
+        }
+    }
+
+    /// An acknowledgement moves on, and never beyond what was sent.
+    pub(crate) fn acknowledged(
+        &mut self,
+        at: &At<'_>,
+        shard: ShardId,
+        (to, upto): (ShardId, u64),
+        found: &mut Findings,
+    ) {
+        let lane = self.lanes.entry((shard, to)).or_default();
+        let rule = Invariant::MessagesBetweenShardsOnceInOrder;
+        if upto <= lane.acknowledged {
+            let why = format!("acknowledged up to {upto} by shard {to}, after {}", lane.acknowledged);
+            at.breaks(found, rule, why);
+        } else if shard == ShardId::CATALOGUE && upto > lane.sent {
+            let why = format!("acknowledged up to {upto} by shard {to}, but only {} were sent", lane.sent);
+            at.breaks(found, rule, why);
+        }
+        lane.acknowledged = lane.acknowledged.max(upto);
+        lane.acknowledged_in = Some(place(at));
+    }
+
+    /// What only all partitions together show. `at_rest`: nothing is on its way any more.
+    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+        for ((from, to), lane) in &self.lanes {
+            let rule = Invariant::MessagesBetweenShardsOnceInOrder;
+            if let Some(place) = lane.acknowledged_in.filter(|_| lane.acknowledged > lane.received) {
+                let why = format!(
+                    "shard {to} acknowledged up to {}, and received up to {}",
+                    lane.acknowledged, lane.received
+                );
+                found.violation(rule, violation(rule, place, why));
+            }
+            let Some((number, half)) = lane.open.first_key_value() else { continue };
+            if lane.received > lane.sent && *from == ShardId::CATALOGUE {
+                let why =
+                    format!("shard {to} received message {number} from shard {from}, which was not sent");
+                found.violation(rule, violation(rule, half.place, why));
+            } else if at_rest && lane.sent > lane.received {
+                let why = format!("message {number} of shard {from} has not reached shard {to}");
+                found.violation(rule, violation(rule, half.place, why));
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// The second of the two halves of a message must say what the first said.
+    fn pair(&mut self, number: u64, half: Half, at: &At<'_>, found: &mut Findings) {
+        match self.open.remove(&number) {
+            None => {
+                self.open.insert(number, half);
+            }
+            Some(other) => {
+                if let (Some(one), Some(two)) = (half.says, other.says)
+                    && one != two
+                {
+                    let (partition, offset, event) = other.place;
+                    let why = format!(
+                        "message {number} differs from what stands at {partition}:{offset} event {event}"
+                    );
+                    at.breaks(found, Invariant::MessagesBetweenShardsOnceInOrder, why);
+                }
+            }
+        }
+    }
+}
+
+/// What a message says, equal on both sides.
+fn says(event: &Event) -> Option<u64> {
+    let text = |definition: &tidemill_model::JobDefinition| serde_json::to_string(definition).ok();
+    Some(match event {
+        Event::GroupDefined { group, name, worker_key, .. }
+        | Event::GroupReceived { group, name, worker_key, .. } => {
+            fingerprint(&("group", group, name, worker_key))
+        }
+        Event::JobDefined { definition, enabled, .. } | Event::JobReceived { definition, enabled, .. } => {
+            fingerprint(&("job", text(definition), enabled))
+        }
+        Event::JobEnabled { job } => fingerprint(&("switch", job, true)),
+        Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
+        Event::JobSwitched { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
+        Event::JobDeleted { job } | Event::JobRemoved { job } => fingerprint(&("remove", job)),
+        _ => return None,
+    })
+}
+
+fn place(at: &At<'_>) -> Place {
+    (at.partition, at.offset, at.index.unwrap_or(0))
+}
+
+fn violation(rule: Invariant, (partition, offset, event): Place, message: String) -> Violation {
+    let (event, record) = (Some(event), String::new());
+    Violation { invariant: rule.name(), partition, offset, event, message, record, contradicts: vec![] }
+}

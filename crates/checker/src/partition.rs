@@ -1,0 +1,346 @@
+//! One partition: its chain, its time, its commands, its shards.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_log::{Frame, Kind};
+use tidemill_model::{Cause, Envelope, Event, Outcome, Recorded, Rejection, ShardId, Source};
+
+use crate::Invariant;
+use crate::at::{Asked, At};
+use crate::commands::Commands;
+use crate::effects::Effects;
+use crate::findings::{Findings, PartitionSummary};
+use crate::link::Link;
+use crate::messages::Messages;
+use crate::requests::Requests;
+use crate::shard::{Bounds, Shard};
+
+/// The most that one decision of a command may weigh, bytes of its events.
+const MAX_DECISION_BYTES: usize = 256 * 1024;
+
+/// What partitions share.
+pub(crate) struct Shared<'a> {
+    pub(crate) found: &'a mut Findings,
+    pub(crate) messages: &'a mut Messages,
+    pub(crate) effects: &'a mut Effects,
+}
+
+/// What is known of one partition.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    id: u32,
+    bounds: Bounds,
+    link: Link,
+    records: u64,
+    next_offset: u64,
+    /// The last envelope's time, and its offset.
+    now: Option<(Timestamp, u64)>,
+    pub(crate) commands: Commands,
+    requests: Requests,
+    shards: BTreeMap<ShardId, Shard>,
+    /// A fault in the chain hides what follows it: what holds at rest is not asked then.
+    broken: bool,
+}
+
+impl Partition {
+    pub(crate) fn new(id: u32, bounds: Bounds) -> Self {
+        Self {
+            id,
+            bounds,
+            link: Link::default(),
+            records: 0,
+            next_offset: 0,
+            now: None,
+            commands: Commands::default(),
+            requests: Requests::default(),
+            shards: BTreeMap::new(),
+            broken: false,
+        }
+    }
+
+    pub(crate) fn push(&mut self, offset: u64, taken_ms: Option<i64>, bytes: &[u8], shared: &mut Shared<'_>) {
+        self.records += 1;
+        self.offsets_dense(offset, shared.found);
+        match self.link.judge(self.id, offset, bytes) {
+            Ok(frame) => self.frame(offset, taken_ms, &frame, shared),
+            Err(rejected) => {
+                shared.found.void(self.id, offset, rejected.void);
+                if let Some((rule, why)) = rejected.fault {
+                    self.broken = true;
+                    let earlier: Vec<u64> = rejected.last.into_iter().collect();
+                    self.at(offset).contradicts(shared.found, rule, why, &earlier);
+                }
+            }
+        }
+    }
+
+    /// `offsets_dense`
+    fn offsets_dense(&mut self, offset: u64, found: &mut Findings) {
+        if offset != self.next_offset {
+            self.broken = true;
+            let why = match self.next_offset {
+                0 => format!("the journal begins at {offset}, what was before is gone"),
+                next => format!("offset {offset} stands where {next} should"),
+            };
+            self.at(offset).breaks(found, Invariant::OffsetsDense, why);
+        }
+        self.next_offset = self.next_offset.max(offset.saturating_add(1));
+    }
+
+    fn at(&self, offset: u64) -> At<'static> {
+        let now = self.now.map_or(Timestamp::UNIX_EPOCH, |(now, _)| now);
+        At::record(self.id, offset, now)
+    }
+
+    fn frame(&mut self, offset: u64, taken_ms: Option<i64>, frame: &Frame, shared: &mut Shared<'_>) {
+        match frame.kind {
+            Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped => {}
+            Kind::Envelope => match serde_json::from_slice::<Envelope>(&frame.body) {
+                Ok(envelope) => self.envelope(offset, taken_ms, &envelope, shared),
+                Err(error) => {
+                    self.broken = true;
+                    let why = format!("the envelope cannot be read: {error}");
+                    self.at(offset).breaks(shared.found, Invariant::EnvelopesBounded, why);
+                }
+            },
+        }
+    }
+
+    fn envelope(&mut self, offset: u64, taken_ms: Option<i64>, envelope: &Envelope, shared: &mut Shared<'_>) {
+        let at = At::record(self.id, offset, envelope.now);
+        let found = &mut *shared.found;
+        found.report.envelopes += 1;
+        found.report.events += envelope.events.len() as u64;
+        self.now_never_goes_back(&at, found);
+        now_not_ahead_of_the_log(&at, taken_ms, self.bounds.tolerance, found);
+        self.commands.resume_point_moves_forward(&at, envelope, found);
+        self.commands.every_command_decided_once(&at, envelope, found);
+        let covered = causes_cover_events(&at, envelope, found);
+        let mut next = 0;
+        for cause in &envelope.causes {
+            let count = usize::try_from(cause.events).unwrap_or(usize::MAX);
+            let end = if covered { next + count } else { next };
+            self.cause(&at, envelope, cause, next..end, shared);
+            next = end;
+        }
+        if !covered {
+            self.events(&at, envelope, Asked::Unknown, 0..envelope.events.len(), shared);
+        }
+        for shard in self.shards.values_mut() {
+            shard.settle(&at, shared.found);
+        }
+        self.commands.cover(envelope, offset);
+        self.now = Some((envelope.now, offset));
+        let set = envelope.events.iter().rev().find_map(|recorded| match &recorded.event {
+            Event::TimeSet { now } => Some(*now),
+            _ => None,
+        });
+        if let Some(now) = set {
+            self.now = Some((now, offset));
+        }
+    }
+
+    /// `now_never_goes_back`
+    fn now_never_goes_back(&self, at: &At<'_>, found: &mut Findings) {
+        if let Some((before, said)) = self.now.filter(|(before, _)| at.now < *before) {
+            let why = format!("the envelope's time is {}, after {before}", at.now);
+            at.contradicts(found, Invariant::NowNeverGoesBack, why, &[said]);
+        }
+    }
+
+    fn cause(
+        &mut self,
+        at: &At<'_>,
+        envelope: &Envelope,
+        cause: &Cause,
+        events: std::ops::Range<usize>,
+        shared: &mut Shared<'_>,
+    ) {
+        refused_changes_nothing(at, envelope, cause, events.clone(), shared.found);
+        let record = match &cause.source {
+            Source::Command { offset, request, .. } => {
+                if let Some(request) = request {
+                    self.requests.one_outcome_per_request(at, request, &cause.outcome, shared.found);
+                    shared.effects.decided(at, request, &cause.outcome);
+                }
+                decision_bounded(at, &envelope.events[events.clone()], shared.found);
+                Some(self.commands.record(*offset).cloned())
+            }
+            Source::Timer | Source::Observed => None,
+        };
+        if cause.source == Source::Timer {
+            self.timers(at, envelope, events.clone(), shared.found);
+        }
+        let asked = record.as_ref().map_or(Asked::Owner, |record| Asked::Command(record.as_ref()));
+        self.events(at, envelope, asked, events, shared);
+    }
+
+    /// Asks of every event of a timer when it was due. Only the first one of an entity in an envelope is
+    /// asked; later ones follow from it.
+    fn timers(&self, at: &At<'_>, envelope: &Envelope, events: std::ops::Range<usize>, found: &mut Findings) {
+        let covered = envelope.resume.as_ref().map(|resume| resume.offset);
+        for index in events {
+            let Recorded { shard, event } = &envelope.events[index];
+            let Some(shard) = self.shards.get(shard) else { continue };
+            let due = match event {
+                Event::BatchGenerated { job, origin: tidemill_model::Origin::Schedule, .. }
+                | Event::FiresSkipped { job, .. } => shard.fire_due(*job),
+                _ => shard.timer_due(event),
+            };
+            if let Some(due) = due {
+                let at = At { index: u32::try_from(index).ok(), recorded: envelope.events.get(index), ..*at };
+                let tolerance = self.bounds.tolerance;
+                self.commands.timers_never_overtake_commands(&at, due, covered, tolerance, found);
+            }
+        }
+    }
+
+    fn events(
+        &mut self,
+        at: &At<'_>,
+        envelope: &Envelope,
+        asked: Asked<'_>,
+        events: std::ops::Range<usize>,
+        shared: &mut Shared<'_>,
+    ) {
+        let end = events.end;
+        for index in events {
+            let recorded = &envelope.events[index];
+            let at = At { index: u32::try_from(index).ok(), recorded: Some(recorded), asked, ..*at };
+            self.shards_stay_in_their_partition(&at, recorded.shard, shared.found);
+            self.between_shards(&at, recorded, envelope.events[..end].get(index + 1), shared);
+            shared.effects.event(&recorded.event);
+            let bounds = self.bounds;
+            let shard =
+                self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, bounds));
+            shard.event(&at, recorded, shared.found);
+        }
+    }
+
+    fn between_shards(
+        &self,
+        at: &At<'_>,
+        recorded: &Recorded,
+        fact: Option<&Recorded>,
+        shared: &mut Shared<'_>,
+    ) {
+        let shard = recorded.shard;
+        match &recorded.event {
+            Event::MessageReceived { from, number } => {
+                let fact = fact.filter(|fact| !matches!(fact.event, Event::MessageReceived { .. }));
+                shared.messages.received(at, shard, (*from, *number), fact, shared.found);
+            }
+            Event::OutboxAcknowledged { to, upto } => {
+                shared.messages.acknowledged(at, shard, (*to, *upto), shared.found);
+            }
+            event => shared.messages.sends(at, event, shared.found),
+        }
+    }
+
+    /// `shards_stay_in_their_partition`
+    fn shards_stay_in_their_partition(&self, at: &At<'_>, shard: ShardId, found: &mut Findings) {
+        if let Some(home) =
+            self.link.count.map(|count| shard.partition(count)).filter(|home| *home != self.id)
+        {
+            let why = format!("an event of shard {shard}, whose partition is {home}");
+            at.breaks(found, Invariant::ShardsStayInTheirPartition, why);
+        }
+    }
+
+    /// How many partitions the log was made with.
+    pub(crate) fn count(&self) -> Option<u32> {
+        self.link.count
+    }
+
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// What holds once nothing is on its way any more.
+    pub(crate) fn at_rest(&self, found: &mut Findings) {
+        let Some((_, offset)) = self.now.filter(|_| !self.broken) else { return };
+        let at = self.at(offset);
+        self.commands.at_rest(&at, found);
+        for shard in self.shards.values() {
+            shard.at_rest(&at, found);
+        }
+    }
+
+    pub(crate) fn summary(&self) -> PartitionSummary {
+        let (epoch, seq, hash) = self.link.head();
+        let (partition, records, offset) = (self.id, self.records, self.link.offset());
+        PartitionSummary { partition, records, offset, epoch, seq, hash }
+    }
+}
+
+/// `now_not_ahead_of_the_log`: owners stop when their clock is 5 s off, or steps by as much.
+fn now_not_ahead_of_the_log(
+    at: &At<'_>,
+    taken_ms: Option<i64>,
+    tolerance: SignedDuration,
+    found: &mut Findings,
+) {
+    let Some(taken) = taken_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok()) else { return };
+    // The log counts whole milliseconds.
+    let slack = tolerance.saturating_mul(2).saturating_add(SignedDuration::from_millis(1));
+    if at.now.duration_since(taken) > slack {
+        let why = format!("the envelope's time is {}, and the log took it at {taken}", at.now);
+        at.breaks(found, Invariant::NowNotAheadOfTheLog, why);
+    }
+}
+
+/// `causes_cover_events`
+fn causes_cover_events(at: &At<'_>, envelope: &Envelope, found: &mut Findings) -> bool {
+    let sum: u64 = envelope.causes.iter().map(|cause| u64::from(cause.events)).sum();
+    let covered = sum == envelope.events.len() as u64;
+    if !covered {
+        let why = format!("the causes account for {sum} events, and there are {}", envelope.events.len());
+        at.breaks(found, Invariant::CausesCoverEvents, why);
+    }
+    covered
+}
+
+/// `refused_changes_nothing`
+fn refused_changes_nothing(
+    at: &At<'_>,
+    envelope: &Envelope,
+    cause: &Cause,
+    events: std::ops::Range<usize>,
+    found: &mut Findings,
+) {
+    let is_set_aside = |event: &Event| match (event, &cause.source) {
+        (Event::CommandQuarantined { offset, .. }, Source::Command { offset: of, .. }) => offset == of,
+        _ => false,
+    };
+    let caused = &envelope.events[events];
+    let why = match &cause.outcome {
+        Outcome::Done | Outcome::Answered(_) => return,
+        Outcome::Refused(Rejection::Quarantined { .. }) => {
+            if caused.len() == 1 && is_set_aside(&caused[0].event) {
+                return;
+            }
+            format!("a command that was set aside has {} events, not just that one", caused.len())
+        }
+        Outcome::Refused(_) | Outcome::Repeated if caused.is_empty() => return,
+        Outcome::Refused(rejection) => {
+            format!("a command refused ({}) has {} events", rejection.code(), caused.len())
+        }
+        Outcome::Repeated => format!("a repeated command has {} events", caused.len()),
+    };
+    at.breaks(found, Invariant::RefusedChangesNothing, why);
+}
+
+/// `envelopes_bounded`, of one decision; the frame bounds the record.
+fn decision_bounded(at: &At<'_>, events: &[Recorded], found: &mut Findings) {
+    // Shorter than any decision that could be too large.
+    if events.len() < 4 {
+        return;
+    }
+    let bytes: usize =
+        events.iter().filter_map(|event| serde_json::to_vec(event).ok()).map(|json| json.len()).sum();
+    if bytes > MAX_DECISION_BYTES {
+        let why = format!("one command has events of {bytes} bytes, and may have {MAX_DECISION_BYTES}");
+        at.breaks(found, Invariant::EnvelopesBounded, why);
+    }
+}

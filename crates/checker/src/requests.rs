@@ -1,0 +1,72 @@
+//! Request ids and their outcomes, as long as a repeat may get the stored one.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{Outcome, RequestId};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+const KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// Below the bound of the owners' own memory, so that what is known here is known there.
+const MOST: usize = 100_000;
+
+/// A short stand-in for a value, the same in every process.
+pub(crate) fn fingerprint(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The requests of one partition.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    decided: HashMap<u64, (Timestamp, u64)>,
+    order: VecDeque<(u64, Timestamp)>,
+    /// Something was forgotten, so an unknown request may have been decided long ago.
+    forgot: bool,
+}
+
+impl Requests {
+    /// `one_outcome_per_request`
+    pub(crate) fn one_outcome_per_request(
+        &mut self,
+        at: &At<'_>,
+        request: &RequestId,
+        outcome: &Outcome,
+        found: &mut Findings,
+    ) {
+        self.forget(at.now);
+        let rule = Invariant::OneOutcomePerRequest;
+        let key = fingerprint(request);
+        let before = self.decided.get(&key).copied();
+        match (outcome, before) {
+            (Outcome::Repeated, Some(_)) => {}
+            (Outcome::Repeated, None) if self.forgot => {}
+            (Outcome::Repeated, None) => {
+                at.breaks(found, rule, format!("request {request} is answered as a repeat of nothing"));
+            }
+            (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_), Some((_, offset))) => {
+                let why = format!("request {request} is decided again");
+                at.contradicts(found, rule, why, &[offset]);
+            }
+            (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_), None) => {
+                self.decided.insert(key, (at.now, at.offset));
+                self.order.push_back((key, at.now));
+            }
+        }
+    }
+
+    fn forget(&mut self, now: Timestamp) {
+        while let Some((key, then)) = self.order.front().copied()
+            && (self.order.len() > MOST || now.duration_since(then) >= KEPT)
+        {
+            self.decided.remove(&key);
+            self.order.pop_front();
+            self.forgot = true;
+        }
+    }
+}

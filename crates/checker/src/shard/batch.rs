@@ -1,0 +1,101 @@
+//! An unfinished batch.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Token, WorkerId};
+
+use super::job::Version;
+
+/// An assignment of a batch to a worker.
+#[derive(Clone, Debug)]
+pub(super) struct Assignment {
+    pub(super) token: Token,
+    pub(super) worker: WorkerId,
+    pub(super) incarnation: Option<Incarnation>,
+    pub(super) attempt: u32,
+    pub(super) start_by: Timestamp,
+    pub(super) said: u64,
+}
+
+/// Where a batch is in its life.
+#[derive(Clone, Debug)]
+pub(super) enum Phase {
+    /// For its conditions, or for a worker.
+    Waiting,
+    /// For the worker to ask.
+    Assigned(Assignment),
+    /// A process may live.
+    Granted { to: Assignment, started: bool },
+    /// An attempt has just ended.
+    Ended { result: AttemptResult, at: Timestamp },
+    /// For the next attempt.
+    Pausing { until: Timestamp },
+}
+
+impl Phase {
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Phase::Waiting => "waiting",
+            Phase::Assigned(_) => "assigned",
+            Phase::Granted { .. } => "running",
+            Phase::Ended { .. } => "between an attempt and what follows it",
+            Phase::Pausing { .. } => "pausing before its next attempt",
+        }
+    }
+
+    /// The assignment that holds a place in the limits.
+    pub(super) fn assignment(&self) -> Option<&Assignment> {
+        match self {
+            Phase::Assigned(assignment) | Phase::Granted { to: assignment, .. } => Some(assignment),
+            Phase::Waiting | Phase::Ended { .. } | Phase::Pausing { .. } => None,
+        }
+    }
+}
+
+/// One declared parent, and which of its times are met.
+#[derive(Debug)]
+pub(super) struct Waits {
+    pub(super) dependency: Dependency,
+    pub(super) met: Vec<Timestamp>,
+}
+
+impl Waits {
+    pub(super) fn of(dependency: &Dependency) -> Self {
+        let met = dependency.met.clone();
+        Self { dependency: Dependency { met: Vec::new(), ..dependency.clone() }, met }
+    }
+
+    pub(super) fn is_satisfied(&self) -> bool {
+        self.dependency.is_satisfied(self.met.len())
+    }
+}
+
+/// A batch that has not finished.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) job: JobId,
+    /// The definition it keeps; `None`: it was not known.
+    pub(super) of: Option<Arc<Version>>,
+    pub(super) time: Timestamp,
+    pub(super) phase: Phase,
+    /// Attempts that have ended.
+    pub(super) attempts: u32,
+    pub(super) waits: Vec<Waits>,
+    /// The record that asks for its end.
+    pub(super) kill: Option<u64>,
+    pub(super) events: u32,
+    /// The last record about it.
+    pub(super) said: u64,
+}
+
+impl Batch {
+    pub(super) fn unmet(&self) -> usize {
+        self.waits.iter().filter(|waits| !waits.is_satisfied()).count()
+    }
+
+    /// The highest number of an attempt.
+    pub(super) fn most_attempts(&self) -> u32 {
+        self.of.as_ref().map_or(u32::MAX, |of| of.retries.saturating_add(1))
+    }
+}

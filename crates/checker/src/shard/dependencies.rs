@@ -1,0 +1,125 @@
+//! What a batch waits for. The newest run of a parent's logical time decides.
+
+use jiff::Timestamp;
+use tidemill_model::{BatchId, JobId};
+
+use super::Shard;
+use super::batch::Waits;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+const RULE: Invariant = Invariant::DependencyEventsMatchNewestRuns;
+
+impl Shard {
+    /// Whether the newest run of a parent's time succeeded; `None`: not known in this shard.
+    pub(super) fn truth(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+        let job = self.jobs.get(&parent).filter(|job| !job.forgot(time) && !job.removed)?;
+        let run = self.runs.get(&(parent, time));
+        job.newest().map(|_| run.is_some_and(|run| run.succeeded))
+    }
+
+    /// What a new batch is said to have met is what has succeeded.
+    pub(super) fn met_at_generation(
+        &self,
+        at: &At<'_>,
+        batch: BatchId,
+        waits: &[Waits],
+        found: &mut Findings,
+    ) {
+        for waits in waits {
+            for time in &waits.dependency.times {
+                let said = waits.met.contains(time);
+                let parent = waits.dependency.parent;
+                if let Some(truth) = self.truth(parent, *time).filter(|truth| *truth != said) {
+                    let why = format!(
+                        "batch {batch} is generated with {parent} for {time} {}, though its newest run {}",
+                        if said { "met" } else { "unmet" },
+                        succeeded(truth)
+                    );
+                    at.contradicts(found, RULE, why, &self.said(parent, *time));
+                }
+            }
+        }
+    }
+
+    /// `dependency_events_match_newest_runs`
+    pub(super) fn dependency_changed(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (parent, time): (JobId, Timestamp),
+        (met, unmet): (bool, u32),
+        found: &mut Findings,
+    ) {
+        if let Some(truth) = self.truth(parent, time).filter(|truth| *truth != met) {
+            let why = format!(
+                "batch {id} hears that {parent} for {time} is {}, though its newest run {}",
+                if met { "met" } else { "unmet" },
+                succeeded(truth)
+            );
+            at.contradicts(found, RULE, why, &self.said(parent, time));
+        }
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let mut heard = false;
+        for waits in batch.waits.iter_mut().filter(|waits| waits.dependency.parent == parent) {
+            if waits.dependency.times.contains(&time) && waits.met.contains(&time) != met {
+                heard = true;
+                waits.met.retain(|known| *known != time);
+                waits.met.extend(met.then_some(time));
+            }
+        }
+        let left = batch.unmet();
+        if !heard {
+            at.breaks(found, RULE, format!("batch {id} hears nothing new of {parent} for {time}"));
+        } else if usize::try_from(unmet) != Ok(left) {
+            let why = format!("batch {id} is said to have {unmet} unmet dependencies, and has {left}");
+            at.breaks(found, RULE, why);
+        }
+    }
+
+    /// A dependency of a batch that does not hold at this point, in words.
+    pub(super) fn unheld(&self, id: BatchId) -> Option<(String, Vec<u64>)> {
+        let batch = self.batches.get(&id)?;
+        if batch.unmet() > 0 {
+            return Some((format!("{} dependencies are unmet", batch.unmet()), vec![batch.said]));
+        }
+        batch.waits.iter().find_map(|waits| {
+            let parent = waits.dependency.parent;
+            let is_met =
+                |time: &Timestamp| waits.met.contains(time) && self.truth(parent, *time).unwrap_or(true);
+            let met = waits.dependency.times.iter().filter(|time| is_met(time)).count();
+            let lost = waits.met.iter().find(|time| !is_met(time)).copied();
+            let lost = lost.filter(|_| !waits.dependency.is_satisfied(met))?;
+            let why = format!("the newest run of {parent} for {lost} has not succeeded");
+            Some((why, self.said(parent, lost)))
+        })
+    }
+
+    /// At rest, every batch has heard how its parents stand.
+    pub(super) fn all_have_heard(&self, at: &At<'_>, found: &mut Findings) {
+        let mut ids: Vec<_> = self.batches.keys().copied().collect();
+        ids.sort_unstable();
+        for id in ids {
+            for waits in &self.batches[&id].waits {
+                let parent = waits.dependency.parent;
+                for time in &waits.dependency.times {
+                    let marked = waits.met.contains(time);
+                    if let Some(truth) = self.truth(parent, *time).filter(|truth| *truth != marked) {
+                        let why =
+                            format!("batch {id} has not heard that {parent} for {time} {}", succeeded(truth));
+                        at.contradicts(found, RULE, why, &self.said(parent, *time));
+                    }
+                }
+            }
+        }
+    }
+
+    fn said(&self, job: JobId, time: Timestamp) -> Vec<u64> {
+        self.runs.get(&(job, time)).map(|run| run.said).into_iter().collect()
+    }
+}
+
+fn succeeded(truth: bool) -> &'static str {
+    if truth { "succeeded" } else { "has not succeeded" }
+}

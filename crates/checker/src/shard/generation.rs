@@ -1,0 +1,127 @@
+//! A batch comes to be.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{BatchId, Event, JobId, Origin};
+
+use super::Shard;
+use super::batch::{Batch, Phase, Waits};
+use super::job::{Run, Version};
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+impl Shard {
+    pub(super) fn generated(&mut self, at: &At<'_>, batch: BatchId, event: &Event, found: &mut Findings) {
+        let Event::BatchGenerated { job, version, logical_time, run, origin, dependencies, next, .. } = event
+        else {
+            return;
+        };
+        let (job, time) = (*job, *logical_time);
+        self.minted_ids_grow(at, "batch", (batch.0, batch.shard()), found);
+        self.one_generated_per_run(at, job, time, *run, found);
+        self.generated_only_when_enabled(at, job, *origin, found);
+        let of = self.generated_from_known_version(at, job, *version, *origin, found);
+        match origin {
+            Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
+            Origin::Parent | Origin::Manual | Origin::Rerun | Origin::Submission => {}
+        }
+        let waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
+        self.met_at_generation(at, batch, &waits, found);
+        if self
+            .runs
+            .insert((job, time), Run { number: *run, batch, succeeded: false, said: at.offset })
+            .is_none()
+        {
+            self.trigger_children(job, time);
+        }
+        self.triggered.remove(&(job, time));
+        if let Some(known) = self.jobs.get_mut(&job).filter(|_| job.shard() == self.id) {
+            known.once.times.push(time);
+            known.once.unfinished += 1;
+        }
+        let phase = Phase::Waiting;
+        let generated =
+            Batch { job, of, time, phase, attempts: 0, waits, kill: None, events: 1, said: at.offset };
+        self.batches.insert(batch, generated);
+    }
+
+    /// `one_generated_per_run` and `run_numbers_without_gaps`
+    fn one_generated_per_run(
+        &self,
+        at: &At<'_>,
+        job: JobId,
+        time: Timestamp,
+        run: u32,
+        found: &mut Findings,
+    ) {
+        match self.runs.get(&(job, time)) {
+            Some(last) if run <= last.number => {
+                let why = format!(
+                    "job {job} gets run {run} for {time}, and had run {} with batch {}",
+                    last.number, last.batch
+                );
+                at.contradicts(found, Invariant::OneGeneratedPerRun, why, &[last.said]);
+            }
+            Some(last) if run > last.number + 1 => {
+                let why = format!("job {job} gets run {run} for {time} after run {}", last.number);
+                at.contradicts(found, Invariant::RunNumbersWithoutGaps, why, &[last.said]);
+            }
+            None if run > 1 => {
+                let why = format!("job {job} gets run {run} for {time} as its first");
+                at.breaks(found, Invariant::RunNumbersWithoutGaps, why);
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// `generated_only_when_enabled`
+    fn generated_only_when_enabled(&self, at: &At<'_>, id: JobId, origin: Origin, found: &mut Findings) {
+        match origin {
+            Origin::Schedule | Origin::Parent => {}
+            Origin::Manual | Origin::Rerun | Origin::Submission => return,
+        }
+        if let Some(job) = self.jobs.get(&id).filter(|job| !job.enabled) {
+            let why = format!("job {id} is switched off, and gets a batch by {origin:?}");
+            at.contradicts(found, Invariant::GeneratedOnlyWhenEnabled, why, &[job.next_said]);
+        }
+    }
+
+    /// `generated_from_known_version`: the newest one, but for a rerun, which may keep its batch's.
+    fn generated_from_known_version(
+        &self,
+        at: &At<'_>,
+        id: JobId,
+        version: u32,
+        origin: Origin,
+        found: &mut Findings,
+    ) -> Option<Arc<Version>> {
+        let rule = Invariant::GeneratedFromKnownVersion;
+        let Some(job) = self.jobs.get(&id) else {
+            at.breaks(found, rule, format!("job {id} gets a batch, and is not known to shard {}", self.id));
+            return None;
+        };
+        let Some(of) = job.versions.get(&version) else {
+            at.breaks(found, rule, format!("job {id} is not known in version {version}"));
+            return None;
+        };
+        let newest = job.newest().map_or(version, |(newest, _)| newest);
+        if version != newest && origin != Origin::Rerun {
+            let why = format!("job {id} gets a batch of version {version}, though {newest} is known");
+            at.breaks(found, rule, why);
+        }
+        Some(Arc::clone(of))
+    }
+
+    /// The first batch of a logical time asks for its children's.
+    fn trigger_children(&mut self, parent: JobId, time: Timestamp) {
+        let Some(children) = self.children.get(&parent) else { return };
+        for child in children {
+            let enabled = self.jobs.get(child).is_some_and(|job| job.enabled);
+            if enabled && !self.runs.contains_key(&(*child, time)) {
+                self.triggered.insert((*child, time));
+            }
+        }
+    }
+}

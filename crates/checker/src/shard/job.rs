@@ -1,0 +1,178 @@
+//! A definition as far as rules depend on it, and what is known of its logical times.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{BatchId, Fire, JobDefinition, JobId, JobType, ScheduleSpec};
+
+use super::Shard;
+use crate::Invariant;
+use crate::at::At;
+use crate::calendar::Calendar;
+use crate::findings::Findings;
+
+/// One version of a definition.
+#[derive(Debug)]
+pub(super) struct Version {
+    pub(super) max_concurrent: u32,
+    pub(super) retries: u32,
+    pub(super) retry_interval_ms: u64,
+    pub(super) host: Option<String>,
+    pub(super) job_type: JobType,
+    pub(super) parents: Vec<JobId>,
+    pub(super) schedule: Option<ScheduleSpec>,
+    pub(super) calendar: Option<Calendar>,
+}
+
+impl Version {
+    fn of(definition: &JobDefinition) -> Arc<Self> {
+        Arc::new(Self {
+            max_concurrent: definition.max_concurrent,
+            retries: definition.retries,
+            retry_interval_ms: definition.retry_interval_ms,
+            host: definition.host.clone(),
+            job_type: definition.job_type.clone(),
+            parents: definition.parents.iter().map(|parent| parent.job).collect(),
+            schedule: definition.schedule.clone(),
+            calendar: definition.schedule.as_ref().map(Calendar::of),
+        })
+    }
+}
+
+/// A job that the shard knows.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) versions: BTreeMap<u32, Arc<Version>>,
+    pub(super) enabled: bool,
+    /// The fire that is to come, and the record that says so.
+    pub(super) next: Option<Fire>,
+    pub(super) next_said: u64,
+    pub(super) suspended: bool,
+    /// What is known of logical times up to this one has left the owner's state.
+    pub(super) evicted: Option<Timestamp>,
+    pub(super) removed: bool,
+    /// Of a job for once: its logical times, its unfinished batches, and how often one has ended.
+    pub(super) once: Once,
+}
+
+/// What has to be known of a job for once, so that it can be forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Once {
+    pub(super) times: Vec<Timestamp>,
+    pub(super) unfinished: u32,
+    pub(super) ended: u32,
+}
+
+impl Job {
+    fn new(definition: &JobDefinition, enabled: bool) -> Self {
+        Self {
+            versions: BTreeMap::from([(definition.version, Version::of(definition))]),
+            enabled,
+            next: None,
+            next_said: 0,
+            suspended: false,
+            evicted: None,
+            removed: false,
+            once: Once::default(),
+        }
+    }
+
+    pub(super) fn newest(&self) -> Option<(u32, &Arc<Version>)> {
+        self.versions.last_key_value().map(|(version, of)| (*version, of))
+    }
+
+    pub(super) fn forgot(&self, time: Timestamp) -> bool {
+        self.evicted.is_some_and(|upto| time <= upto)
+    }
+}
+
+/// The newest run of one logical time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) number: u32,
+    pub(super) batch: BatchId,
+    pub(super) succeeded: bool,
+    pub(super) said: u64,
+}
+
+impl Shard {
+    pub(super) fn job_received(
+        &mut self,
+        at: &At<'_>,
+        definition: &JobDefinition,
+        enabled: bool,
+        next: Option<Fire>,
+        found: &mut Findings,
+    ) {
+        let id = definition.id;
+        let version = Version::of(definition);
+        let before = self.jobs.get(&id).and_then(|job| job.newest().map(|(n, _)| n)).unwrap_or(0);
+        if definition.version <= before {
+            let why = format!("job {id} is received in version {} after {before}", definition.version);
+            at.breaks(found, Invariant::VersionsRise, why);
+        }
+        self.relate(id, &version);
+        let old = self.jobs.get(&id).filter(|job| job.enabled && !job.suspended);
+        let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.schedule == version.schedule));
+        let kept = kept.and_then(|job| job.next);
+        self.first_fire(at, (id, &version), enabled, (kept, next), found);
+        let job = self.jobs.entry(id).or_insert_with(|| Job::new(definition, enabled));
+        job.versions.insert(definition.version, version);
+        (job.enabled, job.next, job.next_said) = (enabled, next, at.offset);
+        (job.removed, job.suspended) = (false, false);
+    }
+
+    pub(super) fn job_switched(
+        &mut self,
+        at: &At<'_>,
+        id: JobId,
+        enabled: bool,
+        next: Option<Fire>,
+        found: &mut Findings,
+    ) {
+        let Some(job) = self.jobs.get(&id) else { return };
+        let kept = job.next.filter(|_| job.enabled);
+        if let Some(version) = job.newest().map(|(_, version)| Arc::clone(version)) {
+            self.first_fire(at, (id, &version), enabled, (kept, next), found);
+        }
+        if let Some(job) = self.jobs.get_mut(&id) {
+            (job.enabled, job.next, job.next_said, job.suspended) = (enabled, next, at.offset, false);
+        }
+        if !enabled {
+            self.triggered.retain(|(child, _)| *child != id);
+        }
+    }
+
+    pub(super) fn job_removed(&mut self, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            (job.enabled, job.next, job.removed) = (false, None, true);
+        }
+        self.unrelate(id);
+    }
+
+    pub(super) fn job_submitted(&mut self, definition: &JobDefinition) {
+        self.jobs.insert(definition.id, Job::new(definition, true));
+    }
+
+    /// Notes whose batches bring forth this one's.
+    fn relate(&mut self, id: JobId, version: &Version) {
+        self.unrelate(id);
+        if version.schedule.is_none() {
+            for parent in &version.parents {
+                self.children.entry(*parent).or_default().insert(id);
+            }
+        }
+    }
+
+    fn unrelate(&mut self, id: JobId) {
+        self.triggered.retain(|(child, _)| *child != id);
+        let newest = self.jobs.get(&id).and_then(|job| job.newest());
+        let parents = newest.map(|(_, version)| version.parents.clone()).unwrap_or_default();
+        for parent in parents {
+            if let Some(children) = self.children.get_mut(&parent) {
+                children.remove(&id);
+            }
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! What happens to a batch between generation and result.
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{
+    AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId, Nonce, ReturnReason, Token,
+    WorkerId,
+};
+
+use super::Shard;
+use super::batch::{Assignment, Phase};
+use super::placement::Wanted;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// Finished jobs-for-once that are still known. Owners keep fewer.
+const ENDED_SUBMISSIONS: usize = 20_000;
+
+impl Shard {
+    pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        let Some(id) = batch_of(event) else { return };
+        if !self.is_unfinished(at, id, event, found) {
+            return;
+        }
+        match event {
+            Event::DependencySatisfied { parent, logical_time, unmet, .. } => {
+                self.dependency_changed(at, id, (*parent, *logical_time), (true, *unmet), found);
+            }
+            Event::DependencyWithdrawn { parent, logical_time, unmet, .. } => {
+                self.dependency_changed(at, id, (*parent, *logical_time), (false, *unmet), found);
+            }
+            Event::BatchAssigned { attempt, token, worker, start_by, .. } => {
+                let wanted = Wanted { attempt: *attempt, token: *token, worker, start_by: *start_by };
+                self.assigned(at, id, &wanted, found);
+            }
+            Event::AssignmentReturned { token, reason, .. } => self.returned(at, id, *token, reason, found),
+            Event::StartGranted { token, worker, incarnation, nonce, .. } => {
+                self.granted(at, id, (*token, worker, incarnation, nonce), found);
+            }
+            Event::AttemptStarted { token, .. } => self.started(at, id, *token, found),
+            Event::AttemptFinished { token, attempt, worker, outcome, .. } => {
+                self.attempt_finished(at, id, (*token, *attempt, worker), outcome.result, found);
+            }
+            Event::RetryScheduled { attempt, at: until, .. } => {
+                self.retry_scheduled(at, id, *attempt, *until, found);
+            }
+            Event::RetryDue { .. } => self.retry_due(at, id, found),
+            Event::KillRequested { token, .. } => self.kill_requested(at, id, *token, found),
+            Event::BatchFinished { result, by, .. } => {
+                self.batch_finished(at, id, *result, by.is_some(), found);
+            }
+            _ => unreachable!("only events of batches come here"),
+        }
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.said = at.offset;
+        }
+    }
+
+    /// `finished_is_final`, and `events_per_batch_bounded`
+    fn is_unfinished(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) -> bool {
+        let bound = self.bounds.events_per_batch;
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.events = batch.events.saturating_add(1);
+            if batch.events == bound.saturating_add(1) {
+                let why = format!("batch {id} has more than {bound} events");
+                at.contradicts(found, Invariant::EventsPerBatchBounded, why, &[batch.said]);
+            }
+            return true;
+        }
+        // Ids grow and unfinished batches are kept, so one that was minted and is not here has finished.
+        if id.shard() == self.id && id.0 <= self.last_batch {
+            let why = format!("{} of batch {id}, which has finished", event.kind());
+            at.breaks(found, Invariant::FinishedIsFinal, why);
+        } else {
+            let why = format!("{} of batch {id}, which was never generated", event.kind());
+            at.breaks(found, Invariant::OnlyAllowedTransitions, why);
+        }
+        false
+    }
+
+    /// `only_allowed_transitions`
+    fn not_allowed(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let why = format!("batch {id} is {}, and {what}", batch.phase.word());
+        at.contradicts(found, Invariant::OnlyAllowedTransitions, why, &[batch.said]);
+    }
+
+    /// `start_timeout_kept`, and the assignment at hand is the one that ends.
+    fn returned(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        token: Token,
+        reason: &ReturnReason,
+        found: &mut Findings,
+    ) {
+        let held = self.batches.get(&id).map(|batch| batch.phase.clone());
+        let Some(Phase::Assigned(held)) = held.filter(|phase| is_of(phase, token)) else {
+            return self.not_allowed(at, id, &format!("assignment {token} is returned"), found);
+        };
+        if *reason == ReturnReason::NotStarted && at.now < held.start_by {
+            let why =
+                format!("assignment {token} is returned at {}, and had time until {}", at.now, held.start_by);
+            at.contradicts(found, Invariant::StartTimeoutKept, why, &[held.said]);
+        }
+        self.step(id, Phase::Waiting);
+    }
+
+    /// `start_granted_only_to_assigned`
+    fn granted(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (token, worker, incarnation, nonce): (Token, &WorkerId, &Incarnation, &Nonce),
+        found: &mut Findings,
+    ) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let rule = Invariant::StartGrantedOnlyToAssigned;
+        let Phase::Assigned(held) = &batch.phase else {
+            let why = format!("a start of batch {id} is granted while it is {}", batch.phase.word());
+            return at.contradicts(found, rule, why, &[batch.said]);
+        };
+        let lost = self.workers.get(worker).is_none_or(|worker| worker.lost.is_some());
+        let why = if held.token != token {
+            format!("{token} is granted, and {} is assigned", held.token)
+        } else if held.worker != *worker {
+            format!("{worker} gets the grant, and {} the assignment", held.worker)
+        } else if held.incarnation.as_ref() != Some(incarnation) {
+            format!("{incarnation} of {worker} gets the grant, and another life of it the assignment")
+        } else if lost {
+            format!("{worker} gets the grant, and is lost")
+        } else if at.command().is_some_and(|command| !asks(command, (token, worker, incarnation, nonce))) {
+            format!("{token} is granted to a question that was not asked")
+        } else {
+            String::new()
+        };
+        if !why.is_empty() {
+            at.contradicts(found, rule, format!("batch {id}: {why}"), &[held.said]);
+        }
+        let (to, run) = (held.clone(), (batch.job, batch.time));
+        if let Some(other) = self.live.insert(run, id).filter(|other| *other != id) {
+            let why =
+                format!("batch {id} may start while {other} lives, another run of {} for {}", run.0, run.1);
+            at.breaks(found, Invariant::NeverTwoLiveAttempts, why);
+        }
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.phase = Phase::Granted { to, started: false };
+        }
+    }
+
+    /// `late_reports_change_nothing`
+    fn late(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let why = format!("batch {id} is {}, and {what}", batch.phase.word());
+        at.contradicts(found, Invariant::LateReportsChangeNothing, why, &[batch.said]);
+    }
+
+    fn started(&mut self, at: &At<'_>, id: BatchId, token: Token, found: &mut Findings) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        match &mut batch.phase {
+            Phase::Granted { to, started } if to.token == token && !*started => {
+                let same = |command: &Command| matches!(command, Command::ReportStarted { token: of, worker } if *of == token && *worker == to.worker);
+                *started = true;
+                if at.command().is_some_and(|command| !same(command)) {
+                    self.late(at, id, &format!("the start of {token} was not reported by its worker"), found);
+                }
+            }
+            Phase::Granted { .. }
+            | Phase::Waiting
+            | Phase::Assigned(_)
+            | Phase::Ended { .. }
+            | Phase::Pausing { .. } => {
+                self.late(at, id, &format!("attempt {token} is said to have started"), found);
+            }
+        }
+    }
+
+    fn attempt_finished(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (token, attempt, worker): (Token, u32, &WorkerId),
+        result: AttemptResult,
+        found: &mut Findings,
+    ) {
+        let phase = self.batches.get(&id).map(|batch| batch.phase.clone());
+        let Some(Phase::Granted { to, .. }) = phase.filter(|phase| is_of(phase, token)) else {
+            return self.late(at, id, &format!("attempt {token} is said to have finished"), found);
+        };
+        if to.worker != *worker {
+            let why = format!("attempt {token} of {} is said to have finished on {worker}", to.worker);
+            self.late(at, id, &why, found);
+        }
+        if at.command().is_some_and(|command| !ends(command, &to, result)) {
+            self.late(at, id, &format!("the end of {token} was not reported so by its worker"), found);
+        }
+        if to.attempt != attempt {
+            let why = format!("batch {id} was assigned as attempt {}, and finishes {attempt}", to.attempt);
+            at.contradicts(found, Invariant::AttemptNumbersWithoutGaps, why, &[to.said]);
+        }
+        self.no_attempt_before_lease_over(at, &to, result, found);
+        self.step(id, Phase::Ended { result, at: at.now });
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.attempts = to.attempt;
+        }
+        self.unsettled.push(id);
+    }
+
+    /// `retry_interval_kept`
+    fn retry_scheduled(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        attempt: u32,
+        until: Timestamp,
+        found: &mut Findings,
+    ) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        if let Some(kill) = batch.kill {
+            let why = format!("batch {id} was to be ended, and gets attempt {attempt}");
+            at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
+            return self.step(id, Phase::Pausing { until });
+        }
+        let Phase::Ended { result, at: ended } = batch.phase else {
+            return self.not_allowed(at, id, "gets another attempt", found);
+        };
+        if result == AttemptResult::Success {
+            return self.not_allowed(at, id, "gets another attempt after a successful one", found);
+        }
+        let pause = batch.of.as_ref().map(|of| i64::try_from(of.retry_interval_ms).unwrap_or(i64::MAX));
+        let due = pause.and_then(|ms| ended.checked_add(SignedDuration::from_millis(ms)).ok());
+        if let Some(due) = due.filter(|due| *due != until) {
+            let why =
+                format!("batch {id} is to be tried again at {until}, and its interval is over at {due}");
+            at.contradicts(found, Invariant::RetryIntervalKept, why, &[batch.said]);
+        }
+        self.attempt_numbers_without_gaps(at, id, attempt, found);
+        self.step(id, Phase::Pausing { until });
+    }
+
+    fn retry_due(&mut self, at: &At<'_>, id: BatchId, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let Phase::Pausing { until } = batch.phase else {
+            return self.not_allowed(at, id, "the end of its pause is said", found);
+        };
+        if at.now < until {
+            let why = format!("the pause of batch {id} ends at {}, not at {until}", at.now);
+            at.contradicts(found, Invariant::RetryIntervalKept, why, &[batch.said]);
+        }
+        self.step(id, Phase::Waiting);
+    }
+
+    fn kill_requested(&mut self, at: &At<'_>, id: BatchId, token: Token, found: &mut Findings) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token) {
+            batch.kill = Some(at.offset);
+        } else {
+            self.not_allowed(at, id, &format!("attempt {token} is to be ended"), found);
+        }
+    }
+
+    fn batch_finished(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        result: BatchResult,
+        by: bool,
+        found: &mut Findings,
+    ) {
+        self.may_finish(at, id, result, by, found);
+        self.step(id, Phase::Waiting);
+        let Some(batch) = self.batches.remove(&id) else { return };
+        if let Some(run) = self.runs.get_mut(&(batch.job, batch.time)).filter(|run| run.batch == id) {
+            run.succeeded = result == BatchResult::Success;
+            run.said = at.offset;
+        }
+        self.forget_submissions(batch.job);
+    }
+
+    /// `only_allowed_transitions`, `retries_used_before_failure`, `killed_stays_killed`, and for what the
+    /// engine completes by itself `assigned_only_when_conditions_held`
+    fn may_finish(&self, at: &At<'_>, id: BatchId, result: BatchResult, by: bool, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let anchor = batch.of.as_ref().is_some_and(|of| of.job_type.is_anchor());
+        match (&batch.phase, result) {
+            (Phase::Ended { result: AttemptResult::Success, .. }, BatchResult::Success) => {}
+            (Phase::Ended { .. }, BatchResult::Killed) if by || batch.kill.is_some() => {}
+            (
+                Phase::Ended { result: AttemptResult::Success, .. },
+                BatchResult::Failed | BatchResult::Killed,
+            ) => {
+                self.not_allowed(at, id, "does not succeed after an attempt that did", found);
+            }
+            (Phase::Ended { .. }, BatchResult::Failed) => match batch.kill {
+                Some(kill) => {
+                    let why = format!("batch {id} was to be ended, and ends as failed");
+                    at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
+                }
+                None if batch.attempts < batch.most_attempts() => {
+                    let (used, most) = (batch.attempts, batch.most_attempts());
+                    let why = format!("batch {id} fails after {used} of {most} attempts");
+                    at.contradicts(found, Invariant::RetriesUsedBeforeFailure, why, &[batch.said]);
+                }
+                None => {}
+            },
+            (Phase::Ended { .. }, BatchResult::Success | BatchResult::Killed) => {
+                self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+            }
+            (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
+            (Phase::Waiting, BatchResult::Success) if anchor => {
+                if let Some((why, earlier)) = self.unheld(id) {
+                    let why = format!("batch {id} is completed, though {why}");
+                    at.contradicts(found, Invariant::AssignedOnlyWhenConditionsHeld, why, &earlier);
+                }
+            }
+            (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
+                self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+            }
+        }
+    }
+
+    /// Moves a batch on, and its place in the limits with it.
+    fn step(&mut self, id: BatchId, to: Phase) {
+        self.occupy(id, -1);
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        if matches!(batch.phase, Phase::Granted { .. }) {
+            let run = (batch.job, batch.time);
+            if self.live.get(&run) == Some(&id) {
+                self.live.remove(&run);
+            }
+        }
+        batch.phase = to;
+    }
+
+    /// At the end of an envelope, every attempt that ended in it has led to a retry or a result.
+    pub(crate) fn settle(&mut self, at: &At<'_>, found: &mut Findings) {
+        for id in std::mem::take(&mut self.unsettled) {
+            let left = self.batches.get(&id).is_some_and(|batch| matches!(batch.phase, Phase::Ended { .. }));
+            if left {
+                self.not_allowed(at, id, "the envelope ends with neither retry nor result", found);
+            }
+        }
+    }
+
+    /// When the pause or start time of the batch at hand was over, for the rule that timers wait for commands.
+    pub(crate) fn timer_due(&self, event: &Event) -> Option<Timestamp> {
+        let phase = |id: &BatchId| self.batches.get(id).map(|batch| &batch.phase);
+        match event {
+            Event::RetryDue { batch } => match phase(batch)? {
+                Phase::Pausing { until } => Some(*until),
+                Phase::Waiting | Phase::Assigned(_) | Phase::Granted { .. } | Phase::Ended { .. } => None,
+            },
+            Event::AssignmentReturned { batch, reason: ReturnReason::NotStarted, .. } => {
+                phase(batch)?.assignment().map(|held| held.start_by)
+            }
+            _ => None,
+        }
+    }
+
+    /// Owners forget jobs for once by count; so does this, later than they do.
+    fn forget_submissions(&mut self, job: JobId) {
+        if job.shard() != self.id {
+            return;
+        }
+        if let Some(known) = self.jobs.get_mut(&job) {
+            known.once.unfinished = known.once.unfinished.saturating_sub(1);
+            known.once.ended += 1;
+        }
+        self.submissions.push_back(job);
+        while self.submissions.len() > ENDED_SUBMISSIONS
+            && let Some(oldest) = self.submissions.pop_front()
+        {
+            let Some(known) = self.jobs.get_mut(&oldest) else { continue };
+            known.once.ended = known.once.ended.saturating_sub(1);
+            if known.once.ended == 0 && known.once.unfinished == 0 {
+                for time in std::mem::take(&mut known.once.times) {
+                    self.runs.remove(&(oldest, time));
+                }
+                self.jobs.remove(&oldest);
+            }
+        }
+    }
+}
+
+fn batch_of(event: &Event) -> Option<BatchId> {
+    match event {
+        Event::DependencySatisfied { batch, .. }
+        | Event::DependencyWithdrawn { batch, .. }
+        | Event::BatchAssigned { batch, .. }
+        | Event::AssignmentReturned { batch, .. }
+        | Event::StartGranted { batch, .. }
+        | Event::AttemptStarted { batch, .. }
+        | Event::AttemptFinished { batch, .. }
+        | Event::RetryScheduled { batch, .. }
+        | Event::RetryDue { batch }
+        | Event::KillRequested { batch, .. }
+        | Event::BatchFinished { batch, .. } => Some(*batch),
+        _ => None,
+    }
+}
+
+fn is_of(phase: &Phase, token: Token) -> bool {
+    phase.assignment().is_some_and(|held| held.token == token)
+}
+
+/// Whether a command is the question that a grant answers.
+fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> bool {
+    matches!(command, Command::RequestStart(asked)
+        if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == grant)
+}
+
+/// Whether a command can have brought the end of an attempt.
+fn ends(command: &Command, to: &Assignment, result: AttemptResult) -> bool {
+    match command {
+        Command::ReportFinished { token, worker, outcome, .. } => {
+            *token == to.token && *worker == to.worker && outcome.result == result
+        }
+        Command::RegisterWorker(who) => who.worker == to.worker && result == AttemptResult::Lost,
+        _ => false,
+    }
+}

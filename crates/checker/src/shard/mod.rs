@@ -1,0 +1,182 @@
+//! One shard as its events tell it. The second, small model of what may follow what.
+//!
+//! ```text
+//!           ┌── Pausing ◄── RetryScheduled ──┐
+//!           ▼ RetryDue                       │
+//!  ──► Waiting ──► Assigned ──► Granted ──► Ended ──► gone
+//!           ▲ returned ┘
+//! ```
+
+mod batch;
+mod dependencies;
+mod fires;
+mod generation;
+mod job;
+mod life;
+mod placement;
+mod rest;
+mod worker;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{BatchId, Event, GroupSettings, JobId, Recorded, ShardId, WorkerId};
+
+use self::batch::Batch;
+use self::job::{Job, Run};
+use self::worker::Worker;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// What bounds the rules that a journal alone cannot give.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) tolerance: SignedDuration,
+    pub(crate) events_per_batch: u32,
+}
+
+/// The state of one shard.
+#[derive(Debug)]
+pub(crate) struct Shard {
+    id: ShardId,
+    bounds: Bounds,
+    settings: Option<GroupSettings>,
+    jobs: HashMap<JobId, Job>,
+    /// Parent → children without a schedule.
+    children: HashMap<JobId, BTreeSet<JobId>>,
+    batches: HashMap<BatchId, Batch>,
+    /// The newest run of every logical time.
+    runs: HashMap<(JobId, Timestamp), Run>,
+    /// Batches that their parent's generation asks for.
+    triggered: BTreeSet<(JobId, Timestamp)>,
+    workers: HashMap<WorkerId, Worker>,
+    /// Assigned and granted batches by job.
+    running: HashMap<JobId, u32>,
+    /// Granted attempts by job and logical time.
+    live: HashMap<(JobId, Timestamp), BatchId>,
+    last_batch: i64,
+    last_token: i64,
+    /// Attempts that ended in the envelope at hand; each must be settled in it.
+    unsettled: Vec<BatchId>,
+    /// Versions of the catalogue's definitions.
+    versions: HashMap<JobId, u32>,
+    /// Jobs-for-once with a finished batch, oldest first.
+    submissions: VecDeque<JobId>,
+}
+
+impl Shard {
+    pub(crate) fn new(id: ShardId, bounds: Bounds) -> Self {
+        Self {
+            id,
+            bounds,
+            settings: None,
+            jobs: HashMap::new(),
+            children: HashMap::new(),
+            batches: HashMap::new(),
+            runs: HashMap::new(),
+            triggered: BTreeSet::new(),
+            workers: HashMap::new(),
+            running: HashMap::new(),
+            live: HashMap::new(),
+            last_batch: 0,
+            last_token: 0,
+            unsettled: Vec::new(),
+            versions: HashMap::new(),
+            submissions: VecDeque::new(),
+        }
+    }
+
+    /// Applies one event and checks the rules that concern it.
+    pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
+        match &recorded.event {
+            Event::JobDefined { definition, .. } => {
+                self.versions_rise(at, definition.id, definition.version, found);
+            }
+            Event::JobDeleted { job } => {
+                self.versions.remove(job);
+            }
+            Event::GroupReceived { settings, .. } => self.settings = Some(settings.clone()),
+            Event::JobReceived { definition, enabled, next } => {
+                self.job_received(at, definition, *enabled, *next, found);
+            }
+            Event::JobSwitched { job, enabled, next } => self.job_switched(at, *job, *enabled, *next, found),
+            Event::JobRemoved { job } => self.job_removed(*job),
+            Event::JobSubmitted { definition } => self.job_submitted(definition),
+            Event::HistoryEvicted { job, upto } => {
+                if let Some(job) = self.jobs.get_mut(job) {
+                    job.evicted = job.evicted.max(Some(*upto));
+                }
+            }
+            Event::FiresSkipped { job, from, to, count, reason: _, next } => {
+                self.fires_skipped(at, *job, (*from, *to, *count), *next, found);
+            }
+            Event::TimerSuspended { entity, .. } => self.suspend(entity),
+            Event::BatchGenerated { batch, .. } => {
+                self.generated(at, *batch, &recorded.event, found);
+            }
+            Event::DependencySatisfied { .. }
+            | Event::DependencyWithdrawn { .. }
+            | Event::BatchAssigned { .. }
+            | Event::AssignmentReturned { .. }
+            | Event::StartGranted { .. }
+            | Event::AttemptStarted { .. }
+            | Event::AttemptFinished { .. }
+            | Event::RetryScheduled { .. }
+            | Event::RetryDue { .. }
+            | Event::KillRequested { .. }
+            | Event::BatchFinished { .. } => self.batch_event(at, &recorded.event, found),
+            Event::WorkerRegistered { .. }
+            | Event::WorkerLost { .. }
+            | Event::WorkerFound { .. }
+            | Event::LeaseExpired { .. }
+            | Event::WorkerDrained { .. }
+            | Event::WorkerResumed { .. } => self.worker_event(at, &recorded.event, found),
+            Event::GroupDefined { .. }
+            | Event::KeyDefined { .. }
+            | Event::KeyRevoked { .. }
+            | Event::JobEnabled { .. }
+            | Event::JobDisabled { .. }
+            | Event::MessageReceived { .. }
+            | Event::OutboxAcknowledged { .. }
+            | Event::CommandQuarantined { .. }
+            | Event::TimeSet { .. } => {}
+        }
+    }
+
+    /// `minted_ids_grow`
+    fn minted_ids_grow(
+        &mut self,
+        at: &At<'_>,
+        what: &str,
+        (id, shard): (i64, ShardId),
+        found: &mut Findings,
+    ) {
+        let last = if what == "batch" { &mut self.last_batch } else { &mut self.last_token };
+        let why = if shard != self.id {
+            format!("{what} {id} carries shard {shard}, and was minted by shard {}", self.id)
+        } else if id <= *last {
+            format!("{what} {id} is minted after {what} {last}")
+        } else {
+            *last = id;
+            return;
+        };
+        at.breaks(found, Invariant::MintedIdsGrow, why);
+    }
+
+    /// `versions_rise`, as the catalogue counts them.
+    fn versions_rise(&mut self, at: &At<'_>, job: JobId, version: u32, found: &mut Findings) {
+        let before = self.versions.insert(job, version).unwrap_or(0);
+        if version != before.saturating_add(1) {
+            let why = format!("job {job} gets version {version} after {before}");
+            at.breaks(found, Invariant::VersionsRise, why);
+        }
+    }
+
+    fn suspend(&mut self, entity: &str) {
+        let job = entity.strip_prefix("job/").and_then(|id| id.parse().ok());
+        if let Some(job) = job.and_then(|id| self.jobs.get_mut(&id)) {
+            job.suspended = true;
+        }
+    }
+}

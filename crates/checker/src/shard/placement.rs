@@ -1,0 +1,156 @@
+//! A batch is given to a worker.
+
+use jiff::Timestamp;
+use tidemill_model::{BatchId, JobId, Token, WorkerId};
+
+use super::Shard;
+use super::batch::{Assignment, Phase};
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// An assignment as its event says it.
+pub(super) struct Wanted<'a> {
+    pub(super) attempt: u32,
+    pub(super) token: Token,
+    pub(super) worker: &'a WorkerId,
+    pub(super) start_by: Timestamp,
+}
+
+impl Shard {
+    pub(super) fn assigned(&mut self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>, found: &mut Findings) {
+        self.minted_ids_grow(at, "token", (wanted.token.0, wanted.token.shard()), found);
+        if !self.may_be_assigned(at, id, wanted, found) {
+            return;
+        }
+        self.assigned_only_when_conditions_held(at, id, wanted.worker, found);
+        self.attempt_numbers_without_gaps(at, id, wanted.attempt, found);
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let incarnation = self.workers.get(wanted.worker).map(|worker| worker.incarnation.clone());
+        batch.phase = Phase::Assigned(Assignment {
+            token: wanted.token,
+            worker: wanted.worker.clone(),
+            incarnation,
+            attempt: wanted.attempt,
+            start_by: wanted.start_by,
+            said: at.offset,
+        });
+        let job = batch.job;
+        self.occupy(id, 1);
+        self.running_never_above_limit(at, (id, job), wanted.worker, found);
+    }
+
+    fn may_be_assigned(&self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>, found: &mut Findings) -> bool {
+        let Some(batch) = self.batches.get(&id) else { return false };
+        if let Some(kill) = batch.kill {
+            let why = format!("batch {id} was to be ended, and is assigned");
+            at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
+            return false;
+        }
+        match &batch.phase {
+            Phase::Waiting => true,
+            Phase::Granted { to, .. } => {
+                let why = format!("batch {id} is assigned while its attempt {} lives", to.attempt);
+                at.contradicts(found, Invariant::NeverTwoLiveAttempts, why, &[to.said]);
+                false
+            }
+            Phase::Pausing { until } => {
+                let why = format!("batch {id} is assigned at {}, in its pause until {until}", at.now);
+                at.contradicts(found, Invariant::RetryIntervalKept, why, &[batch.said]);
+                true
+            }
+            Phase::Assigned(_) | Phase::Ended { .. } => {
+                let why = format!("batch {id} is assigned to {} while {}", wanted.worker, batch.phase.word());
+                at.contradicts(found, Invariant::OnlyAllowedTransitions, why, &[batch.said]);
+                false
+            }
+        }
+    }
+
+    /// `assigned_only_when_conditions_held`
+    fn assigned_only_when_conditions_held(
+        &self,
+        at: &At<'_>,
+        id: BatchId,
+        worker: &WorkerId,
+        found: &mut Findings,
+    ) {
+        let rule = Invariant::AssignedOnlyWhenConditionsHeld;
+        if let Some((why, earlier)) = self.unheld(id) {
+            at.contradicts(found, rule, format!("batch {id} is assigned, though {why}"), &earlier);
+        }
+        let host = self.batches.get(&id).and_then(|batch| batch.of.as_ref()).and_then(|of| of.host.as_ref());
+        let why = match self.workers.get(worker) {
+            None => "it is not registered".to_owned(),
+            Some(known) if known.lost.is_some() => "it is lost".to_owned(),
+            Some(known) if known.drained => "it is drained".to_owned(),
+            Some(known) => match host.filter(|host| **host != known.host) {
+                Some(host) => format!("it is on {}, and the job is pinned to {host}", known.host),
+                None => return,
+            },
+        };
+        let earlier: Vec<u64> = self.workers.get(worker).map(|worker| worker.said).into_iter().collect();
+        at.contradicts(found, rule, format!("batch {id} is assigned to {worker}, though {why}"), &earlier);
+    }
+
+    /// `attempt_numbers_without_gaps`
+    pub(super) fn attempt_numbers_without_gaps(
+        &self,
+        at: &At<'_>,
+        id: BatchId,
+        attempt: u32,
+        found: &mut Findings,
+    ) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let rule = Invariant::AttemptNumbersWithoutGaps;
+        if attempt != batch.attempts.saturating_add(1) {
+            let why = format!("batch {id} gets attempt {attempt}, after {} of them", batch.attempts);
+            at.contradicts(found, rule, why, &[batch.said]);
+        } else if attempt > batch.most_attempts() {
+            let why = format!("batch {id} gets attempt {attempt} of at most {}", batch.most_attempts());
+            at.contradicts(found, rule, why, &[batch.said]);
+        }
+    }
+
+    /// `running_never_above_limit`
+    fn running_never_above_limit(
+        &self,
+        at: &At<'_>,
+        (id, job): (BatchId, JobId),
+        worker: &WorkerId,
+        found: &mut Findings,
+    ) {
+        let rule = Invariant::RunningNeverAboveLimit;
+        let Some(of) = self.batches.get(&id).and_then(|batch| batch.of.as_ref()) else { return };
+        let newest = self.jobs.get(&job).and_then(|job| job.newest());
+        let limit = of.max_concurrent.max(newest.map_or(0, |(_, newest)| newest.max_concurrent));
+        let running = self.running.get(&job).copied().unwrap_or(0);
+        if running > limit {
+            let why = format!("job {job} has {running} batches assigned or running, its limit is {limit}");
+            at.breaks(found, rule, why);
+        }
+        let Some(known) = self.workers.get(worker) else { return };
+        let slots = known.slots.get(&of.job_type).copied().unwrap_or(0);
+        let used = known.used.get(&of.job_type).copied().unwrap_or(0);
+        if used > slots {
+            let why =
+                format!("worker {worker} has {used} attempts of type {:?} in {slots} slots", of.job_type);
+            at.contradicts(found, rule, why, &[known.said]);
+        }
+    }
+
+    /// Counts a batch's assignment in (1) or out (-1) of the limits.
+    pub(super) fn occupy(&mut self, id: BatchId, by: i32) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let Some(assignment) = batch.phase.assignment() else { return };
+        let running = self.running.entry(batch.job).or_default();
+        *running = running.saturating_add_signed(by);
+        if *running == 0 {
+            self.running.remove(&batch.job);
+        }
+        if let (Some(of), Some(worker)) = (&batch.of, self.workers.get_mut(&assignment.worker)) {
+            let used = worker.used.entry(of.job_type.clone()).or_default();
+            *used = used.saturating_add_signed(by);
+        }
+    }
+}

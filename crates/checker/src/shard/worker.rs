@@ -1,0 +1,179 @@
+//! Workers: which life of them works, and when one is over.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{AttemptResult, Command, Event, Incarnation, JobType, OnSilence, WorkerId};
+
+use super::Shard;
+use super::batch::Assignment;
+use crate::Invariant;
+use crate::at::{Asked, At};
+use crate::findings::Findings;
+
+/// A worker that once registered.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) incarnation: Incarnation,
+    pub(super) host: String,
+    pub(super) slots: BTreeMap<JobType, u32>,
+    pub(super) used: HashMap<JobType, u32>,
+    /// When it was declared lost.
+    pub(super) lost: Option<Timestamp>,
+    pub(super) expired: bool,
+    pub(super) drained: bool,
+    /// The last time at which it surely lived.
+    lived: Timestamp,
+    pub(super) said: u64,
+}
+
+impl Shard {
+    pub(super) fn worker_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        match event {
+            Event::WorkerRegistered { worker, incarnation, host, slots, .. } => {
+                let before = self.workers.remove(worker);
+                let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
+                let drained = same && before.as_ref().is_some_and(|before| before.drained);
+                let used = before.map(|before| before.used).unwrap_or_default();
+                let (incarnation, host, slots) = (incarnation.clone(), host.clone(), slots.clone());
+                let (lost, expired, lived, said) = (None, false, at.now, at.offset);
+                let now = Worker { incarnation, host, slots, used, lost, expired, drained, lived, said };
+                self.workers.insert(worker.clone(), now);
+            }
+            Event::WorkerLost { worker, incarnation } => {
+                if let Some(known) = self.in_its_life(at, worker, incarnation, "lost", found) {
+                    let before = known.lost.replace(at.now);
+                    let said = std::mem::replace(&mut known.said, at.offset);
+                    if before.is_some() {
+                        let why = format!("worker {worker} is lost twice");
+                        at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
+                    }
+                }
+            }
+            Event::WorkerFound { worker, incarnation } => {
+                if let Some(known) = self.in_its_life(at, worker, incarnation, "found", found) {
+                    if known.lost.is_none() {
+                        let why = format!("worker {worker} is found, and was not lost");
+                        at.contradicts(found, Invariant::WorkerLivesFollow, why, &[known.said]);
+                    }
+                    (known.lost, known.expired, known.lived, known.said) = (None, false, at.now, at.offset);
+                }
+            }
+            Event::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation, found),
+            Event::WorkerDrained { worker } => self.drain(worker, true),
+            Event::WorkerResumed { worker } => self.drain(worker, false),
+            _ => unreachable!("only events of workers come here"),
+        }
+    }
+
+    fn drain(&mut self, worker: &WorkerId, drained: bool) {
+        if let Some(known) = self.workers.get_mut(worker) {
+            known.drained = drained;
+        }
+    }
+
+    /// `worker_lives_follow`
+    fn in_its_life(
+        &mut self,
+        at: &At<'_>,
+        worker: &WorkerId,
+        incarnation: &Incarnation,
+        what: &str,
+        found: &mut Findings,
+    ) -> Option<&mut Worker> {
+        let why = match self.workers.get_mut(worker) {
+            Some(known) if known.incarnation == *incarnation => return Some(known),
+            Some(known) => {
+                format!("worker {worker} is {what} as {incarnation}, and is {}", known.incarnation)
+            }
+            None => format!("worker {worker} is {what}, and never registered"),
+        };
+        at.breaks(found, Invariant::WorkerLivesFollow, why);
+        None
+    }
+
+    /// A lease is over only after loss, and its whole length after the worker last surely lived.
+    fn expired(&mut self, at: &At<'_>, worker: &WorkerId, incarnation: &Incarnation, found: &mut Findings) {
+        let lease = self.settings.as_ref().map_or(0, |s| s.lease_ms.saturating_add(s.lease_margin_ms));
+        let lease = SignedDuration::from_millis(i64::try_from(lease).unwrap_or(i64::MAX));
+        let tolerance = self.bounds.tolerance;
+        let Some(known) = self.in_its_life(at, worker, incarnation, "expired", found) else { return };
+        let (lost, lived) = (known.lost, known.lived);
+        let said = std::mem::replace(&mut known.said, at.offset);
+        known.expired = true;
+        if lost.is_none() {
+            let why = format!("the lease of {worker} expires, and it was not lost");
+            at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
+        } else if at.now.duration_since(lived).saturating_add(tolerance) < lease {
+            let why = format!(
+                "the lease of {worker} expires {} after it lived, not {lease}",
+                at.now.duration_since(lived)
+            );
+            at.contradicts(found, Invariant::NoAttemptBeforeLeaseOver, why, &[said]);
+        }
+    }
+
+    /// `no_attempt_before_lease_over`: who may say that an attempt is lost.
+    pub(super) fn no_attempt_before_lease_over(
+        &self,
+        at: &At<'_>,
+        to: &Assignment,
+        result: AttemptResult,
+        found: &mut Findings,
+    ) {
+        match result {
+            AttemptResult::Lost => {}
+            AttemptResult::Success | AttemptResult::Failed | AttemptResult::Killed => return,
+        }
+        let known = self.workers.get(&to.worker);
+        let came_back = known.is_some_and(|known| Some(&known.incarnation) != to.incarnation.as_ref());
+        let hold = self.settings.as_ref().is_some_and(|settings| settings.on_silence == OnSilence::Hold);
+        let over = known.is_some_and(|known| known.expired) && !hold;
+        let witnessed = match at.asked {
+            Asked::Command(None) => true,
+            Asked::Command(Some(record)) => speaks_for(&record.command, &to.worker),
+            Asked::Owner | Asked::Unknown => false,
+        };
+        if !(came_back || over || witnessed) {
+            let why = format!(
+                "attempt {} is given up for lost, though {} may still run it{}",
+                to.token,
+                to.worker,
+                if hold { " and its group holds" } else { ": its lease is not over" }
+            );
+            at.contradicts(found, Invariant::NoAttemptBeforeLeaseOver, why, &[to.said]);
+        }
+    }
+}
+
+/// Whether a command is this worker's own.
+fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
+    match command {
+        Command::RegisterWorker(registration) => registration.worker == *worker,
+        Command::Heartbeat(heartbeat) => heartbeat.worker == *worker,
+        Command::RequestStart(request) => request.worker == *worker,
+        Command::RejectAssignment { worker: who, .. }
+        | Command::ReportStarted { worker: who, .. }
+        | Command::ReportFinished { worker: who, .. } => who == worker,
+        Command::DefineGroup { .. }
+        | Command::DefineKey { .. }
+        | Command::RevokeKey { .. }
+        | Command::ApplyJobs { .. }
+        | Command::DefineJob { .. }
+        | Command::SwitchJob { .. }
+        | Command::DeleteJob { .. }
+        | Command::SubmitJob(_)
+        | Command::RunJob { .. }
+        | Command::RerunBatch { .. }
+        | Command::KillBatch { .. }
+        | Command::KillJob { .. }
+        | Command::DrainWorker { .. }
+        | Command::ResumeWorker { .. }
+        | Command::DeclareLost { .. }
+        | Command::ExpireLease { .. }
+        | Command::Deliver { .. }
+        | Command::Acknowledge { .. }
+        | Command::SetTime { .. }
+        | Command::PlantedPanic {} => false,
+    }
+}

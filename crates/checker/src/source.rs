@@ -1,0 +1,147 @@
+//! Whole histories: a live log of any back end, or an exported file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tidemill_log::{From, Log, Reader, Record, Topic};
+
+use crate::export::read_export;
+use crate::{Checker, Error, Options, Report};
+
+const BATCH: usize = 512;
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Commands are given until they are this much younger than the journal records that follow, so that a
+/// timer's neighbours are seen.
+const AHEAD_MS: i64 = 10_000;
+
+/// One record of a history.
+pub(crate) struct Entry<'a> {
+    pub(crate) topic: Topic,
+    pub(crate) partition: u32,
+    pub(crate) offset: u64,
+    pub(crate) taken_ms: i64,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Checks the journals of a log as they stand now, with their commands unless the options say no.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn check_log(log: &dyn Log, options: Options) -> Result<Report, Error> {
+    let mut checker = Checker::new(options);
+    each_entry(log, options.commands, &mut |entry| {
+        push(&mut checker, &entry);
+        Ok(())
+    })?;
+    Ok(checker.finish())
+}
+
+/// Checks an exported file, see [`crate::export_journal`].
+///
+/// # Errors
+/// The file cannot be read, or is not a whole export.
+pub fn check_file(path: &Path, options: Options) -> Result<Report, Error> {
+    let mut checker = Checker::new(options);
+    read_export(path, &mut |entry| {
+        if options.commands || entry.topic == Topic::Journal {
+            push(&mut checker, &entry);
+        }
+    })?;
+    Ok(checker.finish())
+}
+
+fn push(checker: &mut Checker, entry: &Entry<'_>) {
+    if entry.topic == Topic::Commands {
+        checker.push_command(entry.partition, entry.offset, Some(entry.taken_ms), entry.bytes);
+    } else {
+        checker.push_timed(entry.partition, entry.offset, entry.taken_ms, entry.bytes);
+    }
+}
+
+/// Gives every record of the journals of a log, and of their commands, in an order that a check can use.
+pub(crate) fn each_entry(
+    log: &dyn Log,
+    commands: bool,
+    to: &mut dyn FnMut(Entry<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for partition in 0..log.partitions(Topic::Journal) {
+        let mut journal = Tail::open(log, Topic::Journal, partition)?;
+        // Its end is asked for after the journal's, so a decided command is always below it.
+        let mut wishes = if commands { Some(Tail::open(log, Topic::Commands, partition)?) } else { None };
+        while let Some(batch) = journal.next()? {
+            let newest = batch.iter().map(|record| record.timestamp_ms).max().unwrap_or(i64::MAX);
+            if let Some(wishes) = &mut wishes {
+                wishes.give_until(newest.saturating_add(AHEAD_MS), to)?;
+            }
+            for record in &batch {
+                to(journal.entry(record))?;
+            }
+        }
+        if let Some(wishes) = &mut wishes {
+            wishes.give_until(i64::MAX, to)?;
+        }
+    }
+    Ok(())
+}
+
+/// One partition of a topic, from its first record to the end that it has when opened.
+struct Tail {
+    topic: Topic,
+    partition: u32,
+    reader: Box<dyn Reader>,
+    next: u64,
+    end: u64,
+    kept: std::collections::VecDeque<Record>,
+}
+
+impl Tail {
+    fn open(log: &dyn Log, topic: Topic, partition: u32) -> Result<Self, Error> {
+        let failed = |source| Error::ReadLog { topic, partition, source };
+        let range = log.range(topic, partition).map_err(failed)?;
+        let reader = log.reader(topic, partition, From::Start).map_err(failed)?;
+        let kept = std::collections::VecDeque::new();
+        Ok(Self { topic, partition, reader, next: range.start, end: range.end, kept })
+    }
+
+    /// The next records; `None` at the end.
+    fn next(&mut self) -> Result<Option<Vec<Record>>, Error> {
+        if self.next >= self.end {
+            return Ok(None);
+        }
+        let (topic, partition) = (self.topic, self.partition);
+        let polled = self.reader.poll(BATCH, PATIENCE);
+        let mut batch = polled.map_err(|source| Error::ReadLog { topic, partition, source })?;
+        batch.retain(|record| record.offset < self.end);
+        let Some(last) = batch.last() else {
+            return Err(Error::Stalled { topic, partition, offset: self.next, end: self.end });
+        };
+        self.next = last.offset.saturating_add(1);
+        Ok(Some(batch))
+    }
+
+    fn give_until(
+        &mut self,
+        taken_ms: i64,
+        to: &mut dyn FnMut(Entry<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        loop {
+            while self.kept.front().is_some_and(|record| record.timestamp_ms <= taken_ms) {
+                if let Some(record) = self.kept.pop_front() {
+                    to(self.entry(&record))?;
+                }
+            }
+            if !self.kept.is_empty() {
+                return Ok(());
+            }
+            match self.next()? {
+                Some(batch) => self.kept.extend(batch),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn entry<'a>(&self, record: &'a Record) -> Entry<'a> {
+        let (topic, partition) = (self.topic, self.partition);
+        Entry { topic, partition, offset: record.offset, taken_ms: record.timestamp_ms, bytes: &record.value }
+    }
+}

@@ -1,0 +1,175 @@
+//! Commands, requests, replies, work orders.
+
+use serde_json::{Value, json};
+use tidemill_checker::Invariant;
+use tidemill_model::{Outcome, Rejection, Source};
+
+use crate::kit::{
+    Case, History, answered, case, event, generated, given_to_w, harmless, job_id, resume, running,
+    scheduled, source, token, world,
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    [decided(), requests(), clocks(), outside()].into_iter().flatten().collect()
+}
+
+fn decided() -> Vec<Case> {
+    let owned = History::new;
+    let one = |offset| [(source(offset, None), Outcome::Done, vec![harmless()])];
+    let asks = json!({"shard": 1, "request": "r", "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
+    let bytes = serde_json::to_vec(&asks).unwrap();
+    let other = json!({"shard": 1, "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
+    let other_bytes = serde_json::to_vec(&other).unwrap();
+    vec![
+        case(
+            Invariant::ResumePointMovesForward,
+            "it goes back",
+            owned().causes_to(resume(4, b"4"), []).causes_to(resume(5, b"5"), []),
+            owned().causes_to(resume(5, b"5"), []).causes_to(resume(4, b"4"), []),
+        ),
+        case(
+            Invariant::ResumePointMovesForward,
+            "it goes away",
+            owned().causes_to(resume(5, b"5"), []).causes_to(resume(5, b"5"), []),
+            owned().causes_to(resume(5, b"5"), []).causes_to(None, []),
+        ),
+        case(
+            Invariant::ResumePointMovesForward,
+            "its hash is that of another command",
+            owned().given(0, &other).causes_to(resume(0, &other_bytes), one(0)),
+            owned().given(0, &other).causes_to(resume(0, b"other"), one(0)),
+        ),
+        case(
+            Invariant::ResumePointMovesForward,
+            "it names a command that is not there",
+            owned().given(0, &other).causes_to(resume(0, &other_bytes), one(0)),
+            owned().given(0, &other).causes_to(resume(1, &other_bytes), one(0)),
+        ),
+        case(
+            Invariant::EveryCommandDecidedOnce,
+            "a command is decided in two envelopes",
+            owned().causes_to(resume(3, b"3"), one(3)).causes_to(resume(4, b"4"), one(4)),
+            owned().causes_to(resume(3, b"3"), one(3)).causes_to(resume(4, b"4"), one(3)),
+        ),
+        case(
+            Invariant::EveryCommandDecidedOnce,
+            "a command is passed over",
+            owned()
+                .given(0, &asks)
+                .causes_to(resume(0, &bytes), [(source(0, Some("r")), answered(), vec![])]),
+            owned().given(0, &asks).causes_to(resume(0, &bytes), []),
+        ),
+        case(
+            Invariant::EveryCommandDecidedOnce,
+            "a decision names another sender",
+            owned()
+                .given(0, &asks)
+                .causes_to(resume(0, &bytes), [(source(0, Some("r")), answered(), vec![])]),
+            owned()
+                .given(0, &asks)
+                .causes_to(resume(0, &bytes), [(source(0, Some("s")), answered(), vec![])]),
+        ),
+        case(
+            Invariant::EveryCommandDecidedOnce,
+            "someone still waits at rest",
+            owned().given(0, &other).at_rest().timer([harmless()]),
+            owned().given(0, &asks).at_rest().timer([harmless()]),
+        ),
+    ]
+}
+
+fn requests() -> Vec<Case> {
+    let asked = |history: History, offset: u64, outcome: Outcome, events| {
+        history.causes_to(resume(offset, b"c"), [(source(offset, Some("r")), outcome, events)])
+    };
+    let first = || asked(History::new(), 0, answered(), vec![harmless()]);
+    let refused = || Outcome::Refused(Rejection::JobDisabled { job: 1 });
+    let aside = || Outcome::Refused(Rejection::Quarantined { reason: "x".to_owned() });
+    let quarantined = |offset: u64| event(json!({"command_quarantined": {"offset": offset, "reason": "x"}}));
+    vec![
+        case(
+            Invariant::OneOutcomePerRequest,
+            "a repeat is decided again",
+            asked(first(), 1, Outcome::Repeated, vec![]),
+            asked(first(), 1, answered(), vec![harmless()]),
+        ),
+        case(
+            Invariant::OneOutcomePerRequest,
+            "a repeat of nothing",
+            asked(first().pass(90_000), 1, answered(), vec![]),
+            asked(History::new(), 0, Outcome::Repeated, vec![]),
+        ),
+        case(
+            Invariant::RefusedChangesNothing,
+            "a refused command has an event",
+            asked(History::new(), 0, refused(), vec![]),
+            asked(History::new(), 0, refused(), vec![harmless()]),
+        ),
+        case(
+            Invariant::RefusedChangesNothing,
+            "a command set aside has another event",
+            asked(History::new(), 0, aside(), vec![quarantined(0)]),
+            asked(History::new(), 0, aside(), vec![quarantined(7)]),
+        ),
+    ]
+}
+
+fn clocks() -> Vec<Case> {
+    let hourly = || {
+        let first = ("2026-03-02T10:01:00Z", "2026-03-02T10:00:00Z");
+        History::new().timer([scheduled(1, json!({"period": "hour", "zone": "UTC"}), first)])
+    };
+    let fire = || {
+        let next = json!({"at": "2026-03-02T11:01:00Z", "logical_time": "2026-03-02T11:00:00Z"});
+        generated(1, 1, json!({"origin": "schedule", "logical_time": "2026-03-02T10:00:00Z", "next": next}))
+    };
+    let fact = json!({"shard": 1, "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
+    let bytes = serde_json::to_vec(&fact).unwrap();
+    let before = || hourly().given(0, &fact).at("2026-03-02T10:01:01Z");
+    let fires = || (Source::Timer, Outcome::Done, vec![fire()]);
+    vec![case(
+        Invariant::TimersNeverOvertakeCommands,
+        "a fact was in the log before the fire's time",
+        before().causes_to(resume(0, &bytes), [fires()]),
+        before().causes([fires()]),
+    )]
+}
+
+fn outside() -> Vec<Case> {
+    let decided = || History::new().causes_to(resume(0, b"c"), [(source(0, Some("r")), answered(), vec![])]);
+    let order = |token: i64| json!({"assigned": {"worker": "w", "token": token, "type": "noop"}});
+    let grant = |nonce: &str| -> Value {
+        json!({"granted": {"incarnation": "i", "nonce": nonce, "spec": {
+            "token": token(1), "batch": 1, "attempt": 1, "job": job_id(1), "job_name": "j1", "group": "g",
+            "type": "noop", "program": "none", "logical_time": "2026-03-02T09:00:00Z",
+            "logical_time_text": "2026-03-02T09:00:00Z", "run": 0,
+        }}})
+    };
+    let refused = Outcome::Refused(Rejection::JobDisabled { job: 1 });
+    vec![
+        case(
+            Invariant::AcknowledgedIsOnRecord,
+            "a reply to what is not on record",
+            decided().reply("r", answered()),
+            decided().reply("s", answered()),
+        ),
+        case(
+            Invariant::AcknowledgedIsOnRecord,
+            "a reply that says another thing",
+            decided().reply("r", answered()),
+            decided().reply("r", refused),
+        ),
+        case(
+            Invariant::WorkIsOnRecord,
+            "an assignment that is not on record",
+            given_to_w().work(order(token(1))),
+            world().work(order(token(1))),
+        ),
+        case(
+            Invariant::WorkIsOnRecord,
+            "a grant to a question that got none",
+            running().work(grant("nonce-1")),
+            running().work(grant("nonce-2")),
+        ),
+    ]
+}

@@ -1,0 +1,252 @@
+//! From assignment to result.
+
+use serde_json::json;
+use tidemill_checker::Invariant;
+
+use crate::kit::{
+    Case, History, assigned, case, done, ended, event, finished, generated, given_to_w, granted, job, job_id,
+    kill, killed_by, registered, retry, retry_due, returned, running, started, waiting, world,
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    [steps(), limits(), starts(), attempts(), ends()].into_iter().flatten().collect()
+}
+
+/// Attempt 1 of batch 1 has failed at 10:00:30, and attempt 2 is to come.
+fn failed(until: &str) -> History {
+    running().command([ended(1, 1, "w", 1, "failed"), retry(1, 2, until)])
+}
+
+const MINUTE: &str = "2026-03-02T10:01:30Z";
+
+fn again() -> History {
+    failed(MINUTE).at(MINUTE).timer([retry_due(1), assigned(1, 2, "w", 2)])
+}
+
+fn steps() -> Vec<Case> {
+    let rule = Invariant::OnlyAllowedTransitions;
+    vec![
+        case(rule, "the end of a pause that was none", again(), waiting().timer([retry_due(1)])),
+        case(rule, "assigned twice", given_to_w(), given_to_w().timer([assigned(1, 2, "w", 1)])),
+        case(rule, "finished while it runs", done(), running().command([finished(1, "success")])),
+        case(
+            rule,
+            "an attempt that leads to nothing",
+            done(),
+            running().command([ended(1, 1, "w", 1, "failed")]),
+        ),
+        case(
+            rule,
+            "success after a failed attempt",
+            done(),
+            running().command([ended(1, 1, "w", 1, "failed"), finished(1, "success")]),
+        ),
+        case(rule, "a batch that never was", done(), waiting().command([killed_by(9)])),
+        case(
+            Invariant::FinishedIsFinal,
+            "a finished batch is to be ended",
+            done(),
+            done().command([kill(1, 1)]),
+        ),
+        case(
+            Invariant::EventsPerBatchBounded,
+            "more events than the bound",
+            done().options(|options| options.max_events_per_batch = 6),
+            done().options(|options| options.max_events_per_batch = 5),
+        ),
+    ]
+}
+
+fn limits() -> Vec<Case> {
+    let other = || json!({"logical_time": "2026-03-02T08:00:00Z"});
+    let two = |of: u64| world().command([generated(1, of, json!({}))]).command([generated(2, of, other())]);
+    let both = |history: History| history.timer([assigned(1, 1, "w", 1), assigned(2, 2, "w", 1)]);
+    let small = || two(1).command([registered("w", "j", 1)]);
+    vec![
+        case(
+            Invariant::RunningNeverAboveLimit,
+            "DSP-2: more batches than the job allows",
+            both(two(1)),
+            both(two(2)),
+        ),
+        case(
+            Invariant::RunningNeverAboveLimit,
+            "DSP-4: more attempts than slots",
+            small().timer([assigned(1, 1, "w", 1)]),
+            both(small()),
+        ),
+        case(
+            Invariant::RunningNeverAboveLimit,
+            "a place is free again once its batch has ended",
+            {
+                let history = two(2).timer([assigned(1, 1, "w", 1)]).command([granted(1, 1, "w", "i")]);
+                let history = history.command([ended(1, 1, "w", 1, "success"), finished(1, "success")]);
+                history.timer([assigned(2, 2, "w", 1)])
+            },
+            two(2)
+                .timer([assigned(1, 1, "w", 1)])
+                .command([granted(1, 1, "w", "i")])
+                .timer([assigned(2, 2, "w", 1)]),
+        ),
+    ]
+}
+
+fn starts() -> Vec<Case> {
+    let rule = Invariant::StartGrantedOnlyToAssigned;
+    let good = || given_to_w().command([granted(1, 1, "w", "i")]);
+    let two_workers = || given_to_w().command([registered("v", "k", 4)]);
+    let rerun = || {
+        let first = waiting().timer([assigned(1, 1, "w", 1)]);
+        first.command([generated(2, 1, json!({"run": 1, "origin": "rerun"}))]).timer([assigned(2, 2, "w", 1)])
+    };
+    let first = || rerun().command([granted(1, 1, "w", "i")]);
+    let gone = || given_to_w().timer([returned(1, 1, "w", json!({"rejected": "no"}))]);
+    vec![
+        case(rule, "another worker", good(), two_workers().command([granted(1, 1, "v", "k")])),
+        case(rule, "another life of the worker", good(), given_to_w().command([granted(1, 1, "w", "j")])),
+        case(rule, "another token", good(), given_to_w().command([granted(1, 2, "w", "i")])),
+        case(rule, "granted twice", good(), good().command([granted(1, 1, "w", "i")])),
+        case(
+            rule,
+            "DSP-5: after the assignment was returned",
+            gone(),
+            gone().command([granted(1, 1, "w", "i")]),
+        ),
+        case(
+            Invariant::NeverTwoLiveAttempts,
+            "assigned while an attempt lives",
+            running(),
+            running().timer([assigned(1, 2, "w", 2)]),
+        ),
+        case(
+            Invariant::NeverTwoLiveAttempts,
+            "two runs of one logical time",
+            first()
+                .command([ended(1, 1, "w", 1, "success"), finished(1, "success")])
+                .command([granted(2, 2, "w", "i")]),
+            first().command([granted(2, 2, "w", "i")]),
+        ),
+        case(
+            Invariant::StartTimeoutKept,
+            "DSP-5: taken away before its time is over",
+            given_to_w().at("2026-03-02T10:30:00Z").timer([returned(1, 1, "w", json!("not_started"))]),
+            given_to_w().timer([returned(1, 1, "w", json!("not_started"))]),
+        ),
+    ]
+}
+
+fn attempts() -> Vec<Case> {
+    let once = || {
+        let history = world().command([generated(1, 2, json!({}))]).timer([assigned(1, 1, "w", 1)]);
+        history.command([granted(1, 1, "w", "i")]).command([started(1, 1)])
+    };
+    vec![
+        case(
+            Invariant::AttemptNumbersWithoutGaps,
+            "the first attempt has number 2",
+            given_to_w(),
+            waiting().timer([assigned(1, 1, "w", 2)]),
+        ),
+        case(
+            Invariant::AttemptNumbersWithoutGaps,
+            "EXE-3: more attempts than allowed",
+            failed(MINUTE),
+            once().command([ended(1, 1, "w", 1, "failed"), retry(1, 2, MINUTE)]),
+        ),
+        case(
+            Invariant::RetriesUsedBeforeFailure,
+            "EXE-3: it fails with a retry left",
+            once().command([ended(1, 1, "w", 1, "failed"), finished(1, "failed")]),
+            running().command([ended(1, 1, "w", 1, "failed"), finished(1, "failed")]),
+        ),
+        case(
+            Invariant::RetryIntervalKept,
+            "EXE-3: a second short",
+            failed(MINUTE),
+            failed("2026-03-02T10:01:29Z"),
+        ),
+        case(
+            Invariant::RetryIntervalKept,
+            "the pause ends early",
+            again(),
+            failed(MINUTE).timer([retry_due(1)]),
+        ),
+        case(
+            Invariant::RetryIntervalKept,
+            "assigned in the pause",
+            again(),
+            failed(MINUTE).timer([assigned(1, 2, "w", 2)]),
+        ),
+        case(
+            Invariant::LateReportsChangeNothing,
+            "the end of an attempt that never began",
+            done(),
+            given_to_w().command([ended(1, 1, "w", 1, "success")]),
+        ),
+        case(
+            Invariant::LateReportsChangeNothing,
+            "the start of an earlier attempt",
+            again().command([granted(1, 2, "w", "i")]).command([started(1, 2)]),
+            again().command([granted(1, 2, "w", "i")]).command([started(1, 1)]),
+        ),
+    ]
+}
+
+fn ends() -> Vec<Case> {
+    let killing = || running().command([kill(1, 1)]);
+    let anchors = || {
+        let anchor = job(3, json!({"type": "anchor", "parents": [{"job": job_id(1), "mapping": "same"}]}));
+        let waits = json!([{"parent": job_id(1), "mapping": "same", "times": ["2026-03-02T09:00:00Z"]}]);
+        world()
+            .command([anchor])
+            .command([generated(1, 1, json!({})), generated(2, 3, json!({"dependencies": waits}))])
+    };
+    let free = job(3, json!({"type": "anchor"}));
+    vec![
+        case(
+            Invariant::KilledStaysKilled,
+            "EXE-5: another attempt after the kill",
+            killing().command([ended(1, 1, "w", 1, "killed"), finished(1, "killed")]),
+            killing().command([ended(1, 1, "w", 1, "failed"), retry(1, 2, MINUTE)]),
+        ),
+        case(
+            Invariant::KilledStaysKilled,
+            "it ends as failed",
+            killing().command([ended(1, 1, "w", 1, "failed"), finished(1, "killed")]),
+            killing().command([ended(1, 1, "w", 1, "failed"), finished(1, "failed")]),
+        ),
+        case(Invariant::EveryAssignmentEnds, "one is left at rest", done().at_rest(), given_to_w().at_rest()),
+        case(
+            Invariant::AssignedOnlyWhenConditionsHeld,
+            "an anchor completes before its parent",
+            world().command([free]).command([generated(1, 3, json!({}))]).timer([finished(1, "success")]),
+            anchors().timer([finished(2, "success")]),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "a timer is not by whom a waiting batch ends",
+            waiting().command([killed_by(1)]),
+            waiting().timer([event(
+                json!({"batch_finished": {"batch": crate::kit::batch_id(1), "result": "failed"}}),
+            )]),
+        ),
+    ]
+}
+
+/// Jobs for once leave the checker's memory, and their ends stay final.
+#[test]
+fn many_jobs_for_once_are_forgotten_without_a_violation() {
+    let submitted = |n: u64| {
+        let id = tidemill_model::JobId::mint(n, tidemill_model::ShardId(1)).0;
+        let definition = crate::kit::definition(n, json!({"id": id, "type": "anchor"}));
+        let batch = json!({"job": id, "origin": "submission"});
+        [
+            event(json!({"job_submitted": {"definition": definition}})),
+            generated(n, n, batch),
+            finished(n, "success"),
+        ]
+    };
+    let many = (1..20_500).fold(world(), |history, n| history.timer(submitted(n)));
+    let report = many.timer([finished(3, "success")]).check();
+    assert_eq!(report.counts.into_iter().collect::<Vec<_>>(), [("finished_is_final", 1)]);
+}

@@ -1,0 +1,14 @@
+//! Hand-made histories: for every rule a good one that passes, and a bad one that this rule alone names.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod cases;
+mod commands;
+mod dependencies;
+mod files;
+mod generation;
+mod journal;
+mod kit;
+mod life;
+mod shards;
+mod workers;

@@ -1,0 +1,131 @@
+//! Workers: lost, found, expired, drained, pinned.
+
+use serde_json::json;
+use tidemill_checker::Invariant;
+use tidemill_model::Event;
+
+use crate::kit::{
+    Case, History, assigned, case, ended, event, finished, generated, job, registered, retry, running,
+    waiting, world,
+};
+
+pub(crate) fn cases() -> Vec<Case> {
+    [leases(), lives(), conditions()].into_iter().flatten().collect()
+}
+
+fn of(what: &str, worker: &str, incarnation: &str) -> Event {
+    event(json!({what: {"worker": worker, "incarnation": incarnation}}))
+}
+
+fn lost() -> Event {
+    of("worker_lost", "w", "i")
+}
+
+fn given_up() -> [Event; 2] {
+    [ended(1, 1, "w", 1, "lost"), retry(1, 2, "2026-03-02T10:11:35Z")]
+}
+
+fn leases() -> Vec<Case> {
+    let rule = Invariant::NoAttemptBeforeLeaseOver;
+    let silent = || running().pass(31).observed([lost()]);
+    // The default lease is 600 s, its margin 5 s.
+    let over = || silent().at("2026-03-02T10:10:35Z");
+    let [gone, again] = given_up();
+    let hold = || {
+        let settings = json!({"on_silence": "hold"});
+        let group = json!({"group": 1, "name": "g", "worker_key": "k", "settings": settings});
+        running().command([event(json!({"group_received": group}))]).pass(31).observed([lost()])
+    };
+    vec![
+        case(
+            rule,
+            "EXE-8: given up while its lease lasts",
+            over().observed([of("lease_expired", "w", "i"), gone.clone(), again.clone()]),
+            over().observed([gone.clone(), again.clone()]),
+        ),
+        case(
+            rule,
+            "the lease is cut short",
+            over().observed([of("lease_expired", "w", "i")]),
+            silent().at("2026-03-02T10:10:34Z").observed([of("lease_expired", "w", "i")]),
+        ),
+        case(
+            rule,
+            "a group that holds gives nothing up",
+            hold().at("2026-03-02T10:10:35Z").command([registered("w", "j", 4), gone.clone(), again.clone()]),
+            hold().at("2026-03-02T10:10:35Z").observed([of("lease_expired", "w", "i"), gone, again]),
+        ),
+    ]
+}
+
+fn lives() -> Vec<Case> {
+    let rule = Invariant::WorkerLivesFollow;
+    let silent = || world().pass(31).observed([lost()]);
+    vec![
+        case(
+            rule,
+            "lost twice",
+            silent().command([of("worker_found", "w", "i")]).observed([lost()]),
+            silent().observed([lost()]),
+        ),
+        case(
+            rule,
+            "found without loss",
+            silent().command([of("worker_found", "w", "i")]),
+            world().command([of("worker_found", "w", "i")]),
+        ),
+        case(rule, "lost in another life", silent(), world().observed([of("worker_lost", "w", "j")])),
+        case(
+            rule,
+            "expired without loss",
+            silent(),
+            world().at("2026-03-02T11:00:00Z").observed([of("lease_expired", "w", "i")]),
+        ),
+        case(
+            Invariant::StartGrantedOnlyToAssigned,
+            "a worker that came back as another life",
+            waiting()
+                .command([registered("w", "j", 4)])
+                .timer([assigned(1, 1, "w", 1)])
+                .command([crate::kit::granted(1, 1, "w", "j")]),
+            waiting()
+                .timer([assigned(1, 1, "w", 1)])
+                .command([registered("w", "j", 4)])
+                .command([crate::kit::granted(1, 1, "w", "j")]),
+        ),
+    ]
+}
+
+fn conditions() -> Vec<Case> {
+    let rule = Invariant::AssignedOnlyWhenConditionsHeld;
+    let given = |history: History| history.timer([assigned(1, 1, "w", 1)]);
+    let drained = || waiting().command([event(json!({"worker_drained": {"worker": "w"}}))]);
+    let pinned =
+        |host: &str| world().command([job(3, json!({"host": host}))]).command([generated(1, 3, json!({}))]);
+    let back = || waiting().pass(31).observed([lost()]);
+    vec![
+        case(
+            rule,
+            "EXE-9: the worker is drained",
+            given(drained().command([event(json!({"worker_resumed": {"worker": "w"}}))])),
+            given(drained()),
+        ),
+        case(rule, "DSP-4: the job is pinned elsewhere", given(pinned("host-w")), given(pinned("host-v"))),
+        case(
+            rule,
+            "the worker is lost",
+            given(back().command([of("worker_found", "w", "i")])),
+            given(back()),
+        ),
+        case(rule, "the worker is not there", given(waiting()), waiting().timer([assigned(1, 1, "v", 1)])),
+    ]
+}
+
+/// The end of a lost attempt may come from the worker itself.
+#[test]
+fn a_worker_may_report_its_own_attempt_as_lost() {
+    let history = running().command([ended(1, 1, "w", 1, "lost"), retry(1, 2, "2026-03-02T10:01:30Z")]);
+    let report = history.check();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(finished(1, "failed").kind(), "batch.finished");
+}
