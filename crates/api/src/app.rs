@@ -11,7 +11,7 @@ use tidemill_store::{ReadTables, Tables};
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Keys;
-use crate::ports::{Cluster, Feed, Freshness, Live};
+use crate::ports::{Cluster, Feed, Freshness, Live, Operate};
 use crate::position::JournalPosition;
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
@@ -31,6 +31,8 @@ pub struct Deps {
     pub feed: Arc<dyn Feed>,
     /// What is known of the whole.
     pub cluster: Arc<dyn Cluster>,
+    /// Rebuilds and verifies.
+    pub operate: Arc<dyn Operate>,
 }
 
 /// What every handler shares.

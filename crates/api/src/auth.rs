@@ -16,6 +16,9 @@ use crate::app::App;
 /// A key's name is at most this long.
 const MAX_NAME_BYTES: usize = 200;
 
+/// The actor of those who show the cluster's secret.
+const OPERATOR: &str = "operator";
+
 /// Who calls: a key that is good.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
@@ -151,6 +154,19 @@ impl Keys {
 }
 
 impl App {
+    /// The operator, where the header shows the cluster's secret: `Authorization: Bearer <internal_key>`.
+    pub(crate) fn operator(&self, headers: &HeaderMap) -> Option<Caller> {
+        let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?.trim();
+        let secret = &self.config.internal_key;
+        let fits = !secret.is_empty() && is_equal(&hash_of(shown), &hash_of(secret));
+        fits.then(|| Caller {
+            app: OPERATOR.into(),
+            role: Role::SuperAdministrator,
+            groups: Arc::default(),
+            user: user_of(headers),
+        })
+    }
+
     /// Who shows these credentials.
     pub(crate) async fn authenticate(
         &self,

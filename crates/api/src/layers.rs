@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tidemill_model::Role;
 
 use crate::Problem;
 use crate::app::App;
@@ -30,6 +31,23 @@ pub(crate) async fn authenticated(
 ) -> Result<Response, Problem> {
     let headers = request.headers();
     let caller = app.authenticate(Credentials::from_headers(headers), user_of(headers)).await?;
+    request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+/// As [`authenticated`], and takes the cluster's own secret too: whoever has it may operate the cluster, also
+/// while the tables, and with them every application key, are lost.
+pub(crate) async fn operating(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let headers = request.headers();
+    let caller = match app.operator(headers) {
+        Some(operator) => operator,
+        None => app.authenticate(Credentials::from_headers(headers), user_of(headers)).await?,
+    };
+    caller.has_role(Role::SuperAdministrator)?;
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }

@@ -124,6 +124,69 @@ pub trait Cluster: Send + Sync {
     fn ready(&self) -> BoxFuture<'_, Result<(), String>>;
 }
 
+/// Work on the whole that takes a while. One goes on at a time.
+pub trait Operate: Send + Sync {
+    /// Begins it, where nothing else goes on.
+    ///
+    /// # Errors
+    /// What goes on already.
+    fn begin(&self, operation: Operation) -> Result<OperationStatus, Box<OperationStatus>>;
+
+    /// What goes on, or went on last.
+    fn status(&self) -> Option<OperationStatus>;
+}
+
+/// What can be begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Operation {
+    /// The read tables are made anew from the journal, beside those in use.
+    Rebuild,
+    /// The read tables are compared with the journal, row by row.
+    Verify,
+}
+
+impl Operation {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Rebuild => "rebuild",
+            Operation::Verify => "verify",
+        }
+    }
+}
+
+/// Where an operation stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OperationState {
+    /// It goes on.
+    Running,
+    /// It is done; `report` says what came of it.
+    Done,
+    /// It failed; `error` says why.
+    Failed,
+}
+
+/// An operation and how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct OperationStatus {
+    /// Counts the operations of this instance.
+    pub number: u64,
+    /// What it is.
+    pub operation: Operation,
+    /// Where it stands.
+    pub state: OperationState,
+    /// Journal records folded.
+    pub records: u64,
+    /// Journal records that there are.
+    pub total_records: u64,
+    /// What came of it.
+    pub report: Option<serde_json::Value>,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
 /// The partitions and how far each is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, Default)]
 pub struct ClusterStatus {

@@ -25,8 +25,12 @@ fn service(app: Arc<App>) -> Router {
         .router
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::fresh))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::authenticated));
+    let operating = routes::operate_calls()
+        .router
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::operating));
     Router::new()
         .merge(keyed)
+        .merge(operating)
         .merge(s4::calls().router)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::bounded))
         .merge(routes::open_calls().router)

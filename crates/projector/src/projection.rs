@@ -71,6 +71,12 @@ impl Projection {
         Ok(Self { partition, generation, journal, fold, position, pending: Pending::Nothing, last, voids: 0 })
     }
 
+    /// Whether the tables stand where this projection left them: not so where somebody replaced them.
+    pub(crate) fn fits(&self, tables: &dyn Tables) -> Result<bool, Error> {
+        let positions = tables.positions(self.generation).map_err(Error::tables("read the positions"))?;
+        Ok(positions.get(&self.partition) == self.position.as_ref())
+    }
+
     pub(crate) fn waker(&self) -> Waker {
         self.journal.waker()
     }

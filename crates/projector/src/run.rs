@@ -137,9 +137,9 @@ impl Keeper {
     fn session(&self, kept: &mut Option<Projection>, worked: &mut bool) -> Result<(), Error> {
         let pace = Duration::from_millis(self.config.pace_ms);
         let active = self.active()?;
-        let mut projection = match kept.take().filter(|kept| kept.generation == active) {
-            Some(projection) => kept.insert(projection),
-            None => kept.insert(self.open(active)?),
+        let mut projection = match kept.take() {
+            Some(same) if same.generation == active && same.fits(&*self.tables)? => kept.insert(same),
+            Some(_) | None => kept.insert(self.open(active)?),
         };
         let (mut written_at, mut idle) = (None::<Instant>, false);
         while !self.shutdown.is_requested() {
@@ -153,7 +153,10 @@ impl Keeper {
                 Some(active) => active.unwrap_or(projection.generation),
                 None => self.active()?,
             };
-            if active != projection.generation {
+            // Tables that were lost come back under the same number.
+            let is_same = active == projection.generation
+                && (step.active.is_some() || projection.fits(&*self.tables)?);
+            if !is_same {
                 let partition = self.partition;
                 tracing::info!(partition, active, "partition {partition} goes over to tables {active}");
                 projection = kept.insert(self.open(active)?);

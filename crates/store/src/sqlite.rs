@@ -112,7 +112,13 @@ impl SqliteTables {
 
 impl Tables for SqliteTables {
     fn generations(&self) -> Result<Vec<Generation>, Error> {
-        self.read(generations::list)
+        // Where somebody dropped the list itself by hand, there are no tables: an empty list says so.
+        self.read(generations::list).or_else(|_| {
+            self.change("list the tables", |transaction| {
+                transaction.execute_batch(generations::META).map_err(failed("list the tables"))?;
+                generations::list(transaction)
+            })
+        })
     }
 
     fn create_generation(&self) -> Result<u32, Error> {

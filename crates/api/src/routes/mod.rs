@@ -9,6 +9,7 @@ mod jobs;
 mod keys;
 mod logs;
 mod open;
+mod operate;
 mod run;
 mod status;
 mod workers;
@@ -20,7 +21,7 @@ pub(crate) use logs::{download_attempt, newest_attempt, read_part};
 pub(crate) use run::{JobPlace, job_place};
 
 use crate::openapi::{Call, Calls, Verb};
-use crate::ports::ClusterStatus;
+use crate::ports::{ClusterStatus, OperationStatus};
 use crate::view::{
     AttemptView, BatchDetail, BatchView, GroupView, JobDetail, JobView, KeyView, List, PreviewView,
     WorkerView, Written,
@@ -293,6 +294,33 @@ fn worker_calls(calls: Calls) -> Calls {
                 .role(Role::Viewer)
                 .gives::<ClusterStatus>(),
             status::status,
+        )
+}
+
+/// The calls of operators: a super administrator's key, or the cluster's secret.
+pub(crate) fn operate_calls() -> Calls {
+    let call = |verb, path, summary| Call::new(verb, path, summary).role(Role::SuperAdministrator);
+    Calls::new()
+        .add(
+            call(Verb::Get, "/api/operate", "What goes on, or went on last, in this instance")
+                .gives::<Option<OperationStatus>>(),
+            operate::status,
+        )
+        .add(
+            call(Verb::Post, "/api/operate/rebuild", "Begins to make the read tables anew; one at a time")
+                .gives::<OperationStatus>(),
+            operate::rebuild,
+        )
+        .add(
+            call(Verb::Post, "/api/operate/verify", "Begins to compare the read tables; one at a time")
+                .gives::<OperationStatus>(),
+            operate::verify,
+        )
+        .add(
+            call(Verb::Post, "/api/operate/partitions/{partition}/set-time", "Sets a partition's clock")
+                .takes::<operate::SetTimeRequest>()
+                .gives::<Written>(),
+            operate::set_time,
         )
 }
 

@@ -11,6 +11,7 @@ mod job_calls;
 mod journal_feed;
 mod live;
 mod logs;
+mod operate;
 mod owner;
 mod reads;
 mod rights;

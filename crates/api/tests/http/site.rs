@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tidemill_api::ports::{
     BoxFuture, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Live, LiveError,
-    PartitionStatus,
+    Operate, Operation, OperationState, OperationStatus, PartitionStatus,
 };
 use tidemill_api::{Config, Deps, Server, TablePositions};
 use tidemill_log::MemoryLog;
@@ -67,6 +67,34 @@ impl FeedReader for ListReader {
 }
 
 struct OnePartition;
+
+/// An operation that begins and never ends.
+#[derive(Default)]
+struct OneOperation(Mutex<Option<OperationStatus>>);
+
+impl Operate for OneOperation {
+    fn begin(&self, operation: Operation) -> Result<OperationStatus, Box<OperationStatus>> {
+        let mut present = self.0.lock().unwrap();
+        if let Some(running) = &*present {
+            return Err(Box::new(running.clone()));
+        }
+        let state = OperationState::Running;
+        let begun = OperationStatus {
+            number: 1,
+            operation,
+            state,
+            records: 3,
+            total_records: 8,
+            report: None,
+            error: None,
+        };
+        Ok(present.insert(begun).clone())
+    }
+
+    fn status(&self) -> Option<OperationStatus> {
+        self.0.lock().unwrap().clone()
+    }
+}
 
 impl Cluster for OnePartition {
     fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
@@ -138,6 +166,7 @@ impl Site {
             freshness: Arc::new(TablePositions::new(tables.clone())),
             feed: Arc::new(feed.clone()),
             cluster: Arc::new(OnePartition),
+            operate: Arc::new(OneOperation::default()),
         };
         let config = Config { listen: ([127, 0, 0, 1], 0).into(), ..config };
         let server = Server::bind(config, deps).await.unwrap();

@@ -7,8 +7,8 @@ mod operate;
 pub(crate) use batch::{BatchCommand, word};
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use operate::{
-    ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand, SchemasCommand,
-    TopicsCommand, WorkerCommand,
+    ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand, PartitionCommand,
+    SchemasCommand, TopicsCommand, WorkerCommand,
 };
 
 use std::path::PathBuf;
@@ -99,6 +99,9 @@ pub(crate) enum Command {
     Rebuild,
     /// Compare the read tables with the journal, row by row
     Verify,
+    /// Mend a partition after something went wrong outside
+    #[command(subcommand)]
+    Partition(PartitionCommand),
     /// Write or check the files that are generated from the code
     #[command(subcommand)]
     Schemas(SchemasCommand),
@@ -175,6 +178,7 @@ mod tests {
             "rebuild --data d",
             "verify --data d -o json",
             "schemas check",
+            "partition set-time --partition 1 --at 2026-01-01T00:00:00Z",
             "standalone --listen 127.0.0.1:0 --data d",
             "demo --once",
             "demo --break message-words",

@@ -138,6 +138,20 @@ pub(crate) enum Breakable {
     MessageWords,
 }
 
+/// What to do with a partition.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PartitionCommand {
+    /// Set the clock of a partition that ran ahead while its owner's clock was wrong
+    SetTime {
+        /// Its number, as `status` shows it
+        #[arg(long, value_name = "N")]
+        partition: u32,
+        /// The time to go on with, RFC 3339
+        #[arg(long, value_name = "TIME")]
+        at: jiff::Timestamp,
+    },
+}
+
 /// What to do with the generated files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SchemasCommand {

@@ -39,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Bootstrap => roles::bootstrap(&global),
         Command::Rebuild => roles::rebuild(&global),
         Command::Verify => roles::verify(&global),
+        Command::Partition(command) => operate::partition(&Session::new(&global)?, &command),
         Command::Schemas(command) => schemas::run(&command),
         Command::Executor => roles::executor(&global),
         Command::Topics(TopicsCommand::Create) => roles::create_topics(&global),

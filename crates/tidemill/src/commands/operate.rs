@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Session;
-use crate::cli::{GroupCommand, KeyCommand, WorkerCommand, word};
+use crate::cli::{GroupCommand, KeyCommand, PartitionCommand, WorkerCommand, word};
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
@@ -97,6 +97,16 @@ pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
             let path = format!("/api/keys/{}", segment(&app));
             let answer = session.client.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Key {app} revoked.")))
+        }
+    }
+}
+
+pub(super) fn partition(session: &Session, command: &PartitionCommand) -> Done<Exit> {
+    match command {
+        PartitionCommand::SetTime { partition, at } => {
+            let path = format!("/api/operate/partitions/{partition}/set-time");
+            let answer = session.client.post(&path, Some(&json!({ "at": at })))?;
+            Ok(session.show(&answer, |_| format!("Partition {partition} goes on at {at}.")))
         }
     }
 }

@@ -15,6 +15,7 @@ use super::cluster::SharedCluster;
 use super::in_process::owners;
 use super::interface::Interface;
 use super::live::LiveServer;
+use super::operator::Operator;
 use super::standalone::{join, spawn};
 use super::{executor, first_start, log, tables};
 use crate::config::Settings;
@@ -99,7 +100,9 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let partitions = log.partitions(Topic::Journal);
     let live = HttpLive::new(partitions, &config.internal_key, patience, cluster.owner_address())
         .map_err(|error| Failure::caused("cannot ask owners", &error))?;
+    let operator = Operator::new(settings.projector_config(), &log, &tables);
     let deps = Deps {
+        operate: Arc::new(operator.clone()),
         tables: Arc::clone(&tables),
         submitter: submitter.clone(),
         live: Arc::new(live),
@@ -111,8 +114,9 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     tracing::info!(address = %interface.address(), "the interface listens on {}", interface.address());
     let ended = until(stop, || interface.has_ended());
     let stopped = interface.stop();
+    let operated = operator.stop();
     submitter.stop();
-    stopped.and(ended)
+    stopped.and(operated).and(ended)
 }
 
 fn submitter(settings: &Settings, log: &Arc<dyn Log>) -> Done<Submitter> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidemill_log::{Log, SqliteConfig, SqliteLog};
 
 use crate::config::{LogBackend, Settings};
+use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 
 /// Partitions of the embedded log: one for the catalogue, one for the work of all groups. More would only
@@ -15,6 +16,15 @@ const DIRECTORY: &str = "log";
 
 /// The log in the data directory, for this process alone.
 pub(crate) fn embedded(settings: &Settings) -> Done<Arc<SqliteLog>> {
+    embedded_unless_served(settings)?.map_err(|failure| {
+        failure
+            .with_exit(Exit::Refused)
+            .hint("one data directory serves one process; name another with --data")
+    })
+}
+
+/// As [`embedded`]; where another process has the log, the inner error says which.
+pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<SqliteLog>, Failure>> {
     let directory = settings.data_dir.join(DIRECTORY);
     let mut config = SqliteConfig::new(&directory);
     config.partitions = EMBEDDED_PARTITIONS;
@@ -22,11 +32,13 @@ pub(crate) fn embedded(settings: &Settings) -> Done<Arc<SqliteLog>> {
         tracing::error!(reason, "the log has failed; the process ends, and the next start verifies the log");
         std::process::exit(1);
     });
-    let log = SqliteLog::open(&config, on_fatal).map_err(|error| {
-        Failure::caused(format!("cannot open the log in {}", directory.display()), &error)
-            .hint("another process may use it; one data directory serves one process")
-    })?;
-    Ok(Arc::new(log))
+    match SqliteLog::open(&config, on_fatal) {
+        Ok(log) => Ok(Ok(Arc::new(log))),
+        Err(error) => {
+            let failure = Failure::caused(format!("cannot open the log in {}", directory.display()), &error);
+            if matches!(error, tidemill_log::Error::Locked { .. }) { Ok(Err(failure)) } else { Err(failure) }
+        }
+    }
 }
 
 /// The log that the roles of a cluster share.
@@ -64,10 +76,15 @@ pub(crate) mod kafka {
         Ok(Arc::new(log))
     }
 
-    /// Makes the topics that are missing; gives the names of all of them.
+    /// Makes the topics that are missing, checks those that are there, and begins the journals: roles that
+    /// start together would else begin them several times, and all but the first record would be void. Gives
+    /// the names of the topics.
     pub(crate) fn create_topics(settings: &Settings) -> Done<Vec<String>> {
-        KafkaLog::create_topics(&config(settings))
-            .map_err(|error| Failure::caused("cannot create the topics", &error))
+        let names = KafkaLog::create_topics(&config(settings))
+            .map_err(|error| Failure::caused("cannot create the topics", &error))?;
+        KafkaLog::open(&config(settings))
+            .map_err(|error| Failure::caused("the topics are there, but cannot be used", &error))?;
+        Ok(names)
     }
 }
 

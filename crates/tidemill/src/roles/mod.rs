@@ -9,6 +9,7 @@ mod in_process;
 mod interface;
 mod live;
 mod log;
+mod operator;
 mod replay;
 mod standalone;
 mod stop;
@@ -21,9 +22,10 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
+use tidemill_api::ports::Operation;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{Global, OutputFormat};
+use crate::cli::Global;
 use crate::config::{self, Flag, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -69,7 +71,7 @@ pub(crate) fn standalone(global: &Global, listen: Option<&str>) -> Done<Exit> {
 /// `tidemill executor`.
 pub(crate) fn executor(global: &Global) -> Done<Exit> {
     let settings = start(global)?;
-    let shutdown = stop::on_signal()?;
+    let shutdown = stop::on_signals(2)?;
     executor::run(&settings, log::shared(&settings)?, shutdown)
 }
 
@@ -95,12 +97,17 @@ pub(crate) fn bootstrap(global: &Global) -> Done<Exit> {
 
 /// `tidemill rebuild`.
 pub(crate) fn rebuild(global: &Global) -> Done<Exit> {
-    replay::rebuild(&start(global)?, stop::on_signal()?)
+    replay(global, Operation::Rebuild)
 }
 
 /// `tidemill verify`.
 pub(crate) fn verify(global: &Global) -> Done<Exit> {
-    replay::verify(&start(global)?, stop::on_signal()?, global.output == OutputFormat::Json)
+    replay(global, Operation::Verify)
+}
+
+fn replay(global: &Global, operation: Operation) -> Done<Exit> {
+    let settings = start(global)?;
+    replay::run(global, &settings, operation, &stop::on_signal()?)
 }
 
 /// `tidemill topics create`.

@@ -3,70 +3,144 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
-use crossbeam_channel::Receiver;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::json;
+use serde_json::{Value, json};
+use tidemill_api::ports::Operation;
 use tidemill_log::Log;
-use tidemill_projector::{Difference, Report, Shutdown};
+use tidemill_projector::{Config, Report, Shutdown};
+use tidemill_store::Tables;
 
 use super::{log, tables};
+use crate::cli::{Global, OutputFormat};
+use crate::client::{Client, Target};
 use crate::config::{LogBackend, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
+use crate::keys::Keys;
 use crate::output;
+use crate::render::one_line;
 
-/// Builds a second set of tables beside the first, then puts it to use.
-pub(crate) fn rebuild(settings: &Settings, stop: Receiver<()>) -> Done<Exit> {
-    let (log, tables) = (open(settings)?, tables::open(settings)?);
-    let shutdown = shutdown(stop)?;
-    let bar = bar("rebuild");
-    let generation = tidemill_projector::rebuild(
-        &settings.projector_config(),
-        &*log,
-        &*tables,
-        &shutdown,
-        &mut |progress| {
-            bar.set_length(progress.total);
-            bar.set_position(progress.folded);
-        },
-    )
-    .map_err(|error| {
-        Failure::caused("the tables are not rebuilt; those in use are untouched", &error)
-            .hint("called again it goes on where it was")
-    })?;
-    bar.finish_and_clear();
-    output::line(format!(
-        "Tables {generation} are rebuilt from {} journal records and in use.",
-        bar.position()
-    ));
-    Ok(Exit::Success)
-}
+/// Between two looks at an operation of another process.
+const LOOK: Duration = Duration::from_millis(100);
 
-/// Folds the journal again and compares it with the tables, row by row.
-pub(crate) fn verify(settings: &Settings, stop: Receiver<()>, as_json: bool) -> Done<Exit> {
-    let (log, tables) = (open(settings)?, tables::open(settings)?);
-    let shutdown = shutdown(stop)?;
-    let bar = bar("verify");
-    let report = tidemill_projector::verify(&*log, &*tables, &shutdown, &mut |folded, total| {
-        bar.set_length(total);
-        bar.set_position(folded);
-    })
-    .map_err(|error| Failure::caused("the tables cannot be verified", &error))?;
+/// Does it here, or has the process do it that has the data directory, or the server that is named.
+pub(crate) fn run(
+    global: &Global,
+    settings: &Settings,
+    operation: Operation,
+    stop: &Receiver<()>,
+) -> Done<Exit> {
+    let bar = bar(operation.as_str());
+    let report = match opened(global, settings)? {
+        Some(log) => here(settings, &*log, operation, stop, &bar),
+        None => there(global, settings, operation, stop, &bar),
+    }?;
     bar.finish_and_clear();
-    if as_json {
-        output::json(&report_json(&report));
-    } else {
-        output::line(told(&report));
+    match global.output {
+        OutputFormat::Json => output::json(&report),
+        OutputFormat::Table => output::line(told(operation, &report)),
     }
-    Ok(if report.is_clean() { Exit::Success } else { Exit::Failure })
+    let is_clean = report["difference_count"].as_u64().unwrap_or(0) == 0;
+    Ok(if is_clean { Exit::Success } else { Exit::Failure })
 }
 
-/// The log, also the embedded one of a process that does not run.
-fn open(settings: &Settings) -> Done<Arc<dyn Log>> {
+/// The log; absent where another process has to be asked.
+fn opened(global: &Global, settings: &Settings) -> Done<Option<Arc<dyn Log>>> {
     match settings.log.backend {
-        LogBackend::Kafka => log::shared(settings),
-        LogBackend::Embedded => Ok(log::embedded(settings)?),
+        _ if global.server.is_some() => Ok(None),
+        LogBackend::Kafka => log::shared(settings).map(Some),
+        LogBackend::Embedded => {
+            Ok(log::embedded_unless_served(settings)?.ok().map(|log| -> Arc<dyn Log> { log }))
+        }
+    }
+}
+
+fn here(
+    settings: &Settings,
+    log: &dyn Log,
+    operation: Operation,
+    stop: &Receiver<()>,
+    bar: &ProgressBar,
+) -> Done<Value> {
+    let tables = tables::open(settings)?;
+    let (config, shutdown) = (settings.projector_config(), shutdown(stop.clone())?);
+    let sight = Sight { config: &config, log, tables: &*tables, shutdown: &shutdown };
+    work(&sight, operation, &mut |records, total| show(bar, records, total))
+}
+
+/// Asks the process that serves, and follows what it does.
+fn there(
+    global: &Global,
+    settings: &Settings,
+    operation: Operation,
+    stop: &Receiver<()>,
+    bar: &ProgressBar,
+) -> Done<Value> {
+    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings.data_dir)?;
+    if global.server.is_none() && global.key.is_none() {
+        // Works also while the tables, and with them every application key, are lost.
+        target.key = Some(settings.internal_key(&Keys::open(&settings.data_dir)?)?);
+    }
+    let client = Client::new(target);
+    let name = operation.as_str();
+    let begun = client.post(&format!("/api/operate/{name}"), None)?;
+    let interrupted =
+        || Failure::new(Exit::Failure, format!("no longer follows the {name}; the server goes on with it"));
+    loop {
+        let mut now = client.get("/api/operate", &[])?;
+        if now["number"] != begun["number"] {
+            return Err(Failure::new(Exit::OutcomeUnknown, format!("the server has forgotten the {name}"))
+                .hint("it was started again meanwhile; repeat the command"));
+        }
+        show(bar, now["records"].as_u64().unwrap_or(0), now["total_records"].as_u64().unwrap_or(0));
+        match now["state"].as_str() {
+            Some("running") => {}
+            Some("done") => return Ok(now["report"].take()),
+            _ => return Err(Failure::new(Exit::Failure, one_line(&now["error"]))),
+        }
+        if !matches!(stop.recv_timeout(LOOK), Err(RecvTimeoutError::Timeout)) {
+            return Err(interrupted());
+        }
+    }
+}
+
+/// What an operation works on.
+pub(super) struct Sight<'a> {
+    pub(super) config: &'a Config,
+    pub(super) log: &'a dyn Log,
+    pub(super) tables: &'a dyn Tables,
+    pub(super) shutdown: &'a Shutdown,
+}
+
+/// Does it; `on_progress` hears how many records are folded, of how many. Gives the report.
+pub(super) fn work(
+    sight: &Sight<'_>,
+    operation: Operation,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Done<Value> {
+    let Sight { config, log, tables, shutdown } = *sight;
+    match operation {
+        Operation::Rebuild => {
+            let mut records = 0;
+            let generation = tidemill_projector::rebuild(config, log, tables, shutdown, &mut |progress| {
+                records = progress.folded;
+                on_progress(progress.folded, progress.total);
+            })
+            .map_err(|error| {
+                Failure::caused("the tables are not rebuilt; those in use are untouched", &error)
+                    .hint("called again it goes on where it was")
+            })?;
+            Ok(json!({ "generation": generation, "records": records }))
+        }
+        Operation::Verify => tidemill_projector::verify(log, tables, shutdown, on_progress)
+            .map(|report| report_json(&report))
+            .map_err(|error| {
+                Failure::caused("the tables cannot be verified", &error)
+                    .hint("where tables are missing, `tidemill rebuild` makes them anew")
+            }),
     }
 }
 
@@ -95,30 +169,41 @@ fn bar(what: &'static str) -> ProgressBar {
     ProgressBar::with_draw_target(Some(0), target).with_style(style).with_prefix(what)
 }
 
-fn told(report: &Report) -> String {
-    let Report { generation, records, void_records, rows, difference_count, .. } = report;
-    let mut text = format!(
-        "Tables {generation}: {rows} rows, {records} journal records, {void_records} of them void.\n"
-    );
-    for difference in &report.differences {
+fn show(bar: &ProgressBar, records: u64, total: u64) {
+    bar.set_length(total);
+    bar.set_position(records);
+}
+
+fn told(operation: Operation, report: &Value) -> String {
+    let number = |field: &str| one_line(&report[field]);
+    let (generation, records) = (number("generation"), number("records"));
+    if operation == Operation::Rebuild {
+        return format!("Tables {generation} are rebuilt from {records} journal records and in use.");
+    }
+    let (rows, void) = (number("rows"), number("void_records"));
+    let mut text =
+        format!("Tables {generation}: {rows} rows, {records} journal records, {void} of them void.\n");
+    for difference in report["differences"].as_array().into_iter().flatten() {
         text.push_str(&format!("  {}\n", line(difference)));
     }
-    match difference_count {
-        0 => text.push_str("No differences."),
-        count => text.push_str(&format!("{count} differences. `tidemill rebuild` makes the tables anew.")),
+    match report["difference_count"].as_u64() {
+        Some(0) => text.push_str("No differences."),
+        _ => {
+            let count = number("difference_count");
+            text.push_str(&format!("Differences: {count}. `tidemill rebuild` makes the tables anew."));
+        }
     }
     text
 }
 
-fn line(difference: &Difference) -> String {
-    let Difference { table, key, column, expected, found } = difference;
-    let expected = expected.as_deref().unwrap_or("no row");
-    let found = found.as_deref().unwrap_or("no row");
-    let column = column.map(|column| format!(".{column}")).unwrap_or_default();
+fn line(difference: &Value) -> String {
+    let text = |field: &str| difference[field].as_str().unwrap_or("no row");
+    let column = difference["column"].as_str().map(|column| format!(".{column}")).unwrap_or_default();
+    let (table, key, expected, found) = (text("table"), text("key"), text("expected"), text("found"));
     format!("{table}{column} of ({key}): the journal says {expected}, the table has {found}")
 }
 
-fn report_json(report: &Report) -> serde_json::Value {
+fn report_json(report: &Report) -> Value {
     let differences: Vec<_> = report
         .differences
         .iter()
@@ -138,6 +223,7 @@ fn report_json(report: &Report) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidemill_projector::Difference;
 
     /// A7: a changed row is named.
     #[test]
@@ -160,7 +246,7 @@ mod tests {
         expect_test::expect![[r#"
             Tables 1: 5 rows, 10 journal records, 0 of them void.
               batches.state of (4097): the journal says 3, the table has 2
-            1 differences. `tidemill rebuild` makes the tables anew."#]]
-        .assert_eq(&told(&report));
+            Differences: 1. `tidemill rebuild` makes the tables anew."#]]
+        .assert_eq(&told(Operation::Verify, &report_json(&report)));
     }
 }

@@ -22,6 +22,7 @@ use tidemill_store::Tables;
 
 use super::in_process::{LocalCluster, owners};
 use super::interface::Interface;
+use super::operator::Operator;
 use super::{executor, first_start, log, tables};
 use crate::client::ADDRESS_FILE;
 use crate::config::Settings;
@@ -41,6 +42,7 @@ pub(crate) struct Standalone {
     dispatcher: Dispatcher,
     projector: Role<Shutdown>,
     submitter: Submitter,
+    operator: Operator,
     address_file: std::path::PathBuf,
 }
 
@@ -72,7 +74,8 @@ impl Standalone {
             return Err(Failure::new(Exit::Failure, "the read tables do not reach the end of the journal")
                 .hint("see the log lines of the projector; `tidemill rebuild` makes the tables anew"));
         }
-        let deps = deps(&log, &tables, &submitter, &dispatcher, &progress);
+        let operator = Operator::new(settings.projector_config(), &log, &tables);
+        let deps = deps(&log, &tables, &submitter, &dispatcher, &progress, &operator);
         let interface = Interface::start(settings.api_config(&keys)?, deps)?;
         let address_file = settings.data_dir.join(ADDRESS_FILE);
         crate::keys::write_private(&address_file, &format!("{}\n", interface.address()))?;
@@ -82,7 +85,7 @@ impl Standalone {
             config.api_url = format!("http://{}", interface.address());
         }
         let executor = start_executor(config, log)?;
-        Ok(Self { interface, executor, dispatcher, projector, submitter, address_file })
+        Ok(Self { interface, executor, dispatcher, projector, submitter, operator, address_file })
     }
 
     /// Where the interface listens.
@@ -120,6 +123,7 @@ impl Standalone {
             Failure::caused(format!("cannot remove {}", self.address_file.display()), &error)
         });
         let interface = self.interface.stop();
+        let operator = self.operator.stop();
         drop(self.executor.stop);
         let executor = join("executor", self.executor.thread);
         self.submitter.stop();
@@ -127,7 +131,7 @@ impl Standalone {
             self.dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
         self.projector.stop.request();
         let projector = join("projector", self.projector.thread);
-        removed.and(interface).and(executor).and(dispatcher).and(projector)
+        removed.and(interface).and(operator).and(executor).and(dispatcher).and(projector)
     }
 }
 
@@ -144,6 +148,7 @@ fn deps(
     submitter: &Submitter,
     dispatcher: &Dispatcher,
     progress: &Progress,
+    operator: &Operator,
 ) -> Deps {
     let partitions = log.partitions(Topic::Journal);
     Deps {
@@ -157,6 +162,7 @@ fn deps(
             live: dispatcher.live(),
             progress: progress.clone(),
         }),
+        operate: Arc::new(operator.clone()),
     }
 }
 

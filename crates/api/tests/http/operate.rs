@@ -1,0 +1,66 @@
+//! Operators: what they may, and that one operation goes on at a time.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tidemill_api::Config;
+use tidemill_model::{Command, LiveAnswer, ShardId};
+
+use crate::site::{Site, answers_done, send};
+
+const INTERNAL: &str = "internal-secret-of-16";
+
+async fn site() -> Site {
+    let config = Config { internal_key: INTERNAL.to_owned(), ..Config::default() };
+    Site::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await
+}
+
+/// API-5: operating is for super administrators, and for those who have the cluster's secret.
+#[tokio::test]
+async fn only_operators_operate() {
+    let site = site().await;
+    for app in ["viewer", "demo-user"] {
+        let asked = site.request(Method::POST, "/api/operate/rebuild", app);
+        assert_eq!(send(asked).await.code(), (403, "forbidden"), "{app}");
+    }
+    for secret in ["", "internal", "internal-secret-of-17"] {
+        let asked = site.open(Method::GET, "/api/operate").bearer_auth(secret);
+        assert_eq!(send(asked).await.code(), (401, "unauthorized"), "{secret}");
+    }
+    assert_eq!(send(site.get("/api/operate")).await.body, Value::Null);
+    // The secret opens nothing else.
+    let asked = site.open(Method::GET, "/api/jobs").bearer_auth(INTERNAL);
+    assert_eq!(send(asked).await.code(), (401, "unauthorized"));
+    let asked = site.open(Method::POST, "/api/operate/verify").bearer_auth(INTERNAL);
+    let begun = send(asked).await;
+    assert_eq!((begun.status, &begun.body["operation"]), (200, &json!("verify")));
+}
+
+#[tokio::test]
+async fn second_operation_is_refused_while_the_first_goes_on() {
+    let site = site().await;
+    let begun = send(site.post("/api/operate/rebuild", &json!({}))).await;
+    assert_eq!((begun.status, &begun.body["state"]), (200, &json!("running")));
+    let second = send(site.post("/api/operate/verify", &json!({}))).await;
+    assert_eq!(second.code(), (409, "operation_running"));
+    assert_eq!(second.body["detail"], "a rebuild goes on, at record 3 of 8; one at a time");
+    assert_eq!(send(site.get("/api/operate")).await.body, begun.body);
+}
+
+#[tokio::test]
+async fn partition_clock_is_set_by_a_command_to_its_shard() {
+    let site = site().await;
+    let set = json!({"at": "2026-01-01T00:00:00Z"});
+    let answered = send(site.post("/api/operate/partitions/0/set-time", &set)).await;
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let seen = site.owner.seen();
+    assert_eq!(seen[0].shard, ShardId(0));
+    assert_eq!(seen[0].command, Command::SetTime { now: "2026-01-01T00:00:00Z".parse().unwrap() });
+    for (partition, body, field) in
+        [("1", &set, "partition"), ("x", &set, "partition"), ("0", &json!({"at": "noon"}), "body")]
+    {
+        let answered = send(site.post(&format!("/api/operate/partitions/{partition}/set-time"), body)).await;
+        assert_eq!(answered.code(), (422, "invalid"), "{answered:?}");
+        assert_eq!(answered.body["errors"][0]["field"], field, "{answered:?}");
+    }
+    assert_eq!(site.owner.seen().len(), 1);
+}

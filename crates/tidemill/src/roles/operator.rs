@@ -1,0 +1,117 @@
+//! Rebuilds and verifies while this process serves: on a thread of its own, one at a time.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use tidemill_api::ports::{Operate, Operation, OperationState, OperationStatus};
+use tidemill_log::Log;
+use tidemill_projector::{Config, Shutdown};
+use tidemill_store::Tables;
+
+use super::replay::{self, Sight};
+use super::standalone::{join, spawn};
+use crate::failure::Done;
+
+/// What operations work on.
+#[derive(Clone)]
+struct Place {
+    config: Config,
+    log: Arc<dyn Log>,
+    tables: Arc<dyn Tables>,
+    shutdown: Shutdown,
+}
+
+/// The operations of this process.
+#[derive(Clone)]
+pub(crate) struct Operator {
+    place: Place,
+    present: Arc<Mutex<Present>>,
+}
+
+#[derive(Default)]
+struct Present {
+    status: Option<OperationStatus>,
+    thread: Option<JoinHandle<Done>>,
+}
+
+impl Operator {
+    /// Nothing goes on yet.
+    pub(crate) fn new(config: Config, log: &Arc<dyn Log>, tables: &Arc<dyn Tables>) -> Self {
+        let (log, tables) = (Arc::clone(log), Arc::clone(tables));
+        let place = Place { config, log, tables, shutdown: Shutdown::new() };
+        Self { place, present: Arc::default() }
+    }
+
+    fn present(&self) -> MutexGuard<'_, Present> {
+        // Each change is one assignment, so a thread that panicked left nothing half done.
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut OperationStatus)) {
+        if let Some(status) = &mut self.present().status {
+            change(status);
+        }
+    }
+
+    fn run(&self, operation: Operation) -> Done {
+        // A panic, too, ends the operation.
+        let mut end = End { operator: self, outcome: None };
+        let Place { config, log, tables, shutdown } = &self.place;
+        let sight = Sight { config, log: &**log, tables: &**tables, shutdown };
+        let outcome = replay::work(&sight, operation, &mut |records, total_records| {
+            self.change(|status| (status.records, status.total_records) = (records, total_records));
+        });
+        end.outcome = Some(outcome.map_err(|failure| failure.message));
+        Ok(())
+    }
+
+    /// Ends what goes on.
+    pub(crate) fn stop(&self) -> Done {
+        self.place.shutdown.request();
+        let thread = self.present().thread.take();
+        thread.map_or(Ok(()), |thread| join("operation", thread))
+    }
+}
+
+struct End<'a> {
+    operator: &'a Operator,
+    outcome: Option<Result<serde_json::Value, String>>,
+}
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let outcome = self.outcome.take().unwrap_or_else(|| Err("it ended unexpectedly".to_owned()));
+        self.operator.change(|status| match outcome {
+            Ok(report) => (status.state, status.report) = (OperationState::Done, Some(report)),
+            Err(error) => (status.state, status.error) = (OperationState::Failed, Some(error)),
+        });
+    }
+}
+
+impl Operate for Operator {
+    fn begin(&self, operation: Operation) -> Result<OperationStatus, Box<OperationStatus>> {
+        let mut present = self.present();
+        if let Some(running) = present.status.as_ref().filter(|it| it.state == OperationState::Running) {
+            return Err(Box::new(running.clone()));
+        }
+        let mut status = OperationStatus {
+            number: present.status.as_ref().map_or(1, |last| last.number + 1),
+            operation,
+            state: OperationState::Running,
+            records: 0,
+            total_records: 0,
+            report: None,
+            error: None,
+        };
+        let operator = self.clone();
+        match spawn("operation", move || operator.run(operation)) {
+            Ok(thread) => present.thread = Some(thread),
+            Err(failure) => (status.state, status.error) = (OperationState::Failed, Some(failure.message)),
+        }
+        Ok(present.status.insert(status).clone())
+    }
+
+    fn status(&self) -> Option<OperationStatus> {
+        self.present().status.clone()
+    }
+}
