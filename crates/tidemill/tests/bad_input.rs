@@ -1,6 +1,8 @@
 //! A6: what is wrong is refused with the field, its value, the rule and what to do, under the right exit code,
 //! and nothing else happens: no other event, no other row.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod server;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! A7 on the embedded log: tables are dropped, rebuilt and verified while the process serves and takes work.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod server;
 
 use std::path::Path;

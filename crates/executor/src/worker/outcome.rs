@@ -41,8 +41,8 @@ fn of_record(record: ExitRecord) -> AttemptOutcome {
         (None, Some(error)) => (AttemptResult::Failed, error),
         (None, None) => match (exit_code, signal) {
             (Some(0), _) => (AttemptResult::Success, String::new()),
-            (Some(code), _) => (AttemptResult::Failed, format!("exit code {code}")),
-            (None, Some(signal)) => (AttemptResult::Failed, format!("ended by signal {signal}")),
+            // Exit code and signal speak for themselves.
+            (Some(_), _) | (None, Some(_)) => (AttemptResult::Failed, String::new()),
             (None, None) => (AttemptResult::Failed, "ended without exit code or signal".to_owned()),
         },
     };

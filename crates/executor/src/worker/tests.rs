@@ -139,7 +139,11 @@ fn show(output: Output) -> String {
             Command::RejectAssignment { token, reason, .. } => format!("reject {token}: {reason}"),
             Command::ReportStarted { token, .. } => format!("report {token} started"),
             Command::ReportFinished { token, outcome, .. } => {
-                format!("report {token} {:?}: {}", outcome.result, outcome.message)
+                let said = match outcome.exit_code {
+                    Some(code) if outcome.message.is_empty() => format!("exit code {code}"),
+                    Some(_) | None => outcome.message.clone(),
+                };
+                format!("report {token} {:?}: {said}", outcome.result)
             }
             other => panic!("a worker does not send {other:?}"),
         },
@@ -255,7 +259,7 @@ fn only_the_grant_of_the_own_nonce_starts_and_only_once() {
             > process started
             report 8 started
             > process ended
-            report 8 Success: 
+            report 8 Success: exit code 0
             > recorded
             forget 8
             > granted for i-1-1
@@ -274,13 +278,13 @@ fn noop_does_everything_but_fork() {
         registered_worker(),
         inputs,
         expect![[r#"
-        > assigned
-        request 8 with i-1-1
-        > granted for i-1-1
-        report 8 started
-        report 8 Success: 
-        > recorded
-    "#]],
+            > assigned
+            request 8 with i-1-1
+            > granted for i-1-1
+            report 8 started
+            report 8 Success: exit code 0
+            > recorded
+        "#]],
     );
 }
 
@@ -379,20 +383,20 @@ fn finish_is_reported_until_it_is_on_record() {
         running_worker(),
         inputs,
         expect![[r#"
-        > process ended
-        report 8 Failed: exit code 3
-        > tick 3000
-        report 8 Failed: exit code 3
-        > tick 6999
-        > tick 7000
-        report 8 Failed: exit code 3
-        > tick 50000
-        report 8 Failed: exit code 3
-        > recorded
-        forget 8
-        > tick 99000
-        heartbeat
-    "#]],
+            > process ended
+            report 8 Failed: exit code 3
+            > tick 3000
+            report 8 Failed: exit code 3
+            > tick 6999
+            > tick 7000
+            report 8 Failed: exit code 3
+            > tick 50000
+            report 8 Failed: exit code 3
+            > recorded
+            forget 8
+            > tick 99000
+            heartbeat
+        "#]],
     );
 }
 
@@ -443,7 +447,7 @@ fn listed_and_gone_is_reported_and_unlisted_and_there_is_ended() {
             > registered, granted [Token(8), Token(9), Token(11), Token(13)]
             forget 10
             kill 12, grace 10000, disowned
-            report 8 Success: 
+            report 8 Success: exit code 0
             report 9 Lost: its shim was killed, so how it ended is not known; nothing of it runs any more
             report 13 Lost: the worker does not have it
             > process ended
@@ -592,15 +596,15 @@ fn stopping_worker_does_not_wait_for_ever_to_be_heard() {
         running_worker(),
         inputs,
         expect![[r#"
-        > stop
-        > process ended
-        report 8 Success: 
-        > tick 3000
-        report 8 Success: 
-        > tick 8000
-        report 8 Success: 
-        exit
-    "#]],
+            > stop
+            > process ended
+            report 8 Success: exit code 0
+            > tick 3000
+            report 8 Success: exit code 0
+            > tick 8000
+            report 8 Success: exit code 0
+            exit
+        "#]],
     );
 }
 
