@@ -7,8 +7,10 @@ use std::sync::Arc;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use super::{DIALECT, failed};
+use super::{DIALECT, failed, refusal};
 use crate::{Error, FORMAT, Generation, Position, RowBatch, rows, sql, views};
+
+const NO_SUCH_TABLE: u16 = 1146;
 
 /// Makes the tables that are there once, beside all sets.
 pub(super) fn make_meta(connection: &mut Conn, collation: &str) -> Result<(), Error> {
@@ -41,7 +43,15 @@ pub(super) fn active_locked(connection: &mut Conn) -> Result<Option<u32>, Error>
     ask_active(connection, " LOCK IN SHARE MODE")
 }
 
+/// None where somebody dropped everything by hand: then the first set is to be made again.
 pub(super) fn list(connection: &mut Conn) -> Result<Vec<Generation>, Error> {
+    match list_known(connection) {
+        Err(error) if refusal(&error) == Some(NO_SUCH_TABLE) => Ok(Vec::new()),
+        listed => listed,
+    }
+}
+
+fn list_known(connection: &mut Conn) -> Result<Vec<Generation>, Error> {
     let active = active(connection)?;
     let sql = "SELECT number, format FROM tidemill_generations ORDER BY number";
     let found: Vec<(u32, i64)> = connection.exec(sql, ()).map_err(failed("list the tables"))?;
