@@ -43,7 +43,7 @@ pub enum Error {
     /// The commands topic is not the one that the journal's resume point belongs to.
     #[error(
         "partition {partition}: the command at offset {offset} is not the one that the journal says was done last: \
-         the topic was lost, recreated or restored; see `tidemill partition accept-loss`"
+         the topic was lost, recreated or restored; bring it back as it was, and start the dispatcher again"
     )]
     CommandsLost {
         /// Which partition.

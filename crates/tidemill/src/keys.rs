@@ -1,4 +1,4 @@
-//! Keys in the data directory: drawn once, readable by this user only, never printed.
+//! Keys in the data directory, or in one of their own: drawn once, readable by this user only, never printed.
 //!
 //! ```text
 //!  admin.key         APP:SECRET of the administrator, for the client commands
@@ -57,7 +57,7 @@ impl Keys {
         let path = self.dir.join(group_file(group));
         fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(|error| {
             Failure::caused(format!("cannot read the group's key {}", path.display()), &error).hint(format!(
-                "copy {} from the directory where the group was defined, mode 0600",
+                "copy {} from the keys of the process that defined the group (mode 0600), or name their directory with keys_dir",
                 group_file(group)
             ))
         })
@@ -70,9 +70,17 @@ impl Keys {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(Failure::caused(format!("cannot read {}", path.display()), &error)),
         }
-        let key = draw();
-        write_private(&path, &format!("{key}\n"))?;
-        Ok(key)
+        // Of several processes that share the directory one draws, and all take what it drew.
+        let mine = self.dir.join(format!("{name}.{}", self::draw::<8>()));
+        write_private(&mine, &format!("{}\n", draw()))?;
+        let linked = fs::hard_link(&mine, &path);
+        let removed = fs::remove_file(&mine);
+        let cannot = |error| Failure::caused(format!("cannot write {}", path.display()), &error);
+        match linked {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(cannot(error)),
+            Ok(()) | Err(_) => removed.map_err(cannot)?,
+        }
+        fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(cannot)
     }
 }
 
@@ -145,6 +153,21 @@ mod tests {
         }
         let admin = fs::read_to_string(dir.path().join("data").join(KEY_FILE)).unwrap();
         assert_eq!(hash(admin.trim().strip_prefix("admin:").unwrap()), first.1);
+    }
+
+    #[test]
+    fn processes_that_start_at_once_draw_one_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = Keys::open(dir.path()).unwrap();
+        let drawn = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(|| keys.internal().unwrap())).collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect::<std::collections::BTreeSet<_>>()
+        });
+        assert_eq!(drawn.len(), 1);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

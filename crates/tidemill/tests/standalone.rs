@@ -151,7 +151,7 @@ fn second_process_on_the_same_data_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let _server = Server::start(dir.path());
     let output = tidemill(dir.path(), &["standalone", "--listen", "127.0.0.1:0"]);
-    assert_eq!(code(&output), 1);
+    assert_eq!(code(&output), 3);
     assert!(
         text(&output.stderr).contains("one data directory serves one process"),
         "{}",

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::config::Settings;
 use crate::failure::{Done, Failure};
 
 /// Where nothing else is said.
@@ -25,10 +26,10 @@ pub(crate) struct Target {
 
 impl Target {
     /// Finds server and key; `server` and `key` are what option or environment gave.
-    pub(crate) fn find(server: Option<&str>, key: Option<&str>, data_dir: &Path) -> Done<Self> {
+    pub(crate) fn find(server: Option<&str>, key: Option<&str>, settings: &Settings) -> Done<Self> {
         let (server, server_from) = match server {
             Some(server) => (server.to_owned(), "--server or TIDEMILL_SERVER"),
-            None => match read(&data_dir.join(ADDRESS_FILE))? {
+            None => match read(&settings.data_dir.join(ADDRESS_FILE))? {
                 Some(address) => (address, "the data directory's api.address"),
                 None => (DEFAULT_SERVER.to_owned(), "the default address"),
             },
@@ -40,7 +41,7 @@ impl Target {
         }
         let key = match key {
             Some(key) => Some(key.trim().to_owned()),
-            None => read(&data_dir.join(KEY_FILE))?,
+            None => read(&settings.keys_dir().join(KEY_FILE))?,
         };
         Ok(Self { server: server.trim_end_matches('/').to_owned(), server_from, key })
     }
@@ -68,7 +69,8 @@ mod tests {
         fs::write(used.path().join(ADDRESS_FILE), "127.0.0.1:9000\n").unwrap();
         fs::write(used.path().join(KEY_FILE), "admin:s3cret\n").unwrap();
         let found = |server, key, dir: &Path| {
-            let target = Target::find(server, key, dir).unwrap();
+            let settings = Settings { data_dir: dir.to_owned(), ..Settings::default() };
+            let target = Target::find(server, key, &settings).unwrap();
             (target.server, target.key)
         };
         let key = |text: &str| Some(text.to_owned());
@@ -82,7 +84,7 @@ mod tests {
 
     #[test]
     fn encrypted_addresses_are_refused_with_what_to_do() {
-        let failure = Target::find(Some("https://h"), None, Path::new(".")).unwrap_err();
+        let failure = Target::find(Some("https://h"), None, &Settings::default()).unwrap_err();
         assert!(failure.hint.is_some());
         assert_eq!(failure.exit, crate::exit::Exit::BadInput);
     }

@@ -58,15 +58,15 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
 pub(crate) struct Session {
     client: Client,
     format: OutputFormat,
-    data_dir: std::path::PathBuf,
+    settings: config::Settings,
 }
 
 impl Session {
     fn new(global: &Global) -> Done<Self> {
         let loaded = config::from_command_line(global, Vec::new())?;
-        let data_dir = &loaded.settings.data_dir;
-        let target = Target::find(global.server.as_deref(), global.key.as_deref(), data_dir)?;
-        Ok(Self { client: Client::new(target), format: global.output, data_dir: data_dir.clone() })
+        let settings = loaded.settings;
+        let target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings)?;
+        Ok(Self { client: Client::new(target), format: global.output, settings })
     }
 
     /// Shows an answer: as it is to programs, by `table` to people.

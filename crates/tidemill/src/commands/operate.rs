@@ -7,7 +7,7 @@ use crate::cli::{GroupCommand, KeyCommand, PartitionCommand, WorkerCommand, word
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
-use crate::keys::{self, Keys};
+use crate::keys;
 use crate::render::{self, Column};
 
 /// Most rows of the short lists.
@@ -60,7 +60,7 @@ pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
         GroupCommand::Define { name, worker_key } => {
             let worker_key = match worker_key {
                 Some(key) => key,
-                None => keys::public_half(&Keys::open(&session.data_dir)?.group_private(&name)?)?,
+                None => keys::public_half(&session.settings.keys()?.group_private(&name)?)?,
             };
             let body = json!({ "name": name, "worker_key": worker_key });
             let answer = session.client.post("/api/groups", Some(&body))?;

@@ -1,7 +1,7 @@
 //! Every setting, with its unit, default and range.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,9 +22,11 @@ pub(super) const SECRET: &[&str] = &["api.internal_key", "internal_key", "log.ka
 pub(crate) struct Settings {
     /// Where everything that must survive a restart is kept, and the keys. Default `./tidemill-data`.
     pub(crate) data_dir: PathBuf,
+    /// Where keys are kept: `admin.key`, `internal.key`, `group-NAME.key`. The roles of a cluster may share
+    /// it, while each has a data directory of its own. Default: the data directory.
+    pub(crate) keys_dir: Option<PathBuf>,
     /// Secret that the roles of one cluster share, at least 16 characters: it opens an executor's logs
-    /// and an owner's live state. Default: the file `internal.key` in the data directory, drawn at the
-    /// first start of `standalone` and by `bootstrap`.
+    /// and an owner's live state. Default: the file `internal.key` among the keys, drawn where there is none.
     pub(crate) internal_key: Option<String>,
     /// Which log lines are written: a level, or targets with levels as in `info,tidemill_log=debug`.
     /// Default `info`; client commands write none.
@@ -47,6 +49,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             data_dir: PathBuf::from("tidemill-data"),
+            keys_dir: None,
             internal_key: None,
             log_filter: "info".to_owned(),
             log: LogSettings::default(),
@@ -185,6 +188,16 @@ impl Settings {
             config.internal_key = self.internal_key(keys)?;
         }
         Ok(config)
+    }
+
+    /// Where the keys are kept.
+    pub(crate) fn keys_dir(&self) -> &Path {
+        self.keys_dir.as_deref().unwrap_or(&self.data_dir)
+    }
+
+    /// The keys.
+    pub(crate) fn keys(&self) -> Done<Keys> {
+        Keys::open(self.keys_dir())
     }
 
     /// The projector's configuration.

@@ -112,7 +112,7 @@ impl Demo {
         args: &DemoArgs,
     ) -> Done<Self> {
         let server = format!("http://{}", standalone.address());
-        let client = Client::new(Target::find(Some(&server), None, &settings.data_dir)?);
+        let client = Client::new(Target::find(Some(&server), None, settings)?);
         greet(&server, settings, &workplace);
         let files = JobFiles::read(&workplace.jobs_file())?;
         let applied = apply_jobs(&client, &files, &[])?;

@@ -21,14 +21,13 @@ use super::{executor, first_start, log, tables};
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
-use crate::keys::Keys;
 
 /// Between two looks whether a role has ended by itself.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// `tidemill dispatcher`: owns partitions, and answers questions about them.
 pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
-    let keys = Keys::open(&settings.data_dir)?;
+    let keys = settings.keys()?;
     let log = log::shared(settings)?;
     let partitions = log.partitions(Topic::Journal);
     let (listener, address) = listen(&settings.dispatcher.address)?;
@@ -90,7 +89,7 @@ fn join_both(project: JoinHandle<Done>, publish: JoinHandle<Done>) -> Done {
 
 /// `tidemill api`: the interface.
 pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
-    let keys = Keys::open(&settings.data_dir)?;
+    let keys = settings.keys()?;
     let log = log::shared(settings)?;
     let tables = tables::open(settings)?;
     let config = settings.api_config(&keys)?;
@@ -126,16 +125,16 @@ fn submitter(settings: &Settings, log: &Arc<dyn Log>) -> Done<Submitter> {
 
 /// `tidemill bootstrap`: the first start of a cluster. A dispatcher has to run.
 pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
-    let keys = Keys::open(&settings.data_dir)?;
+    let keys = settings.keys()?;
     keys.internal()?;
     let log = log::shared(settings)?;
     let submitter = submitter(settings, &log)?;
     let name = executor::group_name(settings)?;
     let ready = first_start::run(&log, &submitter, &keys, &name)?;
     submitter.stop();
-    let data = settings.data_dir.display();
+    let keys_dir = settings.keys_dir().display();
     crate::output::line(format!(
-        "Group {name} is defined, with shard {}.\nKeys are in {data}: admin.key for the client commands, \
+        "Group {name} is defined, with shard {}.\nKeys are in {keys_dir}: admin.key for the client commands, \
          group-{name}.key for the executors of the group.",
         ready.group.shard,
     ));

@@ -21,7 +21,7 @@ const DIRECTORY: &str = "worker";
 
 /// Runs the role by itself until it is told to stop.
 pub(crate) fn run(settings: &Settings, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Done<Exit> {
-    let keys = Keys::open(&settings.data_dir)?;
+    let keys = settings.keys()?;
     let name = group_name(settings)?;
     let private = keys.existing_group_private(name.as_str())?;
     let group = groups::find(&*log, &name)?.ok_or_else(|| {

@@ -66,7 +66,7 @@ pub(crate) fn same_key(group: Group, name: &GroupName, worker_key: &str) -> Done
         return Ok(group);
     }
     Err(Failure::new(Exit::Refused, format!("the key of group {name} here is not the one on record"))
-        .hint(format!("copy group-{name}.key from the directory where the group was defined")))
+        .hint(format!("copy group-{name}.key from the keys of the process that defined the group")))
 }
 
 fn decide(submitter: &Submitter, command: Command) -> Done<Reply> {

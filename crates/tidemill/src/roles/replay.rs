@@ -19,7 +19,6 @@ use crate::client::{Client, Target};
 use crate::config::{LogBackend, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
-use crate::keys::Keys;
 use crate::output;
 use crate::render::one_line;
 
@@ -79,10 +78,10 @@ fn there(
     stop: &Receiver<()>,
     bar: &ProgressBar,
 ) -> Done<Value> {
-    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings.data_dir)?;
+    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), settings)?;
     if global.server.is_none() && global.key.is_none() {
         // Works also while the tables, and with them every application key, are lost.
-        target.key = Some(settings.internal_key(&Keys::open(&settings.data_dir)?)?);
+        target.key = Some(settings.internal_key(&settings.keys()?)?);
     }
     let client = Client::new(target);
     let name = operation.as_str();

@@ -28,7 +28,6 @@ use crate::client::ADDRESS_FILE;
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
-use crate::keys::Keys;
 
 /// The tables have caught up within this; they lack only what was written in the last moment before a stop.
 const TABLES_PATIENCE: Duration = Duration::from_secs(120);
@@ -55,7 +54,7 @@ struct Role<S> {
 impl Standalone {
     /// Starts every role; gives it back when all of them work.
     pub(crate) fn start(settings: &Settings) -> Done<Self> {
-        let keys = Keys::open(&settings.data_dir)?;
+        let keys = settings.keys()?;
         let embedded = log::embedded(settings)?;
         let log: Arc<dyn Log> = embedded;
         let tables = tables::open(settings)?;

@@ -15,7 +15,9 @@ pub(crate) fn open(settings: &Settings) -> Done<Arc<dyn Tables>> {
     if let Some(url) = &settings.store.url {
         return server(url);
     }
-    crate::keys::Keys::open(&settings.data_dir)?;
+    std::fs::create_dir_all(&settings.data_dir).map_err(|error| {
+        Failure::caused(format!("cannot make the directory {}", settings.data_dir.display()), &error)
+    })?;
     let path = settings.data_dir.join(FILE);
     let tables = SqliteTables::open(&path)
         .map_err(|error| Failure::caused(format!("cannot open the tables in {}", path.display()), &error))?;
