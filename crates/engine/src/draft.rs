@@ -109,7 +109,7 @@ impl<'a> Draft<'a> {
         self.envelope.resume = Some(Resume { offset, hash });
         let actor = Actor::default();
         let source = Source::Command { offset, request: None, reply_to: None, actor };
-        let shard = self.partition.shards().next().map_or(ShardId::CATALOGUE, |(id, _)| id);
+        let shard = self.partition.shards().next().map_or(self.partition.first_shard(), |(id, _)| id);
         self.decided(source, shard, quarantine(offset, reason), true);
     }
 

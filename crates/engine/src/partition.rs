@@ -76,6 +76,11 @@ impl Partition {
         self.number
     }
 
+    /// The shard of this partition that is there first.
+    pub(crate) fn first_shard(&self) -> ShardId {
+        ShardId(u16::try_from(self.number).unwrap_or(ShardId::MAX.0))
+    }
+
     /// The time of the last envelope, or what an operator set since.
     pub fn now(&self) -> Timestamp {
         self.now
