@@ -9,8 +9,9 @@ SERVICES := deploy/dev/services
 ONCE ?=
 DATA ?=
 ARGS ?=
+SEEDS ?= 0..10000
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -18,6 +19,7 @@ help: ## list the targets
 	@printf '\n  make run ONCE=1     run the demo once, then exit\n'
 	@printf '  make run DATA=DIR   keep its data in DIR\n'
 	@printf '  make bench ARGS=…   options of the runner, see ARGS=--help\n'
+	@printf '  make sim SEEDS=A..B the histories of these seeds\n'
 
 run: ## the demo: one process, nothing to install, until Ctrl-C
 	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
@@ -54,6 +56,9 @@ bench: ## the workloads, embedded and on Kafka, with the raw limits beside them
 	$(SERVICES) start kafka; \
 	eval "$$($(SERVICES) env kafka)"; \
 	$(CARGO) run --locked --release -p tidemill-bench --features kafka -- $(ARGS)
+
+sim: ## histories of a simulated cluster: SEEDS=0..10000
+	$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- --seeds $(SEEDS) --shrink
 
 fmt: ## format the Rust code
 	$(CARGO) fmt --all

@@ -1,0 +1,195 @@
+//! What the planned faults do.
+
+use tidemill_executor::Input;
+
+use crate::host::Fate;
+use crate::plan::{Fault, Planned};
+use crate::rng::Rng;
+use crate::world::{HOSTS, Happening, World};
+
+impl World {
+    pub(crate) fn fault(&mut self, planned: &Planned) {
+        if self.healed {
+            return;
+        }
+        let mut rng = Rng::new(self.plan.seed, "fault", planned.index as u64);
+        let fault = planned.fault;
+        self.stats.add("fault", fault.name());
+        self.tell(|| format!("FAULT {} {fault:?}", planned.index));
+        let host = rng.below(HOSTS);
+        let site = rng.below(self.sites.len());
+        let until = self.now + rng.range(500, 15_000);
+        match fault {
+            Fault::CrashHost => self.host_goes(host, Some(0), &mut rng),
+            Fault::CrashHostWithZombies => {
+                let late = rng.range(100, 20_000);
+                self.host_goes(host, Some(late), &mut rng);
+            }
+            Fault::CrashHostLosingAppends => self.host_goes(host, None, &mut rng),
+            Fault::PauseHost => {
+                self.hosts[host].paused_until = until;
+                self.suggest_around(host, until, &mut rng);
+            }
+            Fault::CutHost => {
+                self.hosts[host].cut_until = until;
+                self.suggest_around(host, until, &mut rng);
+            }
+            Fault::StepClock => {
+                let step = rng.range(500, 20_000) as i64;
+                self.hosts[host].wall_offset += if rng.chance(50) { step } else { -step };
+                // Somebody sets it right.
+                let (index, at) = (planned.index, until);
+                if rng.chance(70) && self.hosts[host].wall_offset.abs() > 1_000 {
+                    let back = Planned { index: index + 1_000, fault: Fault::StepClock, at };
+                    if index < 1_000 {
+                        self.at(at, Happening::Fault { fault: back });
+                    }
+                }
+                if index >= 1_000 {
+                    self.hosts[host].wall_offset = 0;
+                }
+            }
+            Fault::SlowReader => self.hosts[host].slow_until = until,
+            Fault::MoveSuggestion | Fault::OverlapSuggestion => self.move_partition(fault, until, &mut rng),
+            Fault::UnknownLanded => self.arm(Fate::Landed),
+            Fault::UnknownLost => self.arm(Fate::Lost),
+            Fault::UnknownLate => self.arm(Fate::Late),
+            Fault::ZombieClaim => {
+                self.arm(Fate::LateClaim);
+                let late = rng.chance(50).then_some(rng.range(1, 10_000));
+                self.host_goes(host, late, &mut rng);
+            }
+            Fault::SuccessWithoutOffset => self.arm(Fate::NoOffset),
+            Fault::RefusedAppend => self.arm(Fate::Refused),
+            Fault::FullProducer => self.arm(Fate::Full),
+            Fault::DelayedAppend => self.arm(Fate::Delayed),
+            Fault::LostEffects => self.weather.lost_effects_until = until,
+            Fault::LostReplies => self.weather.lost_replies_until = until,
+            Fault::DuplicatedCommands => self.weather.duplicates_until = until,
+            Fault::DelayedCommands => self.weather.delays_until = until,
+            Fault::CrashWorker => self.worker_goes(site, &mut rng, false, false),
+            Fault::CrashWorkerLosingDirectory => self.worker_goes(site, &mut rng, true, false),
+            Fault::RebootWorker => self.worker_goes(site, &mut rng, true, true),
+            Fault::PauseWorker => {
+                let until = self.now + rng.range(500, 60_000);
+                self.sites[site].paused_until = until;
+            }
+            Fault::CutWorker => self.sites[site].cut_until = self.now + rng.range(500, 60_000),
+            Fault::MuteWorker => self.sites[site].mute_until = self.now + rng.range(2_000, 60_000),
+            Fault::StopWorker => {
+                let life = self.sites[site].life;
+                self.worker_hears(site, life, Input::Stop);
+            }
+            Fault::MissedWork => {
+                let life = self.sites[site].life;
+                self.worker_hears(site, life, Input::Missed);
+            }
+            Fault::KillShim => {
+                let token = self.sites[site].processes.keys().next().copied();
+                if let Some(token) = token {
+                    self.process_ends(site, token, None);
+                }
+            }
+        }
+    }
+
+    /// For the next append of every process.
+    fn arm(&mut self, fate: Fate) {
+        for host in &mut self.hosts {
+            host.fates.push(fate);
+        }
+    }
+
+    fn host_goes(&mut self, host: usize, late: Option<u64>, rng: &mut Rng) {
+        if !self.hosts[host].up {
+            return;
+        }
+        self.crash_host(host, late);
+        let back = self.now + rng.range(100, 12_000);
+        self.at(back, Happening::HostBegins { host });
+        self.suggest_around(host, back, rng);
+    }
+
+    /// The group notices after a while that a process is gone, and later that it is back.
+    fn suggest_around(&mut self, host: usize, until: u64, rng: &mut Rng) {
+        for partition in 0..self.plan.partitions {
+            if !self.hosts[host].suggested[partition as usize] {
+                continue;
+            }
+            let other = (host + 1) % HOSTS;
+            let noticed = self.now + rng.range(200, 6_000);
+            if noticed < until || rng.chance(20) {
+                self.at(noticed, Happening::Suggest { host: other, partition, suggested: true });
+                let told = until + rng.range(0, 2_000);
+                let keeps = rng.chance(50);
+                self.at(told, Happening::Suggest { host, partition, suggested: keeps });
+                self.at(told, Happening::Suggest { host: other, partition, suggested: !keeps });
+            }
+        }
+    }
+
+    fn move_partition(&mut self, fault: Fault, until: u64, rng: &mut Rng) {
+        let partition = rng.range(0, u64::from(self.plan.partitions)) as u32;
+        let at = partition as usize;
+        let from = usize::from(!self.hosts[0].suggested[at]);
+        let to = (from + 1) % HOSTS;
+        self.suggest(to, partition, true);
+        if fault == Fault::MoveSuggestion {
+            self.suggest(from, partition, false);
+        } else {
+            self.at(until, Happening::Suggest { host: from, partition, suggested: false });
+        }
+    }
+
+    fn worker_goes(&mut self, site: usize, rng: &mut Rng, wiped: bool, rebooted: bool) {
+        if self.sites[site].worker.is_none() {
+            return;
+        }
+        self.stop_worker_process(site);
+        if rebooted {
+            let tokens: Vec<_> = self.sites[site].processes.keys().copied().collect();
+            for token in tokens {
+                self.process_ends(site, token, None);
+            }
+        }
+        // Where a person would have to vouch for what ran there, nobody would.
+        let group = self.sites[site].shard.0 as usize - 1;
+        if wiped && !self.holds(group) {
+            self.sites[site].wipe();
+        }
+        let life = self.sites[site].life;
+        let wait = rng.range(100, 20_000);
+        self.after(wait, Happening::WorkerBegins { site, life });
+    }
+
+    /// From now on nothing fails: everyone is back, and each partition is suggested to one process.
+    pub(crate) fn heal(&mut self) {
+        self.healed = true;
+        self.tell(|| "HEALED".to_owned());
+        self.weather = crate::world::Weather::default();
+        let now = self.now;
+        for host in &mut self.hosts {
+            host.paused_until = host.paused_until.min(now);
+            host.cut_until = host.cut_until.min(now);
+            host.slow_until = 0;
+            host.wall_offset = 0;
+            host.fates.clear();
+        }
+        for index in 0..self.hosts.len() {
+            self.host_begins(index);
+        }
+        for partition in 0..self.plan.partitions {
+            for host in 0..HOSTS {
+                let suggested = host == partition as usize % HOSTS;
+                self.suggest(host, partition, suggested);
+            }
+        }
+        for site in 0..self.sites.len() {
+            self.sites[site].paused_until = 0;
+            self.sites[site].cut_until = 0;
+            self.sites[site].mute_until = 0;
+            let life = self.sites[site].life;
+            self.worker_begins(site, life);
+        }
+    }
+}

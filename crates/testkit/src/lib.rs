@@ -1,0 +1,28 @@
+//! A whole cluster in one thread: the real owners and workers on a virtual clock, a simulated log that fails
+//! in every way that a real one may, and processes that are only numbers. One seed decides all of it.
+//!
+//! ```text
+//!  wishes ─► commands ─► Owner ─► journal ─► truth (a second fold, and what the workload knows)
+//!                ▲          │
+//!                └─ Worker ◄┘ work          faults strike every arrow and every box
+//! ```
+//! Where to start reading: [`run()`], one history from seed to verdict; `world`, its queue; `host`, the log as an
+//! owner sees it; `working`, workers and shims; `wishes`, the workload; `plan`, what goes wrong and when.
+//!
+//! What is deliberately absent: threads, sockets, disks and real time; those are what the other tests are for.
+
+mod faulty;
+mod host;
+mod plan;
+mod rng;
+mod run;
+mod site;
+mod stats;
+mod truth;
+mod wishes;
+mod working;
+mod world;
+
+pub use plan::{Fault, Mask};
+pub use run::{Report, run, shrink};
+pub use stats::{Counted, Stats};

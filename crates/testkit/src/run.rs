@@ -1,0 +1,261 @@
+//! One history from its seed to its verdict.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tidemill_checker::{Checker, Options};
+use tidemill_dispatcher::Role;
+use tidemill_engine::Courier;
+use tidemill_model::{Command, JobId, LiveAnswer, LiveQuery, ShardId};
+
+use crate::plan::{Mask, Plan};
+use crate::stats::Stats;
+use crate::world::World;
+
+/// After healing, everything must have come to rest within this, in the simulator's time.
+const REST_WITHIN_MS: u64 = 300_000;
+const LOOK_EVERY_MS: u64 = 2_000;
+
+/// What a history was, and whether it was right.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// From which all follows.
+    pub seed: u64,
+    /// What happened how often.
+    pub stats: Stats,
+    /// The last hashes of all journals: equal for equal histories.
+    pub hash: String,
+    /// What should not have been; empty: all is well.
+    pub wrong: Vec<String>,
+    /// What happened, line by line, where it was asked for.
+    pub trace: Vec<String>,
+}
+
+/// Runs the history of a seed.
+#[must_use]
+pub fn run(seed: u64, mask: &Mask, trace: bool) -> Report {
+    let mut world = World::new(seed, mask, trace);
+    let lived = catch_unwind(AssertUnwindSafe(|| world.live()));
+    if let Err(panic) = lived {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        world.is_wrong(format!("a panic: {}", text.unwrap_or_default()));
+    }
+    let hash = world.hash();
+    Report {
+        seed,
+        stats: std::mem::take(&mut world.stats),
+        hash,
+        wrong: std::mem::take(&mut world.wrong),
+        trace: world.trace.take().unwrap_or_default(),
+    }
+}
+
+/// Leaves out faults, then wishes, as long as it still fails in the same way.
+#[must_use]
+pub fn shrink(seed: u64) -> (Mask, Report) {
+    let mut mask = Mask::default();
+    let mut report = run(seed, &mask, false);
+    let Some(kind) = report.wrong.first().map(|what| kind_of(what)) else { return (mask, report) };
+    let plan = Plan::new(seed, &mask);
+    let mut attempt = |mask: &mut Mask, next: Mask| {
+        let tried = run(seed, &next, false);
+        if tried.wrong.first().is_some_and(|what| kind_of(what) == kind) {
+            (*mask, report) = (next, tried);
+        }
+    };
+    for fault in &plan.faults {
+        let mut next = mask.clone();
+        next.faults.push(fault.index);
+        attempt(&mut mask, next);
+    }
+    let mut chunk = plan.wishes.len() / 2;
+    while chunk > 0 {
+        for part in plan.wishes.chunks(chunk) {
+            let mut next = mask.clone();
+            let more = part.iter().map(|(index, _)| *index).filter(|index| !mask.wishes.contains(index));
+            next.wishes.extend(more.collect::<Vec<_>>());
+            if next != mask {
+                attempt(&mut mask, next);
+            }
+        }
+        chunk /= 2;
+    }
+    (mask, report)
+}
+
+/// What is wrong, without its numbers.
+fn kind_of(what: &str) -> String {
+    what.split(": ").nth(1).unwrap_or(what).chars().filter(|c| !c.is_ascii_digit()).take(30).collect()
+}
+
+impl World {
+    fn live(&mut self) {
+        self.run_until(self.plan.end);
+        self.heal();
+        self.run_until(self.now + 10_000);
+        self.quieten();
+        self.rest("nothing is left but what waits for what never comes", Self::is_settled);
+        for batch in self.known.unfinished() {
+            let reason = "the end of the history".to_owned();
+            self.ask(batch.shard(), Command::KillBatch { batch, reason });
+        }
+        self.rest("every batch has ended and every owner has read everything", Self::is_at_rest);
+        self.compare();
+        self.check();
+    }
+
+    fn rest(&mut self, what: &str, is_reached: fn(&Self) -> Result<(), String>) {
+        let end = self.now + REST_WITHIN_MS;
+        while self.wrong.is_empty() {
+            let Err(missing) = is_reached(self) else { return };
+            if self.now >= end {
+                return self.is_wrong(format!("not within {REST_WITHIN_MS} ms: {what}; {missing}"));
+            }
+            self.run_until(self.now + LOOK_EVERY_MS);
+        }
+    }
+
+    /// No more generation; every worker takes work.
+    fn quieten(&mut self) {
+        for job in self.known.jobs.clone().into_values().filter(|job| job.enabled && !job.submitted) {
+            self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: false });
+        }
+        for (worker, shard) in self.known.workers.clone() {
+            self.ask(shard, Command::ResumeWorker { worker });
+        }
+    }
+
+    fn is_settled(&self) -> Result<(), String> {
+        self.all_answered()?;
+        self.all_delivered()?;
+        if let Some(job) = self.known.jobs.values().find(|job| job.enabled && !job.submitted) {
+            return Err(format!("job {} is enabled", job.id));
+        }
+        // Its job's limit may be taken up by one that waits for ever.
+        let mut stuck = BTreeSet::new();
+        let mut limited = Vec::new();
+        for batch in self.known.unfinished() {
+            let shard = batch.shard();
+            let job = self.known.batches.get(&batch).map(|known| known.job);
+            let truth = &self.truth[shard.partition(self.plan.partitions) as usize];
+            let LiveAnswer::Why(why) = truth.state.answer(shard, &LiveQuery::Why { batch }) else {
+                return Err(format!("nobody knows why {batch}"));
+            };
+            let has = |kinds: &[&str]| why.conditions.iter().any(|c| kinds.contains(&c.kind.as_str()));
+            if has(&["pinned_host", "no_worker"]) {
+                stuck.extend(job);
+            } else if has(&["concurrency"]) {
+                limited.push((job, why));
+            } else if !has(&["dependency"]) {
+                return Err(format!("{why:?}"));
+            }
+        }
+        let waits = |job: &Option<JobId>| job.is_some_and(|job| stuck.contains(&job));
+        if let Some((_, why)) = limited.into_iter().find(|(job, _)| !waits(job)) {
+            return Err(format!("{why:?}"));
+        }
+        if self.sites.iter().any(|site| !site.processes.is_empty()) {
+            return Err("processes live".to_owned());
+        }
+        Ok(())
+    }
+
+    fn all_delivered(&self) -> Result<(), String> {
+        let waits = |truth: &crate::truth::Truth| Courier::default().is_waiting(&truth.state);
+        match self.truth.iter().position(waits) {
+            Some(partition) => Err(format!("partition {partition} has messages that did not arrive")),
+            None => Ok(()),
+        }
+    }
+
+    fn all_answered(&self) -> Result<(), String> {
+        match self.wished.iter().find(|(_, wished)| wished.answer.is_none()) {
+            Some((request, wished)) => Err(format!("no answer to {request}: {:?}", wished.record.command)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_at_rest(&self) -> Result<(), String> {
+        self.all_answered()?;
+        self.all_delivered()?;
+        if let Some(batch) = self.known.unfinished().first() {
+            return Err(format!("batch {batch} has not ended"));
+        }
+        for partition in 0..self.plan.partitions as usize {
+            let seats: Vec<_> = self.hosts.iter().filter_map(|host| host.seats[partition].as_ref()).collect();
+            let [seat] = &seats[..] else {
+                return Err(format!("{} processes have partition {partition}", seats.len()));
+            };
+            if seat.owner.role() != Role::Owning {
+                return Err(format!("partition {partition} is {:?}", seat.owner.role()));
+            }
+            if seat.commands_read != Some(self.commands[partition].len()) || seat.owner.backlog() > 0 {
+                return Err(format!("commands of partition {partition} are not read"));
+            }
+            if seat.owner.state().is_none() {
+                return Err(format!("an append to partition {partition} is under way"));
+            }
+        }
+        Ok(())
+    }
+
+    /// fold(journal) is what the owner holds; everybody who was answered was told what is on record.
+    fn compare(&mut self) {
+        if !self.wrong.is_empty() {
+            return;
+        }
+        for partition in 0..self.plan.partitions as usize {
+            let truth = &self.truth[partition].state;
+            let states = self.hosts.iter().filter_map(|host| host.seats[partition].as_ref());
+            let differs = states.filter_map(|seat| seat.owner.state()).any(|state| state != truth);
+            if differs {
+                self.is_wrong(format!(
+                    "the owner of partition {partition} holds another state than its journal"
+                ));
+            }
+        }
+        for (request, wished) in std::mem::take(&mut self.wished) {
+            let recorded = self.known.outcomes.get(&request);
+            if wished.answer.as_ref() != recorded {
+                let answer = wished.answer;
+                self.is_wrong(format!("{request} was answered {answer:?}, on record is {recorded:?}"));
+            }
+        }
+        let commands: u64 = self.stats.of_class("sent");
+        if !self.plan.wishes.is_empty() && commands < 50 {
+            self.is_wrong(format!("only {commands} commands"));
+        }
+    }
+
+    fn check(&mut self) {
+        if !self.wrong.is_empty() {
+            return;
+        }
+        let options =
+            Options { at_rest: true, effects: true, clock_tolerance_ms: 60_000, ..Options::default() };
+        let mut checker = Checker::new(options);
+        for (partition, records) in self.commands.iter().enumerate() {
+            for record in records {
+                let taken_ms = Some(record.timestamp_ms);
+                checker.push_command(partition as u32, record.offset, taken_ms, &record.value);
+            }
+        }
+        for (partition, records) in self.journal.iter().enumerate() {
+            for record in records {
+                checker.push_timed(partition as u32, record.offset, record.timestamp_ms, &record.value);
+            }
+        }
+        for reply in &self.replies {
+            checker.push_reply(reply);
+        }
+        for message in &self.works {
+            checker.push_work(message);
+        }
+        let report = checker.finish();
+        let shown: Vec<String> = report.violations.iter().take(3).map(ToString::to_string).collect();
+        for violation in shown {
+            self.is_wrong(format!("checker: {violation}"));
+        }
+    }
+}

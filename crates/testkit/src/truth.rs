@@ -1,0 +1,201 @@
+//! The journal as it stands, folded anew by the simulator: what owners are compared with, and what the
+//! workload knows.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_engine::Partition;
+use tidemill_log::{Chain, Kind, Verdict};
+use tidemill_model::{
+    Answer, BatchId, Envelope, Event, JobChangeKind, JobId, Outcome, RequestId, ShardId, Source, Token,
+    WorkerId,
+};
+
+use crate::stats::Stats;
+
+#[derive(Debug, Clone)]
+pub(crate) struct KnownJob {
+    pub(crate) id: JobId,
+    pub(crate) shard: ShardId,
+    pub(crate) name: String,
+    pub(crate) group: String,
+    pub(crate) enabled: bool,
+    pub(crate) submitted: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct KnownBatch {
+    pub(crate) job: JobId,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) finished: bool,
+}
+
+/// One partition's journal.
+#[derive(Debug)]
+pub(crate) struct Truth {
+    pub(crate) chain: Chain,
+    pub(crate) state: Partition,
+}
+
+/// Everything on record.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) groups: BTreeMap<ShardId, String>,
+    pub(crate) jobs: BTreeMap<JobId, KnownJob>,
+    pub(crate) batches: BTreeMap<BatchId, KnownBatch>,
+    pub(crate) workers: BTreeMap<WorkerId, ShardId>,
+    pub(crate) tokens: Vec<(Token, WorkerId)>,
+    pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
+    pub(crate) keys: u32,
+}
+
+impl Truth {
+    pub(crate) fn new(partition: u32, count: u32) -> Self {
+        Self { chain: Chain::new(), state: Partition::new(partition, count) }
+    }
+
+    /// A record has landed. Gives the envelope, if it counts and is one.
+    pub(crate) fn land(&mut self, offset: u64, value: &[u8], stats: &mut Stats) -> Option<Envelope> {
+        match self.chain.accept(offset, value) {
+            Verdict::Accepted(frame) if frame.kind == Kind::Envelope => {
+                let envelope: Envelope = serde_json::from_slice(&frame.body).expect("an owner wrote it");
+                self.state.apply(&envelope);
+                Some(envelope)
+            }
+            Verdict::Accepted(_) => None,
+            Verdict::Void(reason) => {
+                stats.add("void", reason_name(reason));
+                None
+            }
+        }
+    }
+}
+
+fn reason_name(reason: tidemill_log::VoidReason) -> &'static str {
+    use tidemill_log::VoidReason;
+    match reason {
+        VoidReason::Garbled => "garbled",
+        VoidReason::BeforeGenesis => "before_genesis",
+        VoidReason::SecondGenesis => "second_genesis",
+        VoidReason::WrongEpoch => "wrong_epoch",
+        VoidReason::WrongPrev => "wrong_prev",
+        VoidReason::WrongSeq => "wrong_seq",
+        VoidReason::NoOwner => "no_owner",
+    }
+}
+
+impl Known {
+    /// Takes an envelope in; says what it should not have.
+    pub(crate) fn take(&mut self, envelope: &Envelope, stats: &mut Stats) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut at = 0;
+        for cause in &envelope.causes {
+            let events = &envelope.events[at..at + cause.events as usize];
+            at += cause.events as usize;
+            if let Outcome::Refused(rejection) = &cause.outcome {
+                stats.add("rejection", rejection.code());
+                let quarantined = events.iter().all(|r| matches!(r.event, Event::CommandQuarantined { .. }));
+                if !events.is_empty() && !quarantined {
+                    wrong.push(format!("a refused command has events: {cause:?} {events:?}"));
+                }
+            }
+            if let Source::Command { request: Some(request), .. } = &cause.source {
+                match self.outcomes.get(request) {
+                    None if cause.outcome == Outcome::Repeated => {
+                        wrong.push(format!("{request} is called repeated, and was never decided"));
+                    }
+                    None => {
+                        self.outcomes.insert(request.clone(), cause.outcome.clone());
+                    }
+                    Some(_) if cause.outcome == Outcome::Repeated => stats.add("outcome", "repeated"),
+                    Some(first) => {
+                        wrong.push(format!("{request} has two outcomes: {first:?} and {:?}", cause.outcome))
+                    }
+                }
+                wrong.extend(missing_effect(&cause.outcome, events).map(|what| format!("{request}: {what}")));
+            }
+        }
+        for recorded in &envelope.events {
+            stats.add("event", recorded.event.kind());
+            self.event(recorded.shard, &recorded.event);
+        }
+        wrong
+    }
+
+    fn event(&mut self, shard: ShardId, event: &Event) {
+        match event {
+            Event::GroupDefined { shard, name, .. } => {
+                self.groups.insert(*shard, name.to_string());
+            }
+            Event::KeyDefined { .. } => self.keys += 1,
+            Event::JobDefined { definition, enabled, .. } => {
+                self.job(definition, ShardId(definition.group_id.0 as u16), *enabled, false);
+            }
+            Event::JobSubmitted { definition } => self.job(definition, shard, false, true),
+            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+                if let Some(known) = self.jobs.get_mut(job) {
+                    known.enabled = matches!(event, Event::JobEnabled { .. });
+                }
+            }
+            Event::JobDeleted { job } => {
+                self.jobs.remove(job);
+            }
+            Event::BatchGenerated { batch, job, logical_time, .. } => {
+                let known = KnownBatch { job: *job, logical_time: *logical_time, finished: false };
+                self.batches.insert(*batch, known);
+            }
+            Event::BatchFinished { batch, .. } => {
+                if let Some(known) = self.batches.get_mut(batch) {
+                    known.finished = true;
+                }
+            }
+            Event::WorkerRegistered { worker, .. } => {
+                self.workers.insert(worker.clone(), shard);
+            }
+            Event::BatchAssigned { token, worker, .. } => self.tokens.push((*token, worker.clone())),
+            _ => {}
+        }
+    }
+
+    fn job(&mut self, definition: &tidemill_model::JobDefinition, shard: ShardId, enabled: bool, once: bool) {
+        let known = KnownJob {
+            id: definition.id,
+            shard,
+            name: definition.name.to_string(),
+            group: definition.group.to_string(),
+            enabled,
+            submitted: once,
+        };
+        self.jobs.insert(definition.id, known);
+    }
+
+    pub(crate) fn unfinished(&self) -> Vec<BatchId> {
+        self.batches.iter().filter(|(_, batch)| !batch.finished).map(|(id, _)| *id).collect()
+    }
+}
+
+/// An acknowledged command has its effect in the same envelope.
+fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Option<String> {
+    let Outcome::Answered(answer) = outcome else { return None };
+    let has = |wanted: &dyn Fn(&Event) -> bool| events.iter().any(|recorded| wanted(&recorded.event));
+    let is_there = match answer {
+        Answer::Submitted { batch: Some(wanted), .. } | Answer::Generated { batch: wanted } => {
+            has(&|event| matches!(event, Event::BatchGenerated { batch, .. } if batch == wanted))
+        }
+        Answer::Submitted { job, batch: None } => {
+            has(&|event| matches!(event, Event::JobDefined { definition, .. } if definition.id == *job))
+        }
+        Answer::Applied { changes, .. } => changes.iter().all(|change| match change.change {
+            JobChangeKind::Added | JobChangeKind::Changed => has(&|event| {
+                matches!(event, Event::JobDefined { definition, .. }
+                    if definition.id == change.job && definition.version == change.version)
+            }),
+            JobChangeKind::Deleted => {
+                has(&|event| matches!(event, Event::JobDeleted { job } if *job == change.job))
+            }
+            JobChangeKind::Unchanged => true,
+        }),
+        Answer::Group { .. } | Answer::Done => true,
+    };
+    (!is_there).then(|| format!("answered {answer:?} without its event"))
+}

@@ -1,0 +1,402 @@
+//! What people and programs wish: one command after the other, from what is on record at the moment.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use serde_json::{Value, json};
+use tidemill_model::{
+    Actor, Command, CommandRecord, GroupId, GroupSettings, Incarnation, JobId, JobSpec, JobType, OnSilence,
+    Outcome, Priority, Program, Registration, Reply, RequestId, Role, ShardId, Submission, Token, WorkerId,
+};
+
+use crate::rng::Rng;
+use crate::site::public_key;
+use crate::truth::KnownJob;
+use crate::world::{Happening, Then, Wished, World};
+
+/// Until an unanswered wish is sent again.
+const AGAIN_MS: u64 = 6_000;
+
+impl World {
+    pub(crate) fn define_groups(&mut self, rng: &mut Rng) {
+        for index in 0..self.plan.groups {
+            let settings = settings(rng, self.holds(index));
+            let name = format!("g{}", index + 1).try_into().expect("a group's name");
+            let command = Command::DefineGroup { name, worker_key: public_key(), settings };
+            // One after the other, so that their numbers follow their names.
+            self.ask_later(ShardId::CATALOGUE, command, 100 * index as u64);
+        }
+    }
+
+    /// Sends a wish that is repeated until it is answered.
+    pub(crate) fn ask(&mut self, shard: ShardId, command: Command) -> RequestId {
+        self.ask_later(shard, command, 0)
+    }
+
+    fn ask_later(&mut self, shard: ShardId, command: Command, delay: u64) -> RequestId {
+        self.requests += 1;
+        let request = RequestId::new(format!("r{}", self.requests));
+        let record = CommandRecord {
+            shard,
+            request: Some(request.clone()),
+            reply_to: Some(self.instance(self.requests)),
+            actor: Actor { app: "test".into(), user: Some("ann".into()) },
+            command,
+        };
+        self.stats.add("sent", "wish");
+        self.tell(|| format!("WISH {request} to {shard}: {:?}", record.command));
+        self.send(&record, delay, Then::Nobody);
+        let partition = shard.partition(self.plan.partitions);
+        self.wished.insert(request.clone(), Wished { partition, record, answer: None });
+        self.after(AGAIN_MS, Happening::WishAgain { request: request.clone() });
+        request
+    }
+
+    pub(crate) fn wish_again(&mut self, request: &RequestId) {
+        let Some(wished) = self.wished.get(request).filter(|wished| wished.answer.is_none()) else { return };
+        let mut record = wished.record.clone();
+        // Through another instance, as a client does whose own is gone.
+        let other = self.rng.next();
+        record.reply_to = Some(self.instance(other));
+        self.stats.add("sent", "wish_again");
+        self.send(&record, 0, Then::Nobody);
+        self.after(AGAIN_MS, Happening::WishAgain { request: request.clone() });
+    }
+
+    pub(crate) fn reply(&mut self, reply: Reply) {
+        let Some(wished) = self.wished.get_mut(&reply.request) else {
+            return self.is_wrong(format!("a reply to nobody's wish: {reply:?}"));
+        };
+        if reply.outcome == Outcome::Repeated || reply.partition != wished.partition {
+            let what = format!("a reply that cannot be: {reply:?}");
+            return self.is_wrong(what);
+        }
+        match &wished.answer {
+            Some(first) if *first != reply.outcome => {
+                let what = format!("{} was answered {first:?}, then {:?}", reply.request, reply.outcome);
+                self.is_wrong(what);
+            }
+            Some(_) => {}
+            None => wished.answer = Some(reply.outcome),
+        }
+    }
+
+    pub(crate) fn wish(&mut self, index: usize) {
+        let mut rng = Rng::new(self.plan.seed, "wish", index as u64);
+        let rng = &mut rng;
+        match if index < 4 { 0 } else { rng.range(0, 100) } {
+            0..14 => self.apply_jobs(rng),
+            14..34 => self.submit(rng),
+            34..50 => self.run_job(rng),
+            50..62 => self.rerun(rng),
+            62..72 => self.kill(rng),
+            72..79 => self.switch(rng),
+            79..82 => self.delete(rng),
+            82..87 => self.drain(rng),
+            87..89 => self.keys(rng),
+            89..91 => self.change_group(rng),
+            91..93 => self.garbage(rng),
+            93..95 => self.stray(rng),
+            95..97 => self.impostor(rng),
+            97..98 => self.repeat_an_old_wish(rng),
+            98..99 => self.set_time(rng),
+            _ => self.define_job(rng),
+        }
+    }
+
+    fn some_job(&self, rng: &mut Rng, submitted: bool) -> Option<KnownJob> {
+        let jobs: Vec<_> = self.known.jobs.values().filter(|job| submitted || !job.submitted).collect();
+        rng.pick(&jobs).map(|job| (*job).clone())
+    }
+
+    /// A group's jobs, some with names that are there already; now and then one that cannot be accepted.
+    fn apply_jobs(&mut self, rng: &mut Rng) {
+        let group = format!("g{}", rng.below(self.plan.groups) + 1);
+        let known: Vec<(String, String)> = self
+            .known
+            .jobs
+            .values()
+            .filter(|job| !job.submitted && job.name != "unnamed")
+            .map(|job| (job.group.clone(), job.name.clone()))
+            .collect();
+        let count = rng.range(1, 6);
+        let mut names: Vec<String> = Vec::new();
+        let mut jobs = Vec::new();
+        for _ in 0..count {
+            let name = format!("j{}", rng.below(12));
+            if names.contains(&name) {
+                continue;
+            }
+            let mut spec = spec(rng, &group, &name, self.sites.len());
+            let parents = parents(rng, &group, &names, &known);
+            if !parents.is_empty() {
+                spec["parents"] = Value::Array(parents);
+            }
+            names.push(name);
+            jobs.push(spec);
+        }
+        match rng.range(0, 20) {
+            0 if jobs.len() > 1 => {
+                let last = names.last().cloned().unwrap_or_default();
+                jobs[0]["parents"] = json!([{"job": last, "mapping": "latest"}]);
+                let first = names[0].clone();
+                let end = jobs.len() - 1;
+                jobs[end]["parents"] = json!([{"job": first, "mapping": "latest"}]);
+            }
+            1 => jobs[0]["schedule"] = json!({"cron": "61 * * * * ?", "zone": "UTC"}),
+            2 => jobs[0]["parents"] = json!(["nobody"]),
+            _ => {}
+        }
+        let jobs: Vec<JobSpec> =
+            jobs.into_iter().map(|job| JobSpec::from_value(job).expect("of the right form")).collect();
+        let prune = if rng.chance(4) { vec![group.try_into().expect("a name")] } else { Vec::new() };
+        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune });
+    }
+
+    fn define_job(&mut self, rng: &mut Rng) {
+        let group = format!("g{}", rng.below(self.plan.groups) + 1);
+        let spec = spec(rng, &group, "unnamed", self.sites.len());
+        let parents = self.some_job(rng, false).filter(|_| rng.chance(50)).map(|job| job.id);
+        let job = Box::new(JobSpec::from_value(spec).expect("of the right form"));
+        self.ask(ShardId::CATALOGUE, Command::DefineJob { job, parents: parents.into_iter().collect() });
+    }
+
+    fn submit(&mut self, rng: &mut Rng) {
+        let number = rng.below(self.plan.groups) + 1;
+        let shard = ShardId(number as u16);
+        let kind = ["noop", "shell", "shell", "anchor", "python"][rng.below(5)];
+        let of_shard: Vec<JobId> =
+            self.known.jobs.values().filter(|job| job.shard == shard).map(|job| job.id).collect();
+        let parents = match rng.range(0, 10) {
+            0..3 => rng.pick(&of_shard).copied().into_iter().collect(),
+            3 => vec![JobId::mint(9_999, shard)],
+            _ => Vec::new(),
+        };
+        let program = if matches!(kind, "noop" | "anchor") {
+            Program::None
+        } else {
+            Program::Command("true".to_owned())
+        };
+        let submission = Submission {
+            name: "once".try_into().expect("a name"),
+            group: format!("g{number}").try_into().expect("a name"),
+            group_id: GroupId(number as i32),
+            app_name: "test".to_owned(),
+            owner: String::new(),
+            job_type: JobType::try_from(kind).expect("a type"),
+            program,
+            parameters: BTreeMap::new(),
+            priority: Priority::try_from(rng.range(0, 10) as i64).expect("0 to 9"),
+            parents,
+            retries: rng.range(0, 3) as u32,
+            retry_interval_ms: rng.range(0, 4_000),
+        };
+        self.ask(shard, Command::SubmitJob(Box::new(submission)));
+    }
+
+    fn run_job(&mut self, rng: &mut Rng) {
+        let Some(job) = self.some_job(rng, true) else { return self.submit(rng) };
+        let logical_time = rng.chance(40).then(|| {
+            let second = SignedDuration::from_secs(rng.range(0, 120) as i64 - 60);
+            let text = (self.wall() + second).as_second() / 10 * 10;
+            jiff::Timestamp::new(text, 0).unwrap_or(self.wall())
+        });
+        let parameters = BTreeMap::new();
+        self.ask(job.shard, Command::RunJob { job: job.id, logical_time, parameters });
+    }
+
+    fn rerun(&mut self, rng: &mut Rng) {
+        let batches: Vec<_> = self.known.batches.iter().rev().take(60).collect();
+        let Some((batch, known)) = rng.pick(&batches) else { return self.submit(rng) };
+        let (batch, job, logical_time) = (**batch, known.job, known.logical_time);
+        let batch = if rng.chance(5) { tidemill_model::BatchId::mint(77_777, batch.shard()) } else { batch };
+        self.ask(batch.shard(), Command::RerunBatch { batch, job, logical_time });
+    }
+
+    fn kill(&mut self, rng: &mut Rng) {
+        let of_job = rng.chance(20);
+        let unfinished = self.known.unfinished();
+        let any: Vec<_> = self.known.batches.keys().copied().collect();
+        let batch = if rng.chance(80) { rng.pick(&unfinished) } else { rng.pick(&any) };
+        let Some(batch) = batch.copied() else { return self.submit(rng) };
+        let job = self.known.batches.get(&batch).map(|known| known.job);
+        let command = match job {
+            Some(job) if of_job => Command::KillJob { job },
+            Some(_) | None => Command::KillBatch { batch, reason: "because".to_owned() },
+        };
+        self.ask(batch.shard(), command);
+    }
+
+    fn switch(&mut self, rng: &mut Rng) {
+        let Some(job) = self.some_job(rng, false) else { return self.submit(rng) };
+        let enabled = if rng.chance(80) { !job.enabled } else { job.enabled };
+        self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled });
+    }
+
+    fn delete(&mut self, rng: &mut Rng) {
+        let Some(job) = self.some_job(rng, rng.clone().chance(10)) else { return self.submit(rng) };
+        self.ask(ShardId::CATALOGUE, Command::DeleteJob { job: job.id });
+    }
+
+    fn drain(&mut self, rng: &mut Rng) {
+        let workers: Vec<_> = self.known.workers.iter().collect();
+        let Some((worker, shard)) = rng.pick(&workers) else { return self.submit(rng) };
+        let (worker, shard) = ((*worker).clone(), **shard);
+        let drains = rng.chance(50);
+        let command = if drains { Command::DrainWorker { worker } } else { Command::ResumeWorker { worker } };
+        self.ask(shard, command);
+    }
+
+    fn keys(&mut self, rng: &mut Rng) {
+        let app = format!("app{}", rng.below(3));
+        let role = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator][rng.below(4)];
+        let first_only = rng.chance(30);
+        let command = match rng.chance(30) {
+            true => Command::RevokeKey { app },
+            false => Command::DefineKey { app, hash: "0f".repeat(32), role, groups: Vec::new(), first_only },
+        };
+        self.ask(ShardId::CATALOGUE, command);
+    }
+
+    fn change_group(&mut self, rng: &mut Rng) {
+        let group = rng.below(self.plan.groups);
+        let name = format!("g{}", group + 1).try_into().expect("a name");
+        let mut settings = settings(rng, self.holds(group));
+        if rng.chance(20) {
+            settings.lost_after_ms = settings.lease_ms + 1;
+        }
+        self.ask(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key: public_key(), settings });
+    }
+
+    /// What cannot be read, or whose decision panics.
+    fn garbage(&mut self, rng: &mut Rng) {
+        let partition = rng.range(0, u64::from(self.plan.partitions)) as u32;
+        if rng.chance(50) {
+            let value: Arc<[u8]> = Arc::from(&b"{\"shard\": \"none\"}"[..]);
+            self.send_raw(partition, value, 0, Then::Nobody);
+        } else {
+            let shard = if rng.chance(50) { ShardId::CATALOGUE } else { ShardId(1) };
+            self.ask(shard, Command::PlantedPanic {});
+        }
+    }
+
+    /// What is not for the shard that it reaches.
+    fn stray(&mut self, rng: &mut Rng) {
+        let (worker, incarnation) = (WorkerId::new("w0-1"), Incarnation::new("w0-1-life-1"));
+        match rng.range(0, 3) {
+            0 => self.ask(ShardId(1), Command::DeclareLost { worker, incarnation }),
+            1 => self.ask(ShardId(1), Command::RevokeKey { app: "app0".to_owned() }),
+            _ => self.ask(ShardId::CATALOGUE, Command::DrainWorker { worker }),
+        };
+    }
+
+    /// Claims of workers that they cannot make.
+    fn impostor(&mut self, rng: &mut Rng) {
+        let shard = ShardId(rng.below(self.plan.groups) as u16 + 1);
+        let worker = WorkerId::new("impostor");
+        let command = if rng.chance(50) {
+            Command::RegisterWorker(Box::new(Registration {
+                worker,
+                incarnation: Incarnation::new("i"),
+                group: format!("g{}", shard.0).try_into().expect("a name"),
+                host: "host-0".to_owned(),
+                address: "nowhere:1".to_owned(),
+                slots: BTreeMap::from([(JobType::try_from("shell").expect("a type"), 9)]),
+                live: Vec::new(),
+                signature: "00".repeat(64),
+            }))
+        } else {
+            let token = rng.pick(&self.known.tokens).map_or(Token::mint(1, shard), |(token, _)| *token);
+            let outcome = tidemill_model::AttemptOutcome::success();
+            Command::ReportFinished { token, worker, outcome, usage: None }
+        };
+        let shard = match &command {
+            Command::ReportFinished { token, .. } => token.shard(),
+            _ => shard,
+        };
+        self.ask(shard, command);
+    }
+
+    fn repeat_an_old_wish(&mut self, rng: &mut Rng) {
+        let old: Vec<_> = self.wished.values().map(|wished| wished.record.clone()).collect();
+        let Some(record) = rng.pick(&old) else { return };
+        self.send(&record.clone(), 0, Then::Nobody);
+    }
+
+    /// An operator repairs the clock, which does not need it.
+    fn set_time(&mut self, rng: &mut Rng) {
+        let shard = ShardId(rng.below(self.plan.groups + 1) as u16);
+        let now = self.wall() - SignedDuration::from_millis(rng.range(1_000, 3_000) as i64);
+        self.ask(shard, Command::SetTime { now });
+    }
+}
+
+fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
+    let lost_after_ms = rng.range(4_000, 9_000);
+    GroupSettings {
+        start_timeout_ms: rng.range(2_000, 15_000),
+        lost_after_ms,
+        lease_ms: lost_after_ms + rng.range(1_000, 20_000),
+        lease_margin_ms: rng.range(1_000, 4_000),
+        on_silence: if holds { OnSilence::Hold } else { OnSilence::Kill },
+        kill_grace_ms: rng.range(100, 3_000),
+    }
+}
+
+fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
+    let kind = ["noop", "noop", "shell", "shell", "shell", "anchor", "python"][rng.below(7)];
+    let missed = ["all", "latest", "none"][rng.below(3)];
+    let mut job = json!({
+        "name": name, "group": group, "type": kind,
+        "max_concurrent": rng.range(1, 4), "retries": rng.range(0, 3), "retry_interval_s": rng.range(0, 5),
+        "missed_runs": missed,
+        "priority": rng.range(0, 10),
+    });
+    if !matches!(kind, "noop" | "anchor") {
+        job["command"] = json!("echo ${logical_time}");
+    }
+    match rng.range(0, 10) {
+        0..5 => {
+            let every = [10, 15, 20, 30][rng.below(4)];
+            job["schedule"] = json!({"cron": format!("0/{every} * * * * ?"), "zone": "UTC"});
+        }
+        5 => job["schedule"] = json!({"period": "hour", "zone": "Europe/Berlin"}),
+        _ => {}
+    }
+    if rng.chance(15) {
+        job["depends_on_past"] = json!(true);
+    }
+    if rng.chance(10) {
+        job["host"] = json!(format!("host-{}", rng.below(sites + 1)));
+    }
+    if rng.chance(10) {
+        job["enabled"] = json!(false);
+    }
+    job
+}
+
+fn parents(rng: &mut Rng, group: &str, names: &[String], known: &[(String, String)]) -> Vec<Value> {
+    let mut parents: Vec<Value> = Vec::new();
+    let mut taken: Vec<String> = Vec::new();
+    while rng.chance(45) && parents.len() < 3 {
+        let own: Vec<(String, String)> = names.iter().map(|name| (group.to_owned(), name.clone())).collect();
+        let from = if rng.chance(60) { &own[..] } else { known };
+        let Some((of, name)) = rng.pick(from) else { break };
+        // Only towards smaller names, so that most graphs have no cycle.
+        let full = format!("{of}/{name}");
+        if taken.contains(&full) {
+            continue;
+        }
+        taken.push(full.clone());
+        let mapping = match rng.range(0, 8) {
+            0..2 => json!("same"),
+            2 => json!({"offset": rng.range(1, 3)}),
+            3 => json!("all"),
+            4..7 => json!("latest"),
+            _ => json!("any"),
+        };
+        parents.push(json!({"job": full, "mapping": mapping}));
+    }
+    parents
+}

@@ -1,0 +1,363 @@
+//! The whole cluster: what happens next is the earliest entry of one queue.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_dispatcher::Moment;
+use tidemill_executor::Input as WorkerInput;
+use tidemill_log::{AppendError, Genesis, LogId, Record};
+use tidemill_model::{
+    BatchId, CommandRecord, InstanceId, JobId, JobType, Outcome, Reply, RequestId, ShardId, Token,
+    WorkMessage, WorkerId,
+};
+
+use crate::host::Host;
+use crate::plan::{Mask, Plan, Planned};
+use crate::rng::Rng;
+use crate::site::Site;
+use crate::stats::Stats;
+use crate::truth::{Known, Truth};
+
+/// Where every history begins: an ordinary Thursday.
+const START: Timestamp = Timestamp::constant(1_790_812_740, 0);
+
+/// Two dispatcher processes.
+pub(crate) const HOSTS: usize = 2;
+
+/// Who hears what became of an append.
+#[derive(Debug, Clone)]
+pub(crate) enum Then {
+    Nobody,
+    /// An owner: host, partition, turn.
+    Owner(usize, u32, u64),
+    /// A worker: site, life.
+    Worker(usize, u64, tidemill_executor::Tag),
+}
+
+#[derive(Debug)]
+pub(crate) enum Happening {
+    JournalLands { partition: u32, value: Vec<u8>, from: (usize, u64), then: Then, held: bool },
+    CommandLands { partition: u32, value: Arc<[u8]>, then: Then },
+    Owner { host: usize, partition: u32, turn: u64, what: OwnerTurn },
+    HostBegins { host: usize },
+    SeatBegins { host: usize, partition: u32, life: u64 },
+    Suggest { host: usize, partition: u32, suggested: bool },
+    Worker { site: usize, life: u64, input: Box<WorkerInput> },
+    WorkerTick { site: usize, life: u64 },
+    WorkerBegins { site: usize, life: u64 },
+    ProcessBegins { site: usize, life: u64, token: Token, process: Box<crate::site::Process> },
+    ProcessLook { site: usize, token: Token },
+    Reply { reply: Box<Reply> },
+    Wish { index: usize },
+    WishAgain { request: RequestId },
+    Fault { fault: Planned },
+}
+
+#[derive(Debug)]
+pub(crate) enum OwnerTurn {
+    Tick,
+    Wake,
+    PollJournal,
+    PollCommands,
+    Completed(Result<u64, AppendError>),
+    LookAtEnds { asked: Moment },
+    Ends { asked: Moment, journal: u64, commands: u64 },
+}
+
+struct Entry {
+    at: u64,
+    order: u64,
+    what: Happening,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// A wish that is not answered yet, or was.
+#[derive(Debug)]
+pub(crate) struct Wished {
+    pub(crate) partition: u32,
+    pub(crate) record: CommandRecord,
+    pub(crate) answer: Option<Outcome>,
+}
+
+/// What the weather is, until some moment.
+#[derive(Debug, Default)]
+pub(crate) struct Weather {
+    pub(crate) lost_effects_until: u64,
+    pub(crate) lost_replies_until: u64,
+    pub(crate) duplicates_until: u64,
+    pub(crate) delays_until: u64,
+}
+
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) now: u64,
+    order: u64,
+    queue: BinaryHeap<Reverse<Entry>>,
+    pub(crate) rng: Rng,
+    pub(crate) journal: Vec<Vec<Record>>,
+    pub(crate) commands: Vec<Vec<Record>>,
+    pub(crate) truth: Vec<Truth>,
+    pub(crate) known: Known,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) wished: BTreeMap<RequestId, Wished>,
+    pub(crate) requests: u64,
+    pub(crate) weather: Weather,
+    pub(crate) healed: bool,
+    pub(crate) stats: Stats,
+    pub(crate) wrong: Vec<String>,
+    pub(crate) live_batches: BTreeMap<BatchId, usize>,
+    pub(crate) live_times: BTreeMap<(JobId, Timestamp), usize>,
+    pub(crate) trace: Option<Vec<String>>,
+    pub(crate) replies: Vec<Reply>,
+    pub(crate) works: Vec<WorkMessage>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, mask: &Mask, trace: bool) -> Self {
+        let plan = Plan::new(seed, mask);
+        let count = plan.partitions;
+        let mut rng = Rng::new(seed, "shape", 0);
+        let hosts = (0..HOSTS).map(|_| Host::new(count, &mut rng)).collect();
+        let mut world = Self {
+            now: 0,
+            order: 0,
+            queue: BinaryHeap::new(),
+            rng: Rng::new(seed, "network", 0),
+            journal: vec![Vec::new(); count as usize],
+            commands: vec![Vec::new(); count as usize],
+            truth: (0..count).map(|partition| Truth::new(partition, count)).collect(),
+            known: Known::default(),
+            hosts,
+            sites: Vec::new(),
+            wished: BTreeMap::new(),
+            requests: 0,
+            weather: Weather::default(),
+            healed: false,
+            stats: Stats::default(),
+            wrong: Vec::new(),
+            live_batches: BTreeMap::new(),
+            live_times: BTreeMap::new(),
+            trace: trace.then(Vec::new),
+            replies: Vec::new(),
+            works: Vec::new(),
+            plan,
+        };
+        world.begin(&mut rng);
+        world
+    }
+
+    fn begin(&mut self, rng: &mut Rng) {
+        for partition in 0..self.plan.partitions {
+            let log_id = LogId::try_from("simulated".to_owned()).expect("small letters");
+            let genesis = Genesis { log_id, partition, count: self.plan.partitions };
+            self.land(partition, genesis.record());
+            let host = partition as usize % HOSTS;
+            self.at(0, Happening::Suggest { host, partition, suggested: true });
+        }
+        for index in 0..self.plan.sites {
+            let group = index % self.plan.groups;
+            let mut site = Site {
+                index,
+                group: format!("g{}", group + 1).try_into().expect("a group's name"),
+                shard: ShardId(group as u16 + 1),
+                host: format!("host-{index}"),
+                slots: slots(rng),
+                worker: None,
+                id: WorkerId::new("none"),
+                ids: 0,
+                life: 0,
+                boot_offset: rng.range(1_000, 10_000_000),
+                heartbeat_ms: rng.range(1_000, 3_000),
+                paused_until: 0,
+                cut_until: 0,
+                mute_until: 0,
+                processes: BTreeMap::new(),
+                directory: BTreeMap::new(),
+                floor: 0,
+                hear_floor: 0,
+            };
+            site.wipe();
+            self.sites.push(site);
+            // Some begin late.
+            let at = if rng.chance(20) { rng.range(3_000, 30_000) } else { rng.range(500, 3_000) };
+            self.at(at, Happening::WorkerBegins { site: index, life: 0 });
+        }
+        self.define_groups(rng);
+        for (index, at) in self.plan.wishes.clone() {
+            self.at(at, Happening::Wish { index });
+        }
+        for fault in self.plan.faults.clone() {
+            self.at(fault.at, Happening::Fault { fault });
+        }
+    }
+
+    pub(crate) fn at(&mut self, at: u64, what: Happening) {
+        self.order += 1;
+        self.queue.push(Reverse(Entry { at: at.max(self.now), order: self.order, what }));
+    }
+
+    pub(crate) fn after(&mut self, ms: u64, what: Happening) {
+        self.at(self.now + ms, what);
+    }
+
+    /// A trip over the network.
+    pub(crate) fn hop(&mut self) -> u64 {
+        self.rng.range(1, 12)
+    }
+
+    pub(crate) fn tell(&mut self, text: impl FnOnce() -> String) {
+        if self.trace.is_some() {
+            let line = format!("{:>9.3} {}", self.now as f64 / 1_000.0, text());
+            self.trace.iter_mut().for_each(|trace| trace.push(line.clone()));
+        }
+    }
+
+    pub(crate) fn is_wrong(&mut self, what: String) {
+        self.tell(|| format!("WRONG {what}"));
+        self.wrong.push(format!("at {} ms: {what}", self.now));
+    }
+
+    pub(crate) fn wall(&self) -> Timestamp {
+        START + SignedDuration::from_millis(self.now as i64)
+    }
+
+    /// Lets time pass up to `until`, or until something is wrong.
+    pub(crate) fn run_until(&mut self, until: u64) {
+        while self.wrong.is_empty()
+            && self.queue.peek().is_some_and(|Reverse(entry)| entry.at <= until)
+            && let Some(Reverse(entry)) = self.queue.pop()
+        {
+            self.now = entry.at;
+            self.happen(entry.what);
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn happen(&mut self, what: Happening) {
+        match what {
+            Happening::JournalLands { partition, value, from, then, held } => {
+                self.journal_lands(partition, value, from, then, held);
+            }
+            Happening::CommandLands { partition, value, then } => self.command_lands(partition, value, then),
+            Happening::Owner { host, partition, turn, what } => self.owner_turn(host, partition, turn, what),
+            Happening::HostBegins { host } => self.host_begins(host),
+            Happening::SeatBegins { host, partition, life } => self.seat_begins(host, partition, life),
+            Happening::Suggest { .. } if self.healed => {}
+            Happening::Suggest { host, partition, suggested } => self.suggest(host, partition, suggested),
+            Happening::Worker { site, life, input } => self.worker_hears(site, life, *input),
+            Happening::WorkerTick { site, life } => self.worker_tick(site, life),
+            Happening::WorkerBegins { site, life } => self.worker_begins(site, life),
+            Happening::ProcessBegins { site, life, token, process } => {
+                self.process_begins(site, life, token, *process);
+            }
+            Happening::ProcessLook { site, token } => self.process_look(site, token),
+            Happening::Reply { reply } => self.reply(*reply),
+            Happening::Wish { index } => self.wish(index),
+            Happening::WishAgain { request } => self.wish_again(&request),
+            Happening::Fault { fault } => self.fault(&fault),
+        }
+    }
+
+    /// Puts a record into a journal.
+    pub(crate) fn land(&mut self, partition: u32, value: Vec<u8>) -> u64 {
+        let at = partition as usize;
+        let offset = self.journal[at].len() as u64;
+        if let Some(envelope) = self.truth[at].land(offset, &value, &mut self.stats) {
+            let wrong = self.known.take(&envelope, &mut self.stats);
+            if self.trace.is_some() {
+                for cause in &envelope.causes {
+                    self.tell(|| format!("p{partition}@{offset} cause {cause:?}"));
+                }
+                for recorded in &envelope.events {
+                    let event = serde_json::to_string(&recorded.event).unwrap_or_default();
+                    self.tell(|| format!("p{partition}@{offset} s{} {event}", recorded.shard));
+                }
+            }
+            for what in wrong {
+                self.is_wrong(what);
+            }
+        }
+        let timestamp_ms = self.wall().as_millisecond();
+        self.journal[at].push(Record { offset, timestamp_ms, key: Vec::new(), value: Arc::from(value) });
+        offset
+    }
+
+    fn command_lands(&mut self, partition: u32, value: Arc<[u8]>, then: Then) {
+        let at = partition as usize;
+        let offset = self.commands[at].len() as u64;
+        let timestamp_ms = self.wall().as_millisecond();
+        self.commands[at].push(Record { offset, timestamp_ms, key: Vec::new(), value });
+        self.poll_commands(partition);
+        if let Then::Worker(site, life, tag) = then {
+            let hop = self.hop();
+            self.after(
+                hop,
+                Happening::Worker { site, life, input: Box::new(WorkerInput::Acknowledged(tag)) },
+            );
+        }
+    }
+
+    /// Sends a command to its partition.
+    pub(crate) fn send(&mut self, record: &CommandRecord, delay: u64, then: Then) -> u64 {
+        let partition = record.shard.partition(self.plan.partitions);
+        let value = serde_json::to_vec(record).expect("a command is always JSON");
+        self.send_raw(partition, Arc::from(value), delay, then)
+    }
+
+    pub(crate) fn send_raw(&mut self, partition: u32, value: Arc<[u8]>, delay: u64, then: Then) -> u64 {
+        let mut at = self.now + self.hop() + delay;
+        if self.now < self.weather.delays_until && self.rng.chance(30) {
+            at += self.rng.range(100, 8_000);
+        }
+        if self.now < self.weather.duplicates_until && self.rng.chance(40) {
+            let again = at + self.rng.range(0, 5_000);
+            let value = Arc::clone(&value);
+            self.at(again, Happening::CommandLands { partition, value, then: Then::Nobody });
+        }
+        self.at(at, Happening::CommandLands { partition, value, then });
+        at
+    }
+
+    /// Whether the group keeps what a silent worker runs until its end is witnessed.
+    pub(crate) fn holds(&self, group: usize) -> bool {
+        Rng::new(self.plan.seed, "holds", group as u64).chance(15)
+    }
+
+    /// The heads of all journals.
+    pub(crate) fn hash(&self) -> String {
+        let heads = self.truth.iter().filter_map(|truth| truth.chain.head());
+        heads.map(|head| head.hash.to_string()).collect::<Vec<_>>().join("-")
+    }
+
+    pub(crate) fn instance(&self, index: u64) -> InstanceId {
+        InstanceId::new(format!("api-{}", index % 3))
+    }
+}
+
+fn slots(rng: &mut Rng) -> BTreeMap<JobType, u32> {
+    let kinds = ["noop", "shell", "python"];
+    let mut slots = BTreeMap::new();
+    for kind in &kinds[..if rng.chance(70) { 3 } else { 2 }] {
+        slots.insert(JobType::try_from(*kind).expect("a type"), rng.range(1, 6) as u32);
+    }
+    slots
+}
