@@ -2,11 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidemill_api::OwnerAddress;
 use tidemill_api::ports::{BoxFuture, Cluster, ClusterStatus, PartitionStatus};
-use tidemill_log::{Head, Log, Topic};
+use tidemill_log::{Chain, From, Head, Log, Topic};
 use tidemill_store::{Position, Tables};
+
+/// A lag this short is looked into: it may be no lag at all.
+const SHORT: u64 = 64;
+/// Records taken at once.
+const RECORDS: usize = 64;
+/// The end of a journal can be read within this; else it is a lag.
+const TAIL_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The partitions, as log and tables show them.
 #[derive(Clone)]
@@ -33,6 +41,10 @@ impl SharedCluster {
             let position = positions.get(&partition);
             let head = position.and_then(head_of);
             let next = position.map_or(range.start, |position| position.offset + 1);
+            let tail = match &head {
+                Some(head) if range.end.saturating_sub(next) <= SHORT => self.void_tail(head, range.end)?,
+                _ => 0,
+            };
             let owner = head.as_ref().filter(|head| !head.resigned && !head.stopped);
             Ok(PartitionStatus {
                 partition,
@@ -40,14 +52,40 @@ impl SharedCluster {
                 epoch: head.as_ref().map_or(0, |head| head.epoch),
                 journal_end: range.end,
                 projected: position.map_or(0, |position| position.offset),
-                lag_records: range.end.saturating_sub(next),
+                lag_records: range.end.saturating_sub(next + tail),
                 // The genesis has offset 0 and number 0; every accepted record since has a number, a void one
                 // has only an offset.
-                void_records: head.as_ref().map_or(0, |head| head.offset.saturating_sub(head.seq)),
+                void_records: head.as_ref().map_or(0, |head| head.offset.saturating_sub(head.seq) + tail),
             })
         });
         let partitions = partitions.collect::<Result<_, String>>()?;
         Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions })
+    }
+
+    /// How many records right after the head do not count: a position is that of the last one that does, so a
+    /// deposed owner's late records would else be a lag for as long as nothing is decided.
+    fn void_tail(&self, head: &Head, end: u64) -> Result<u64, String> {
+        let first = head.offset + 1;
+        if first >= end {
+            return Ok(0);
+        }
+        let reader = self.log.reader(Topic::Journal, head.partition, From::Offset(first));
+        let mut reader = reader.map_err(|error| error.to_string())?;
+        let mut chain = Chain::resume(head.clone());
+        let mut next = first;
+        while next < end {
+            let records = reader.poll(RECORDS, TAIL_PATIENCE).map_err(|error| error.to_string())?;
+            if records.is_empty() {
+                break;
+            }
+            for record in records {
+                if chain.accept(record.offset, &record.value).accepted().is_some() {
+                    return Ok(record.offset - first);
+                }
+                next = record.offset + 1;
+            }
+        }
+        Ok(next - first)
     }
 
     async fn blocking<T: Send + 'static>(
