@@ -35,8 +35,11 @@ impl JobFiles {
             }
         }
         if read.jobs.is_empty() {
-            return Err(Failure::bad_input(format!("{}: no job is in it", path.display()))
-                .hint("write `jobs:` and under it a list of jobs, each with name, group and type"));
+            let hint = match path.is_dir() {
+                true => "of a directory, its *.yaml and *.yml are read",
+                false => "write `jobs:` and under it a list of jobs, each with name, group and type",
+            };
+            return Err(Failure::bad_input(format!("{}: no job is in it", path.display())).hint(hint));
         }
         Ok(read)
     }

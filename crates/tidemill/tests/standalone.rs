@@ -45,6 +45,13 @@ fn broken_analysis_holds_its_load_until_it_is_mended() {
     assert_eq!(why["conditions"][0]["kind"], "dependency");
     assert!(why["conditions"][0]["message"].as_str().unwrap().contains("demo/message-words"), "{why}");
     let failed = server.json(&["batch", "ls", "--result", "failed"])["items"][0]["id"].to_string();
+    let told = text(&server.run(&["batch", "why", &batch]).stdout);
+    for part in ["of demo/load-2 for", "demo/message-words", &format!("tidemill batch rerun {failed}")] {
+        assert!(told.contains(part), "{told}");
+    }
+    let told = text(&server.run(&["batch", "why", &failed]).stdout);
+    assert!(told.contains("of demo/message-words for"), "{told}");
+    assert!(told.contains("has finished: failed: exit code 3."), "{told}");
     let logs = server.run(&["batch", "logs", &failed, "--stderr"]);
     assert!(text(&logs.stdout).contains("broken on purpose"), "{}{}", text(&logs.stdout), text(&logs.stderr));
     assert_eq!(server.stop(), Some(0));

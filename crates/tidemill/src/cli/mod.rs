@@ -17,7 +17,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// A scheduler whose only truth is a log of events.
 #[derive(Debug, Parser)]
-#[command(name = "tidemill", version, after_help = crate::exit::help(), propagate_version = true)]
+#[command(name = "tidemill", version, after_help = after_help(), propagate_version = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -25,8 +25,19 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// The last part of `tidemill --help`.
+fn after_help() -> String {
+    format!(
+        "First steps:\n  tidemill demo                 an example on real input; says what to try next\n  \
+         tidemill standalone           everything in one process\n  \
+         tidemill job apply -f FILE    in another terminal, in the same directory\n\n{}",
+        crate::exit::help()
+    )
+}
+
 /// Options that every command takes.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// Configuration file [default: ./tidemill.toml where there is one]
     #[arg(long, env = "TIDEMILL_CONFIG", value_name = "FILE", global = true, hide_env_values = true)]

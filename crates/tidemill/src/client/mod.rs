@@ -17,6 +17,9 @@ use ureq::{Agent, Body};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 
+/// What to do where no server is found.
+const OTHER_SERVER: &str = "start one with `tidemill standalone`; name a running one by its data directory with \
+                            --data, or by its address with --server";
 /// Largest answer that is read into memory.
 const MAX_ANSWER_BYTES: u64 = 256 << 20;
 /// Most items that one call returns.
@@ -139,9 +142,16 @@ impl Client {
         if status < 400 {
             return Ok(value);
         }
+        if status < 500 && value.get("code").is_none() {
+            let Target { server, server_from, .. } = &self.target;
+            let title = value["title"].as_str().unwrap_or_default();
+            let message = format!("{server} ({server_from}) answers {title}, but not as Tidemill does");
+            return Err(Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER));
+        }
         let failure = problem::failure(status, &value, kind);
         Err(if status == 401 && self.target.key.is_none() {
-            failure.hint("no key was given and no admin.key is in the data directory: use --key, TIDEMILL_KEY or --data")
+            Failure::new(failure.exit, "no application key was given")
+                .hint("no admin.key is in the data directory: use --key, TIDEMILL_KEY or --data")
         } else {
             failure
         })
@@ -160,8 +170,7 @@ impl Client {
             (false, Kind::Write, Some(request)) => {
                 unknown_outcome(Failure::new(Exit::OutcomeUnknown, message), request)
             }
-            _ => Failure::new(Exit::Unreachable, message)
-                .hint("start one with `tidemill standalone`, or name it with --server or TIDEMILL_SERVER"),
+            _ => Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER),
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) fn failure(status: u16, problem: &Value, kind: Kind) -> Failure {
     let text = |name: &str| problem.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let errors = problem.get("errors").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let said = text("detail").or_else(|| text("title")).unwrap_or("the server refused it");
+    let said = if status == 401 { "the application key is not the right one" } else { said };
     // The detail of bad fields repeats what the lines below say one by one.
     let message = match (text("code"), errors.len()) {
         (Some("invalid"), 1) => "1 field cannot be accepted".to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Session, job, wait};
+use super::{Session, job, wait, why};
 use crate::cli::{BatchCommand, OutputFormat, word};
 use crate::client::{Method, Query};
 use crate::exit::Exit;
@@ -39,7 +39,13 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
         }
         BatchCommand::Why { batch } => {
             let answer = session.client.get(&format!("/api/batches/{batch}/why"), &[])?;
-            Ok(session.show(&answer, why))
+            if session.format == OutputFormat::Json {
+                output::json(&answer);
+                return Ok(Exit::Success);
+            }
+            let shown = session.client.get(&format!("/api/batches/{batch}"), &[])?;
+            output::line(why::told(&answer, &shown, &why::advice(session, &answer, &shown)?));
+            Ok(Exit::Success)
         }
         BatchCommand::Kill { batch, reason } => {
             let body = serde_json::json!({ "reason": reason });
@@ -93,9 +99,6 @@ const RETURNED: &[Column] = &[
     Column("RETURNED", &["/returned_at"]),
     Column("MESSAGE", &["/message"]),
 ];
-const CONDITIONS: &[Column] =
-    &[Column("WAITS FOR", &["/kind"]), Column("BECAUSE", &["/message"]), Column("SINCE", &["/since"])];
-
 /// Fields of the batch, then its dependencies and attempts.
 fn one(batch: &Value) -> String {
     let mut text = render::fields(batch, &["dependencies", "attempts", "returned"]);
@@ -106,17 +109,6 @@ fn one(batch: &Value) -> String {
         }
     }
     text
-}
-
-fn why(answer: &Value) -> String {
-    let state = render::one_line(&answer["state"]);
-    let items = serde_json::json!({ "items": answer["conditions"] });
-    let batch = render::one_line(&answer["batch"]);
-    match (answer["result"].as_str(), answer["conditions"].as_array().is_some_and(|all| !all.is_empty())) {
-        (Some(result), _) => format!("Batch {batch} has finished: {result}."),
-        (None, false) => format!("Batch {batch} is {state}; nothing keeps it."),
-        (None, true) => format!("Batch {batch} is {state}.\n{}", render::list(&items, CONDITIONS, "")),
-    }
 }
 
 struct Log {
@@ -158,27 +150,6 @@ fn logs(session: &Session, log: &Log) -> Done<Exit> {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    /// DEP-8: every unmet condition, and since when.
-    #[test]
-    fn why_lists_every_unmet_condition() {
-        let answer = json!({"batch": 4097, "state": "waiting", "conditions": [
-            {"kind": "dependency", "message": "demo/message-words failed", "since": "2026-01-01T00:00:00Z"},
-            {"kind": "concurrency", "message": "concurrency limit 1 reached"},
-        ]});
-        expect_test::expect![[r#"
-            Batch 4097 is waiting.
-            WAITS FOR    BECAUSE                      SINCE
-            dependency   demo/message-words failed    2026-01-01T00:00:00Z
-            concurrency  concurrency limit 1 reached  -"#]]
-        .assert_eq(&why(&answer));
-        let finished = json!({"batch": 1, "state": "finished", "result": "success", "conditions": []});
-        assert_eq!(why(&finished), "Batch 1 has finished: success.");
-        assert_eq!(
-            why(&json!({"batch": 1, "state": "running", "conditions": []})),
-            "Batch 1 is running; nothing keeps it."
-        );
-    }
 
     #[test]
     fn batch_is_shown_with_its_attempts() {

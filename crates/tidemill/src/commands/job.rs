@@ -139,7 +139,8 @@ fn act(session: &Session, job: &str, verb: &str, done: &str) -> Done<Exit> {
 fn preview(answer: &Value) -> String {
     let fires = answer["fires"].as_array().map_or(&[][..], Vec::as_slice);
     if fires.is_empty() {
-        return "It does not run by itself: it has no schedule, or no time is left.".to_owned();
+        return "It has no schedule of its own, or no time is left: it runs after its parents, or by hand."
+            .to_owned();
     }
     let rows = fires.iter().map(|fire| {
         ["at", "logical_time", "command", "parameters"].map(|field| render::one_line(&fire[field])).to_vec()

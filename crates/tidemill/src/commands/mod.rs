@@ -6,6 +6,7 @@ mod job;
 mod operate;
 mod schemas;
 mod wait;
+mod why;
 
 pub(crate) use job::apply as apply_jobs;
 

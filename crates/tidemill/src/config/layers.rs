@@ -119,7 +119,13 @@ impl Layers {
         place(&mut alone, path, value.clone());
         if let Err(error) = serde_json::from_value::<Settings>(alone) {
             let shown = if settings::SECRET.contains(&path) { "…".to_owned() } else { value.to_string() };
-            return Err(Failure::bad_input(format!("{path}: {shown}: {error}, from {origin}"))
+            let rule = match error.to_string() {
+                rule if rule.contains("invalid socket address") => {
+                    "must be ip:port, as in 127.0.0.1:8780".to_owned()
+                }
+                rule => rule,
+            };
+            return Err(Failure::bad_input(format!("{path}: {shown}: {rule}, from {origin}"))
                 .hint("`tidemill config schema` shows every setting with its form and range"));
         }
         self.values.insert(path.to_owned(), (value, origin));

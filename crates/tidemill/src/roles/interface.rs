@@ -16,6 +16,16 @@ pub(crate) struct Interface {
     thread: JoinHandle<Done>,
 }
 
+/// Fails where something else listens, before anything else is started.
+pub(crate) fn check_address(config: &Config) -> Done {
+    std::net::TcpListener::bind(config.listen).map(drop).map_err(|error| {
+        Failure::caused(format!("cannot listen on {}", config.listen), &error).hint(OTHER_ADDRESS)
+    })
+}
+
+/// What to do where the address is taken.
+const OTHER_ADDRESS: &str = "name another address with --listen or api.listen; port 0 takes a free one";
+
 impl Interface {
     /// Listens, and serves from then on.
     pub(crate) fn start(config: Config, deps: Deps) -> Done<Self> {
@@ -24,10 +34,9 @@ impl Interface {
             .enable_all()
             .build()
             .map_err(|error| Failure::caused("cannot start the threads of the interface", &error))?;
-        let server = runtime.block_on(Server::bind(config, deps)).map_err(|error| {
-            Failure::caused("cannot start the interface", &error)
-                .hint("name another address with --listen or api.listen; port 0 takes a free one")
-        })?;
+        let server = runtime
+            .block_on(Server::bind(config, deps))
+            .map_err(|error| Failure::caused("cannot start the interface", &error).hint(OTHER_ADDRESS))?;
         let address =
             server.address().map_err(|error| Failure::caused("cannot start the interface", &error))?;
         let (stop, stopped) = oneshot::channel();

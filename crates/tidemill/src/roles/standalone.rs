@@ -21,7 +21,7 @@ use tidemill_projector::{Progress, Shutdown};
 use tidemill_store::Tables;
 
 use super::in_process::{LocalCluster, owners};
-use super::interface::Interface;
+use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::{executor, first_start, log, tables};
 use crate::client::ADDRESS_FILE;
@@ -54,6 +54,7 @@ struct Role<S> {
 impl Standalone {
     /// Starts every role; gives it back when all of them work.
     pub(crate) fn start(settings: &Settings) -> Done<Self> {
+        check_address(&settings.api)?;
         let keys = settings.keys()?;
         let embedded = log::embedded(settings)?;
         let log: Arc<dyn Log> = embedded;
