@@ -97,7 +97,7 @@ impl GroupShard {
             }
             Event::WorkerFound { worker, .. } => {
                 self.workers.update(worker, |worker| worker.lost = false);
-                self.unsettled.remove(worker);
+                self.keep_what_was_lost(worker);
             }
             Event::LeaseExpired { worker, .. } => {
                 self.workers.update(worker, |worker| worker.expired = true);
@@ -150,9 +150,8 @@ impl GroupShard {
         match (same_life, dead) {
             // What its dead life had is ended whoever the worker is now.
             (_, true) => {}
-            (true, false) => {
-                self.unsettled.remove(worker);
-            }
+            // A repeat says nothing new of what an earlier life had.
+            (true, false) => self.keep_what_was_lost(worker),
             (false, false) => self.unsettle(worker, Because::Restarted),
         }
     }

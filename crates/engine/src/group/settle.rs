@@ -95,6 +95,13 @@ impl GroupShard {
         self.go_on_settling(worker);
     }
 
+    /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
+    pub(crate) fn keep_what_was_lost(&mut self, worker: &WorkerId) {
+        if self.unsettled.get(worker).is_some_and(|unsettled| unsettled.because == Because::Lost) {
+            self.unsettled.remove(worker);
+        }
+    }
+
     /// A token of the worker was settled, by us or by itself: goes on to the next, if there is one.
     pub(crate) fn go_on_settling(&mut self, worker: &WorkerId) {
         let Some(unsettled) = self.unsettled.get(worker) else { return };
