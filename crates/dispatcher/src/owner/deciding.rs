@@ -31,9 +31,10 @@ impl Owner {
             return Ok(Vec::new());
         }
         let mut outputs = self.say_lost_again(moment);
+        // Before the next append, which under load is always under way.
+        outputs.extend(self.resend(moment));
         outputs.extend(self.draft(moment)?);
         outputs.extend(self.ask_ends(moment));
-        outputs.extend(self.resend(moment));
         Ok(outputs)
     }
 
@@ -130,7 +131,7 @@ impl Owner {
     }
 
     pub(super) fn resend(&mut self, moment: Moment) -> Vec<Output> {
-        if self.under_way.is_some() || !self.courier.is_waiting(&self.state) {
+        if !self.courier.is_waiting(&self.state) {
             self.courier_since = moment.boot_ms;
             return Vec::new();
         }
