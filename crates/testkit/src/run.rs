@@ -13,7 +13,7 @@ use crate::stats::Stats;
 use crate::world::World;
 
 /// After healing, everything must have come to rest within this, in the simulator's time.
-const REST_WITHIN_MS: u64 = 300_000;
+const REST_WITHIN_MS: u64 = 900_000;
 const LOOK_EVERY_MS: u64 = 2_000;
 
 /// What a history was, and whether it was right.

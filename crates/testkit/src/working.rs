@@ -154,7 +154,7 @@ impl World {
         let duration = match rng.range(0, 10) {
             0..6 => rng.range(5, 2_000),
             6..9 => rng.range(2_000, 15_000),
-            _ => rng.range(15_000, 60_000),
+            _ => rng.range(15_000, 40_000),
         };
         let process = Process {
             batch: spec.batch,
