@@ -107,8 +107,12 @@ pub(crate) enum Command {
     /// Define the administrator and a worker group of a new cluster
     Bootstrap,
     /// Make the read tables anew from the journal, beside those in use
+    ///
+    /// Nothing has to be stopped: a process that serves the data directory does it itself.
     Rebuild,
     /// Compare the read tables with the journal, row by row
+    ///
+    /// Exit code 1 where they differ. A process that serves the data directory does it itself.
     Verify,
     /// Mend a partition after something went wrong outside
     #[command(subcommand)]
