@@ -1,0 +1,312 @@
+//! A cluster: every role a process of its own, with topics, a database and directories of its own.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidemill_log::{KafkaConfig, KafkaLog, Log, Topic};
+
+use super::database::Database;
+use super::{Journal, PATIENCE, Process, random, service, topics, until};
+
+/// A copy of it is used, which a build beside the test does not replace.
+const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
+/// One for the catalogue, one for each of two groups.
+const PARTITIONS: u32 = 3;
+/// The group that executors work for. Its shard lies in partition [`Cluster::DEMO`].
+const GROUP: &str = "demo";
+/// Before a wish that found nobody is sent again.
+const AGAIN: Duration = Duration::from_millis(100);
+
+pub(crate) struct Cluster {
+    // In this order they go: processes, then what they use.
+    roles: BTreeMap<String, Process>,
+    pub(crate) database: Database,
+    _topics: Topics,
+    dir: TempDir,
+    kafka: KafkaConfig,
+    /// Name of a dispatcher by where it answers.
+    addresses: BTreeMap<String, String>,
+    server: String,
+    internal_key: String,
+}
+
+/// Topics that are deleted at the end.
+struct Topics(KafkaConfig);
+
+impl Drop for Topics {
+    fn drop(&mut self) {
+        let names: Vec<_> = Topic::ALL.into_iter().map(|topic| self.0.topic_name(topic)).collect();
+        if let Err(error) = topics::delete(&self.0.brokers, &names) {
+            eprintln!("topics {}.* are left behind: {error}", self.0.prefix);
+        }
+    }
+}
+
+impl Cluster {
+    /// The partition of the group that executors work for.
+    pub(crate) const DEMO: u32 = 1;
+
+    /// Two dispatchers that each own something, a projector, an interface, and the group with short bounds.
+    pub(crate) fn start() -> Self {
+        let mut kafka = KafkaConfig::new(service("TIDEMILL_TEST_KAFKA"));
+        kafka.prefix = format!("tidemill-test-{}", random::<6>());
+        kafka.partitions = PARTITIONS;
+        kafka.single_broker = true;
+        let mut cluster = Self {
+            roles: BTreeMap::new(),
+            database: Database::create(),
+            _topics: Topics(kafka.clone()),
+            dir: TempDir::new().unwrap(),
+            kafka,
+            addresses: BTreeMap::new(),
+            server: String::new(),
+            internal_key: random::<16>(),
+        };
+        std::fs::copy(TIDEMILL, cluster.path("tidemill")).unwrap();
+        cluster.succeeds(&["topics", "create"]);
+        cluster.start_dispatcher("dispatcher-1");
+        cluster.start_dispatcher("dispatcher-2");
+        cluster.start_role("projector", "projector", &[]);
+        cluster.start_role("api", "api", &[]);
+        cluster.succeeds(&["bootstrap"]);
+        let line = cluster.role("api").says(&["the interface listens on "]);
+        let (_, rest) = line.split_once("listens on ").unwrap();
+        cluster.server = format!("http://{}", rest.split_whitespace().next().unwrap());
+        cluster.define_group();
+        cluster
+    }
+
+    /// The bounds of the group, short enough to wait for.
+    fn define_group(&self) {
+        let key = until("the group is in the tables", || {
+            let output = self.run(&["group", "ls", "-o", "json"]);
+            let answer: Value = serde_json::from_slice(&output.stdout).ok()?;
+            answer["items"][0]["worker_key"].as_str().map(str::to_owned)
+        });
+        let settings = json!({
+            "start_timeout_ms": 20_000, "lost_after_ms": 3_000, "lease_ms": 6_000, "lease_margin_ms": 500,
+            "kill_grace_ms": 1_000,
+        });
+        self.post("/api/groups", &json!({"name": GROUP, "worker_key": key, "settings": settings}));
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn command(&self, data: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.path("tidemill"));
+        command.args(arguments).current_dir(self.dir.path()).env("TIDEMILL_DATA", data);
+        for variable in ["TIDEMILL_CONFIG", "TIDEMILL_KEY"] {
+            command.env_remove(variable);
+        }
+        let settings = [
+            ("LOG__BACKEND", "kafka"),
+            ("LOG__BROKERS", &self.kafka.brokers),
+            ("LOG__PREFIX", &self.kafka.prefix),
+            ("LOG__PARTITIONS", &PARTITIONS.to_string()),
+            ("LOG__SINGLE_BROKER", "true"),
+            ("STORE__URL", &self.database.url),
+            ("INTERNAL_KEY", &self.internal_key),
+            ("EXECUTOR__GROUP", GROUP),
+            ("API__LISTEN", "127.0.0.1:0"),
+        ];
+        command.envs(settings.map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
+        match arguments[0] {
+            // Those that can do without the interface do it here.
+            "rebuild" | "verify" => command.env_remove("TIDEMILL_SERVER"),
+            _ => command.env("TIDEMILL_SERVER", &self.server),
+        };
+        command
+    }
+
+    /// A role, with more settings; it replaces the one of this name.
+    fn start_role(&mut self, name: &str, role: &str, settings: &[(&str, &str)]) {
+        self.roles.remove(name);
+        let mut command = self.command(&self.path(name), &[role]);
+        command.envs(settings.iter().map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
+        let process = Process::start(name, &self.path(&format!("{name}.log")), &mut command);
+        self.roles.insert(name.to_owned(), process);
+    }
+
+    pub(crate) fn start_dispatcher(&mut self, name: &str) {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("127.0.0.1:{port}");
+        self.start_role(name, "dispatcher", &[("DISPATCHER__ADDRESS", &address)]);
+        self.addresses.insert(address, name.to_owned());
+    }
+
+    /// An executor with a data root of its own that has the group's key, on a host of the same name.
+    pub(crate) fn start_executor(&mut self, name: &str, stop_grace_ms: u32) {
+        let file = format!("group-{GROUP}.key");
+        std::fs::create_dir_all(self.path(name)).unwrap();
+        std::fs::copy(self.path("admin").join(&file), self.path(name).join(&file)).unwrap();
+        let grace = stop_grace_ms.to_string();
+        let settings = [
+            ("EXECUTOR__HOST", name),
+            ("EXECUTOR__HEARTBEAT_MS", "300"),
+            ("EXECUTOR__STOP_GRACE_MS", grace.as_str()),
+            ("EXECUTOR__SLOTS", "shell=4,python=4,noop=100"),
+        ];
+        self.start_role(name, "executor", &settings);
+        until(&format!("{name} is registered"), || self.worker_at(name));
+    }
+
+    pub(crate) fn role(&mut self, name: &str) -> &mut Process {
+        self.roles.get_mut(name).unwrap_or_else(|| panic!("there is no role {name}"))
+    }
+
+    pub(crate) fn signal(&self, name: &str, signal: Signal) {
+        self.roles[name].signal(signal);
+    }
+
+    /// The worker on a host, where there is one that is not lost.
+    fn worker_at(&self, host: &str) -> Option<String> {
+        let workers = self.json(&["worker", "ls"]);
+        let items = workers["items"].as_array().unwrap();
+        let found = items.iter().find(|worker| worker["host"] == host)?;
+        found["id"].as_str().map(str::to_owned)
+    }
+
+    /// The host, and with that the executor, where an attempt runs.
+    pub(crate) fn host_of(&self, token: &str) -> String {
+        let id: i64 = token.parse().unwrap();
+        let attempt = until(&format!("attempt {token} is in the tables"), || {
+            let attempts = self.get("/api/attempts?limit=1000");
+            attempts["items"].as_array().unwrap().iter().find(|it| it["id"] == id).cloned()
+        });
+        let worker = attempt["worker"].as_str().unwrap();
+        self.json(&["worker", "show", worker])["host"].as_str().unwrap().to_owned()
+    }
+
+    /// The log, beside everyone else.
+    pub(crate) fn log(&self) -> Arc<dyn Log> {
+        Arc::new(KafkaLog::open(&self.kafka).unwrap())
+    }
+
+    /// The journal, read beside everyone else.
+    pub(crate) fn journal(&self) -> Journal {
+        Journal::open(KafkaLog::open(&self.kafka).unwrap())
+    }
+
+    /// The name of the owner, partition by partition.
+    pub(crate) fn owners(&self, journal: &mut Journal) -> Vec<Option<String>> {
+        let owners = journal.owners().into_iter();
+        owners.map(|address| Some(self.addresses[&address?].clone())).collect()
+    }
+
+    /// Waits until all partitions are owned and both dispatchers own some; who owns which.
+    pub(crate) fn both_own(&self, journal: &mut Journal) -> Vec<String> {
+        until("two dispatchers own all partitions", || {
+            let owners: Vec<_> = self.owners(journal).into_iter().collect::<Option<_>>()?;
+            owners.iter().any(|owner| *owner != owners[0]).then_some(owners)
+        })
+    }
+
+    /// Waits until another dispatcher than this one owns the partition.
+    pub(crate) fn other_owner(&self, journal: &mut Journal, partition: u32, than: &str) -> String {
+        until(&format!("partition {partition} is taken over from {than}"), || {
+            let owner = self.owners(journal).swap_remove(partition as usize);
+            owner.filter(|owner| owner != than)
+        })
+    }
+
+    /// Somebody who follows the feed, and has seen something of it.
+    pub(crate) fn follows(&self) -> Process {
+        let mut command = self.command(&self.path("admin"), &["events", "tail", "--from", "start"]);
+        let mut process = Process::start("feed", &self.path("feed.log"), &mut command);
+        process.says(&["group.defined"]);
+        process
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(&self.path("admin"), arguments).output().unwrap()
+    }
+
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let (told, error) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{arguments:?}: {told}{error}");
+        told.into_owned()
+    }
+
+    /// What a command that has to succeed answers.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.succeeds(&[arguments, &["-o", "json"]].concat())).unwrap()
+    }
+
+    fn authorization(&self) -> String {
+        format!("Bearer {}", std::fs::read_to_string(self.path("admin").join("admin.key")).unwrap().trim())
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let request =
+            ureq::get(format!("{}{path}", self.server)).header("Authorization", self.authorization());
+        request.call().unwrap().body_mut().read_json().unwrap()
+    }
+
+    /// A write that is done once, however often it has to be asked for.
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Value {
+        let key = random::<16>();
+        let mut last = String::new();
+        let begun_at = Instant::now();
+        while begun_at.elapsed() < PATIENCE {
+            let request = ureq::post(format!("{}{path}", self.server))
+                .header("Authorization", self.authorization())
+                .header("Idempotency-Key", &key);
+            match request.send_json(body).and_then(|mut answer| answer.body_mut().read_json()) {
+                Ok(answer) => return answer,
+                Err(error) => last = error.to_string(),
+            }
+            thread::sleep(AGAIN);
+        }
+        panic!("not within {PATIENCE:?}: POST {path}: {last}");
+    }
+
+    /// Makes one batch of the job by hand.
+    pub(crate) fn run_job(&self, job: &Value, logical_time: Timestamp) {
+        self.post(&format!("/api/jobs/{job}/run"), &json!({ "logical_time": logical_time }));
+    }
+
+    pub(crate) fn apply_file(&self, file: &Path) -> Value {
+        let answer = self.json(&["job", "apply", "-f", file.to_str().unwrap()]);
+        for change in answer["changes"].as_array().unwrap() {
+            self.knows(change["name"].as_str().unwrap());
+        }
+        answer
+    }
+
+    /// Waits until the tables have the job.
+    pub(crate) fn knows(&self, job: &str) {
+        let what = format!("{job} is in the tables");
+        until(&what, || self.run(&["job", "show", job]).status.success().then_some(()));
+    }
+
+    pub(crate) fn apply(&self, yaml: &str) -> Value {
+        let file = self.path("jobs.yaml");
+        std::fs::write(&file, yaml).unwrap();
+        self.apply_file(&file)
+    }
+
+    /// Waits until this many batches of the job for these logical times have succeeded; fails where one has
+    /// ended otherwise.
+    pub(crate) fn succeeded(&self, query: &str, count: usize) {
+        until(&format!("{count} batches of {query} succeed"), || {
+            let answer = self.get(&format!("/api/batches?limit=1000&{query}"));
+            let items = answer["items"].as_array().unwrap();
+            let results: Vec<_> = items.iter().filter_map(|batch| batch["result"].as_str()).collect();
+            assert!(results.iter().all(|result| *result == "success"), "{answer}");
+            (results.len() >= count).then_some(())
+        });
+    }
+}

@@ -1,0 +1,50 @@
+//! A cluster of real processes, and what its journal says.
+
+mod cluster;
+mod database;
+mod git_history;
+mod history;
+mod journal;
+mod process;
+mod topics;
+
+pub(crate) use cluster::Cluster;
+pub(crate) use git_history::GitHistory;
+pub(crate) use history::History;
+pub(crate) use journal::{Journal, What};
+pub(crate) use process::Process;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Nothing here takes longer unless it is broken.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks until there is something to see; fails with what was looked for.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun_at = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The address of a service; without it the test fails.
+fn service(variable: &str) -> String {
+    std::env::var(variable).unwrap_or_else(|_| {
+        panic!(
+            "{variable} names a service: run `deploy/dev/services start`, \
+             then `eval \"$(deploy/dev/services env)\"`"
+        )
+    })
+}
+
+/// So many random bytes, in hexadecimal.
+fn random<const N: usize>() -> String {
+    let mut bytes = [0_u8; N];
+    getrandom::fill(&mut bytes).unwrap();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

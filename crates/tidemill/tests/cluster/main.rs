@@ -1,0 +1,13 @@
+//! The real program with every role in a process of its own, on Kafka and MariaDB.
+//!
+//! `TIDEMILL_TEST_KAFKA` and `TIDEMILL_TEST_MYSQL` name the services; every test has topics and a database of
+//! its own there. What happened is read from the journal, from what jobs wrote, and through the public calls.
+
+#![cfg(all(feature = "kafka", feature = "mysql"))]
+#![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod kit;
+mod pipeline;
+mod stopped_owner;
+mod stopping;
+mod tables;

@@ -1,0 +1,97 @@
+//! Read tables that are lost, made anew, or changed by hand, while work goes on.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use crate::kit::{Cluster, History, until};
+
+const JOBS: &str = "jobs: [{name: nothing, group: demo, type: noop, max_concurrent: 100}]";
+
+/// Ends the load, also where the test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// A7, EVT-7: with every read table dropped by hand under load, the tables come back; a rebuild beside the
+/// projector ends with the same tables, and `verify` names what is then changed by hand.
+#[test]
+fn tables_come_back_under_load() {
+    let mut cluster = Cluster::start();
+    cluster.start_executor("executor-1", 1_000);
+    cluster.apply(JOBS);
+    let job = cluster.json(&["job", "show", "demo/nothing"])["id"].clone();
+    let (enough, done) = (AtomicBool::new(false), AtomicU64::new(0));
+    let more = |n: u64| {
+        let wanted = done.load(Ordering::SeqCst) + n;
+        until(&format!("{n} more are done"), || (done.load(Ordering::SeqCst) >= wanted).then_some(()));
+    };
+    thread::scope(|scope| {
+        let ends = Ends(&enough);
+        scope.spawn(|| {
+            let begin: Timestamp = "2024-01-01T00:00:00Z".parse().unwrap();
+            while !enough.load(Ordering::SeqCst) {
+                let n = done.load(Ordering::SeqCst);
+                cluster.run_job(&job, begin + SignedDuration::from_secs(n as i64));
+                done.store(n + 1, Ordering::SeqCst);
+            }
+        });
+        more(50);
+        drop_tables(&cluster, "%");
+        // The projector makes them anew by itself: without them no key is known, and no wish is taken.
+        more(50);
+        // The switch stays, and what it points to is gone: that is for a person to mend.
+        drop_tables(&cluster, "g%");
+        println!("rebuilt what was dropped: {}", cluster.succeeds(&["rebuild"]).trim());
+        more(50);
+        println!("rebuilt what is in use: {}", cluster.succeeds(&["rebuild"]).trim());
+        let report = cluster.json(&["verify"]);
+        assert_eq!(report["difference_count"], 0, "{report}");
+        more(20);
+        drop(ends);
+    });
+    let count = done.load(Ordering::SeqCst) as usize;
+    until("all are in the tables", || {
+        let sql = "SELECT CAST(COUNT(*) AS CHAR) FROM batches WHERE result = 'success'";
+        (cluster.database.column(sql) == [count.to_string()]).then_some(())
+    });
+    assert_eq!(History::of(cluster.journal().events()).of_job("demo/nothing").len(), count);
+    row_changed_by_hand_is_named(&cluster);
+}
+
+/// Drops all tables of such names by hand, and all views.
+fn drop_tables(cluster: &Cluster, like: &str) {
+    let of_kind = |kind: &str, like: &str| {
+        let sql = format!(
+            "SELECT table_name FROM information_schema.tables \
+             WHERE table_schema = DATABASE() AND table_type = '{kind}' AND table_name LIKE '{like}'"
+        );
+        cluster.database.column(&sql)
+    };
+    let (views, tables) = (of_kind("VIEW", "%"), of_kind("BASE TABLE", like));
+    assert!(views.len() > 3 && tables.len() > 6, "{views:?} {tables:?}");
+    cluster.database.execute(&format!("DROP VIEW {}", views.join(", ")));
+    cluster.database.execute(&format!("DROP TABLE {}", tables.join(", ")));
+}
+
+fn row_changed_by_hand_is_named(cluster: &Cluster) {
+    let report = cluster.json(&["verify"]);
+    assert_eq!(report["difference_count"], 0, "{report}");
+    let table = format!("g{}_batches", report["generation"]);
+    let batch = cluster.database.column("SELECT CAST(MIN(id) AS CHAR) FROM batches").remove(0);
+    cluster.database.execute(&format!("UPDATE {table} SET attempt = 77 WHERE id = {batch}"));
+    let output = cluster.run(&["verify", "-o", "json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["difference_count"], 1, "{report}");
+    let difference = &report["differences"][0];
+    let expected =
+        json!({"table": "batches", "key": batch, "column": "attempt", "expected": "1", "found": "77"});
+    assert_eq!(*difference, expected);
+}
