@@ -1,14 +1,18 @@
 //! Who has been silent for how long, by the owner's own monotonic clock (rule 9).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_engine::Partition;
 use tidemill_model::{Command, Incarnation, ShardId, WorkerId};
 
-/// When each worker was last heard of, in this owner's time.
+/// A life that never registered, or was followed by another, is forgotten after this.
+const FORGET_AFTER_MS: u64 = 60_000;
+
+/// When each life of each worker was last heard of, in this owner's time. A word of an earlier life may come
+/// late, and says nothing of the present one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Silence {
-    heard: BTreeMap<(ShardId, WorkerId), (Incarnation, u64)>,
+    heard: BTreeMap<(ShardId, WorkerId, Incarnation), u64>,
     /// Everything counts from the claim at the earliest.
     since_ms: u64,
 }
@@ -27,20 +31,22 @@ impl Silence {
             Command::RegisterWorker(registration) => (&registration.worker, &registration.incarnation),
             _ => return,
         };
-        self.heard.insert((shard, worker.clone()), (incarnation.clone(), boot_ms));
+        self.heard.insert((shard, worker.clone(), incarnation.clone()), boot_ms);
     }
 
     /// What follows at `boot_ms`, up to which all commands have been read: workers to declare lost, leases
     /// that are over.
-    pub(crate) fn overdue(&self, partition: &Partition, boot_ms: u64) -> Vec<(ShardId, Command)> {
+    pub(crate) fn overdue(&mut self, partition: &Partition, boot_ms: u64) -> Vec<(ShardId, Command)> {
         let mut overdue = Vec::new();
+        let mut live_now = BTreeSet::new();
         for group in partition.groups() {
             let (id, settings) = (group.id(), group.settings());
             for live in group.live_workers() {
-                let heard = self.heard.get(&(id, live.worker.clone()));
-                let last = heard.filter(|(incarnation, _)| *incarnation == live.incarnation);
-                let silent = boot_ms.saturating_sub(last.map_or(self.since_ms, |(_, at)| *at));
-                let (worker, incarnation) = (live.worker, live.incarnation);
+                let life = (id, live.worker, live.incarnation);
+                let last = self.heard.get(&life).copied().unwrap_or(self.since_ms);
+                let silent = boot_ms.saturating_sub(last);
+                let (worker, incarnation) = (life.1.clone(), life.2.clone());
+                live_now.insert(life);
                 if !live.lost && silent > settings.lost_after_ms {
                     overdue.push((id, Command::DeclareLost { worker, incarnation }));
                 } else if live.lost && silent > settings.lease_ms + settings.lease_margin_ms {
@@ -48,6 +54,9 @@ impl Silence {
                 }
             }
         }
+        // Of others, those may still register that were heard of lately.
+        self.heard
+            .retain(|life, at| boot_ms.saturating_sub(*at) < FORGET_AFTER_MS || live_now.contains(life));
         overdue
     }
 }

@@ -8,6 +8,7 @@ use kit::client::submission;
 use kit::desk::{
     Desk, GROUP, appended_kinds, envelope_of, hash_of, heartbeat, is_append, report_failed, request_start,
 };
+use kit::worker::registration;
 use tidemill_dispatcher::{Config, Error, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
 use tidemill_log::{AppendError, Frame, Kind};
@@ -350,6 +351,25 @@ fn nobody_is_lost_before_everything_up_to_the_ends_was_read() {
     desk.pass(30_251);
     desk.settle();
     assert_eq!(desk.kinds_since(before), ["worker_lost"]);
+}
+
+/// Rule 9. The present life would be lost, its lease over, and a second attempt started beside its first.
+#[test]
+fn a_late_word_of_an_earlier_life_does_not_silence_the_present_one() {
+    let mut desk = Desk::new();
+    desk.own();
+    desk.furnish(GroupSettings::default());
+    desk.pass(20_000);
+    desk.say(GROUP, heartbeat());
+    desk.settle();
+    desk.pass(20_000);
+    desk.say(GROUP, Command::RegisterWorker(Box::new(registration("w1", "life-2", 2))));
+    desk.say(GROUP, heartbeat());
+    desk.settle();
+    let before = desk.kinds().len();
+    desk.pass(1_000);
+    desk.settle();
+    assert_eq!(desk.kinds_since(before), [""; 0]);
 }
 
 /// Rule 9: a new owner gives everyone the whole time, counted from its claim.
