@@ -95,6 +95,7 @@ impl World {
         self.heal();
         self.run_until(self.now + 10_000);
         self.quieten();
+        self.quieten_late_ones();
         self.rest("nothing is left but what waits for what never comes", Self::is_settled);
         for batch in self.known.unfinished() {
             let reason = "the end of the history".to_owned();
@@ -114,6 +115,12 @@ impl World {
             }
             self.run_until(self.now + LOOK_EVERY_MS);
         }
+    }
+
+    /// A late wish may switch a job on after all were switched off.
+    fn quieten_late_ones(&mut self) {
+        self.run_until(self.now + 20_000);
+        self.quieten();
     }
 
     /// No more generation; every worker takes work.
