@@ -1,24 +1,25 @@
 //! The directory of one attempt: what stands in it, and who may write what.
 //!
 //! ```text
-//! spec.json   what the shim runs                    worker, before the shim starts
-//! script.EXT  the job's text, where it has one      worker, before the shim starts
-//! work/       the job's working directory           the job
-//! lock        held while the shim lives             shim; a worker that starts, while it looks
-//! started     exec has happened, or never will      shim or a worker that starts, exclusively, under `lock`
-//! stdout      the job's own writes, unbuffered      the job
-//! stderr
-//! exit.json   how it ended; its tree is empty       shim, atomically
+//! script.EXT  the job's text, where it has one            worker, before the shim starts
+//! work/       the job's working directory                 the job
+//! stdout      the job's own writes, unbuffered; that it   the job; made by its shim, or by a worker that
+//!             is there says that exec has happened, or    starts, exclusively, under the lock
+//!             never will
+//! stderr      the job's own writes, unbuffered            the job
+//! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
+//! The directory itself is the lock (`flock`): held while the shim lives, or by a worker that starts, while it
+//! looks. There are few files on purpose: making one costs a file system more than anything else done here.
 //!
 //! Nothing here is synced to the disk. It has to outlive processes, which the page cache does; it need not
 //! outlive the machine, because a worker's identity does not either: after a reboot another worker begins,
-//! no grant of the old one counts for it, and nothing of the old one runs. (Three syncs per attempt were half
-//! of its cost.)
+//! no grant of the old one counts for it, and nothing of the old one runs.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -26,7 +27,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::shim::{KilledBecause, Lease};
 
-/// What a shim runs.
+/// What the job writes is the worker's and its group's to read.
+const OUTPUT_MODE: u32 = 0o640;
+
+/// What a shim runs: the first line that it hears.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimSpec {
@@ -91,16 +95,10 @@ impl AttemptDir {
         self.0.join("stderr")
     }
 
-    /// Makes the directory, which must not be there, and what the shim needs.
-    pub(crate) fn create(&self, spec: &ShimSpec) -> io::Result<()> {
+    /// Makes the directory, which must not be there, and the job's own below it.
+    pub(crate) fn create(&self) -> io::Result<()> {
         fs::create_dir(&self.0)?;
-        fs::create_dir(self.work())?;
-        fs::write(self.0.join("spec.json"), serde_json::to_vec(spec)?)
-    }
-
-    /// What the shim is to run.
-    pub(crate) fn spec(&self) -> io::Result<ShimSpec> {
-        Ok(serde_json::from_slice(&fs::read(self.0.join("spec.json"))?)?)
+        fs::create_dir(self.work())
     }
 
     /// How it ended; `None` while it has not, or if that was never written down.
@@ -125,20 +123,25 @@ impl AttemptDir {
     }
 
     /// Whoever makes the marker decides: the shim execs, a starting worker makes sure that no shim will.
-    /// Says whether it was this call.
-    pub(crate) fn mark_started(&self) -> io::Result<bool> {
-        match OpenOptions::new().write(true).create_new(true).open(self.0.join("started")) {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+    /// Gives the file for the job's output, if it was this call.
+    pub(crate) fn mark_started(&self) -> io::Result<Option<File>> {
+        match OpenOptions::new().append(true).create_new(true).mode(OUTPUT_MODE).open(self.stdout()) {
+            Ok(stdout) => Ok(Some(stdout)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(error),
         }
     }
 
+    /// The file for the job's errors.
+    pub(crate) fn make_stderr(&self) -> io::Result<File> {
+        OpenOptions::new().append(true).create(true).mode(OUTPUT_MODE).open(self.stderr())
+    }
+
     /// The lock, or `None` where somebody else has it.
     pub(crate) fn try_lock(&self) -> io::Result<Option<File>> {
-        let file = self.lock_file()?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(file)),
+        let directory = File::open(&self.0)?;
+        match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(directory)),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -146,12 +149,8 @@ impl AttemptDir {
 
     /// The lock, waited for.
     pub(crate) fn lock(&self) -> io::Result<File> {
-        let file = self.lock_file()?;
-        flock(&file, FlockOperation::LockExclusive)?;
-        Ok(file)
-    }
-
-    fn lock_file(&self) -> io::Result<File> {
-        OpenOptions::new().create(true).truncate(false).write(true).open(self.0.join("lock"))
+        let directory = File::open(&self.0)?;
+        flock(&directory, FlockOperation::LockExclusive)?;
+        Ok(directory)
     }
 }

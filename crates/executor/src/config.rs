@@ -59,7 +59,7 @@ pub struct Config {
     /// Threads that start processes, 1 to 64; default 2.
     #[serde(default = "default_spawners")]
     pub spawn_threads: u32,
-    /// The command that runs a shim, to which the attempt's directory is added; default: this program with
+    /// The command that serves shims, to which the directory of attempts is added; default: this program with
     /// the argument `shim`.
     #[serde(default)]
     pub shim: Vec<String>,

@@ -123,6 +123,11 @@ impl Attempts {
         AttemptDir::new(self.open.join(token.to_string()))
     }
 
+    /// Where attempts are that have not ended on record.
+    pub(crate) fn open_dir(&self) -> &Path {
+        &self.open
+    }
+
     /// The directory of an attempt, wherever it is by now.
     pub(crate) fn find(&self, token: Token) -> Option<AttemptDir> {
         // It may move from the first to the second, never back.

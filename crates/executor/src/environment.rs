@@ -6,6 +6,7 @@
 //! | `TIDEMILL_BATCH` | the batch's id |
 //! | `TIDEMILL_ATTEMPT` | the attempt's number, from 1 |
 //! | `TIDEMILL_TOKEN` | the attempt's fence: it grows with every attempt, so whoever takes the job's writes can refuse an older one |
+//! | `TIDEMILL_WORKER` | the worker's id |
 //! | `TIDEMILL_LOGICAL_TIME` | RFC 3339, with the offset of the job's zone |
 //! | `TIDEMILL_RUN` | which run of the logical time, from 0 |
 //! | `TIDEMILL_PARAM_NAME` | each parameter; its name in capitals, what is not a letter or digit of ASCII as `_` |
@@ -16,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::RunSpec;
+use tidemill_model::{RunSpec, Token, WorkerId};
 
 const INHERITED: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
 
@@ -28,8 +29,13 @@ pub(crate) fn inherited() -> BTreeMap<String, String> {
     own.filter(|(name, _)| known(name)).collect()
 }
 
+/// What only the processes of this attempt have: tokens are unique within one site, and a host may serve two.
+pub(crate) fn marks(worker: &WorkerId, token: Token) -> [String; 2] {
+    [format!("TIDEMILL_WORKER={worker}"), format!("TIDEMILL_TOKEN={token}")]
+}
+
 /// What an attempt adds.
-pub(crate) fn of_attempt(spec: &RunSpec, api_url: &str) -> BTreeMap<String, String> {
+pub(crate) fn of_attempt(spec: &RunSpec, worker: &WorkerId, api_url: &str) -> BTreeMap<String, String> {
     let parameters = spec.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
     let mut env: BTreeMap<_, _> = parameters.collect();
     let own = [
@@ -37,6 +43,7 @@ pub(crate) fn of_attempt(spec: &RunSpec, api_url: &str) -> BTreeMap<String, Stri
         ("TIDEMILL_BATCH", spec.batch.to_string()),
         ("TIDEMILL_ATTEMPT", spec.attempt.to_string()),
         ("TIDEMILL_TOKEN", spec.token.to_string()),
+        ("TIDEMILL_WORKER", worker.to_string()),
         ("TIDEMILL_LOGICAL_TIME", spec.logical_time_text.clone()),
         ("TIDEMILL_RUN", spec.run.to_string()),
         ("TIDEMILL_API", api_url.to_owned()),

@@ -1,8 +1,9 @@
 //! The executor of Tidemill: it runs what an owner grants, and tells how it went.
 //!
-//! Two programs. The *worker* speaks with the owner of its group's shard over the log, and starts one *shim*
-//! per attempt. The shim owns the job's processes: it is small, and ends only when none of them is left.
-//! When the worker dies, is stopped, or loses its lease, the shim ends the job.
+//! Two programs. The *worker* speaks with the owner of its group's shard over the log. The other is a server
+//! that the worker starts once, and that forks one *shim* per attempt. The shim owns the job's processes: it is
+//! small, and ends only when none of them is left. When the worker dies, is stopped, or loses its lease, the
+//! shim ends the job.
 //!
 //! Where to start reading:
 //! - [`Worker::step`]: the protocol, as a pure state machine.
@@ -34,7 +35,8 @@ pub use attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
 pub use config::{Config, Required};
 pub use error::Error;
 pub use link::work_partition;
+pub use processes::Shims;
 pub use run::run;
-pub use shim::{KilledBecause, Lease, shim_main};
+pub use shim::{KilledBecause, Lease, News, shim_main};
 pub use types::TypeConfig;
 pub use worker::{Input, Output, ProcessEnd, Setup, Tag, Worker};

@@ -40,7 +40,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let (work_inputs, from_work) = bounded(64);
     let (outcome_inputs, from_log) = unbounded();
     let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address())?);
-    let found = processes::find_earlier(&data.attempts, &process_inputs)?;
+    let found = processes::find_earlier(&data, &process_inputs)?;
     tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address(),
         earlier = found.len(), containment = "process groups and a subreaper", "executor starts");
     for input in found {
@@ -52,7 +52,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let turn = Turn {
         worker,
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
-        processes: Processes::start(process_setup(&config, &data.attempts)?, process_inputs)?,
+        processes: Processes::start(process_setup(&config, &data)?, process_inputs)?,
     };
     let inputs = Inputs { from_processes, from_work, from_log, shutdown };
     let result = turn.run(inputs, work);
@@ -96,7 +96,7 @@ fn setup(
     })
 }
 
-fn process_setup(config: &Config, attempts: &Attempts) -> Result<processes::Setup, Error> {
+fn process_setup(config: &Config, data: &DataDir) -> Result<processes::Setup, Error> {
     let shim = if config.shim.is_empty() {
         let program = std::env::current_exe();
         let program =
@@ -106,7 +106,8 @@ fn process_setup(config: &Config, attempts: &Attempts) -> Result<processes::Setu
         config.shim.clone()
     };
     Ok(processes::Setup {
-        attempts: attempts.clone(),
+        worker: data.worker.clone(),
+        attempts: data.attempts.clone(),
         types: config.all_types(),
         api_url: config.api_url.clone(),
         shim,

@@ -204,7 +204,8 @@ fn job_runs_with_its_environment_and_its_log_is_served() {
 
     let expected = "TIDEMILL_API=http://api\nTIDEMILL_ATTEMPT=2\nTIDEMILL_BATCH=77\nTIDEMILL_JOB=job\n\
         TIDEMILL_LOGICAL_TIME=1970-01-01T01:00:00+01:00\nTIDEMILL_PARAM_IN_DIR=/a b\nTIDEMILL_RUN=3\n\
-        TIDEMILL_TOKEN=4097\n";
+        TIDEMILL_TOKEN=4097\nTIDEMILL_WORKER=";
+    let expected = &*format!("{expected}{}\n", me.worker);
     let log = log_of(&me, token, "?type=1");
     assert_eq!((log["content"].as_str(), log["is_end"].as_bool()), (Some(expected), Some(true)));
     owner.say(&me, &WorkMessage::Recorded { token });
@@ -267,15 +268,25 @@ fn running_job_can_be_followed_and_killed() {
     executor.join();
 }
 
-/// A killed shim cannot tell; the worker ends what it left, and says that the attempt is lost.
+/// A killed shim cannot tell; what it left is ended, and the worker says that the attempt is lost.
 #[test]
 fn tree_of_a_killed_shim_is_ended_and_reported_as_lost() {
+    check_killed_shim("echo $$ > pid; kill -9 $PPID; exec sleep 1000");
+}
+
+/// Without the server too, the worker finds it.
+#[test]
+fn tree_of_a_shim_that_was_killed_with_its_server_is_ended_and_reported_as_lost() {
+    check_killed_shim("echo $$ > pid; kill -9 $(ps -o ppid= -p $PPID) $PPID; exec sleep 1000");
+}
+
+fn check_killed_shim(script: &'static str) {
     let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
     let executor = Executor::start(&owner, config(dir.path()));
     let me = owner.hear_registration();
     owner.welcome(&me, Vec::new());
     let token = Token(4097);
-    owner.grant(&me, &spec(token, "shell", "echo $$ > pid; kill -9 $PPID; exec sleep 1000"));
+    owner.grant(&me, &spec(token, "shell", script));
     // The shim may be killed before it has said that the job runs.
     let (outcome, _) = match owner.hear() {
         Command::ReportStarted { .. } => owner.hear_finished(token),
@@ -285,7 +296,7 @@ fn tree_of_a_killed_shim_is_ended_and_reported_as_lost() {
     assert_eq!(outcome.result, AttemptResult::Lost, "{outcome:?}");
     let pid = fs::read_to_string(dir.path().join("attempts/4097/work/pid")).unwrap();
     let environment = fs::read(format!("/proc/{}/environ", pid.trim())).unwrap_or_default();
-    assert!(!String::from_utf8_lossy(&environment).contains("TIDEMILL_TOKEN=4097"));
+    assert!(!String::from_utf8_lossy(&environment).contains(me.worker.as_str()));
     executor.stop();
     owner.say(&me, &WorkMessage::Recorded { token });
     executor.join();

@@ -5,14 +5,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
-use tidemill_executor::{AttemptDir, ExitRecord, KilledBecause, Lease, ShimSpec};
+use tidemill_executor::{AttemptDir, ExitRecord, KilledBecause, Lease, News, ShimSpec, Shims};
+use tidemill_model::Token;
 
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
@@ -33,65 +36,91 @@ fn boottime_ms() -> u64 {
     now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
 }
 
-struct Attempt {
+const TOKEN: Token = Token(4097);
+
+/// The directory of attempts, with the server of their shims.
+struct Site {
     dir: TempDir,
-    shim: Child,
-    orders: Option<ChildStdin>,
+    shims: Shims,
 }
 
-struct Spec {
-    script: String,
-    env: BTreeMap<String, String>,
-    grace_ms: u64,
-    lease: Option<Lease>,
+impl Site {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let command = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];
+        let shims = Shims::start(command, dir.path().to_owned()).unwrap();
+        Self { dir, shims }
+    }
+
+    fn attempt_dir(&self, token: Token) -> PathBuf {
+        self.dir.path().join(token.to_string())
+    }
+
+    /// A shim for an attempt whose directory is there.
+    fn shim(&self, token: Token, spec: &ShimSpec) -> UnixStream {
+        let mut worker = self.shims.begin(token).unwrap();
+        worker.set_read_timeout(Some(BOUND)).unwrap();
+        writeln!(worker, "{}", serde_json::to_string(spec).unwrap()).unwrap();
+        worker
+    }
+
+    fn begin(&self, token: Token, spec: &ShimSpec) -> UnixStream {
+        fs::create_dir_all(self.attempt_dir(token).join("work")).unwrap();
+        self.shim(token, spec)
+    }
 }
 
-fn script(script: &str) -> Spec {
+/// What a shim says until it is gone.
+fn hear_all(mut worker: &UnixStream) -> Vec<News> {
+    let mut said = Vec::new();
+    worker.read_to_end(&mut said).unwrap();
+    let news = News::take(&mut said);
+    assert_eq!(said, b"", "what it says are whole lines");
+    news
+}
+
+fn script(script: &str) -> ShimSpec {
     let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
-    Spec { script: script.to_owned(), env, grace_ms: 10_000, lease: None }
+    let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+    ShimSpec { argv, env, grace_ms: 10_000, lease: None }
 }
 
-fn prepare(dir: &Path, spec: &Spec) {
-    fs::create_dir(dir.join("work")).unwrap();
-    let argv = ["/bin/sh", "-c", &spec.script].map(str::to_owned).to_vec();
-    let spec = ShimSpec { argv, env: spec.env.clone(), grace_ms: spec.grace_ms, lease: spec.lease };
-    fs::write(dir.join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
-}
-
-fn shim(dir: &Path) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_tidemill-shim"))
-        .arg(dir)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
+/// One attempt with a server of its own.
+struct Attempt {
+    site: Site,
+    worker: UnixStream,
 }
 
 impl Attempt {
-    fn start(spec: &Spec) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        prepare(dir.path(), spec);
-        let mut shim = shim(dir.path());
-        let orders = shim.stdin.take();
-        Self { dir, shim, orders }
+    fn start(spec: &ShimSpec) -> Self {
+        let site = Site::start();
+        let worker = site.begin(TOKEN, spec);
+        Self { site, worker }
     }
 
     fn order(&mut self, line: &str) {
-        writeln!(self.orders.as_mut().unwrap(), "{line}").unwrap();
+        writeln!(self.worker, "{line}").unwrap();
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+        self.site.attempt_dir(TOKEN).join(name)
     }
 
     fn record(&self) -> Option<ExitRecord> {
-        AttemptDir::new(self.dir.path()).exit_record().unwrap()
+        AttemptDir::new(self.site.attempt_dir(TOKEN)).exit_record().unwrap()
+    }
+
+    /// As a worker that is gone, except that it still hears.
+    fn leave(&self) {
+        self.worker.shutdown(Shutdown::Write).unwrap();
     }
 
     /// Waits for the shim's own end.
     fn end(&mut self) -> ExitRecord {
-        until("the end of the shim", || self.shim.try_wait().unwrap());
-        self.record().expect("a shim that has ended has written it down")
+        let news = hear_all(&self.worker);
+        let record = self.record().expect("a shim that has ended has written it down");
+        assert_eq!(news.last(), Some(&News::Ended(record.clone())));
+        record
     }
 
     fn stdout(&self) -> String {
@@ -107,10 +136,14 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        // A test that failed half way leaves nothing behind: the pipe's end is the shim's order to end it.
-        self.orders = None;
-        let _ = self.shim.wait();
+        // A test that failed half way leaves nothing behind: to the shim its worker is gone.
+        let _ = self.worker.shutdown(Shutdown::Write);
+        let _ = self.worker.read_to_end(&mut Vec::new());
     }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
 }
 
 fn is_alive(pid: u32) -> bool {
@@ -145,24 +178,21 @@ fn exit_code_and_signal_are_told_apart() {
 
 #[test]
 fn program_that_is_not_there_is_told() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::create_dir(dir.path().join("work")).unwrap();
     let argv = vec!["/does/not/exist".to_owned()];
     let spec = ShimSpec { argv, env: BTreeMap::new(), grace_ms: 1, lease: None };
-    fs::write(dir.path().join("spec.json"), serde_json::to_vec(&spec).unwrap()).unwrap();
-    assert_eq!(shim(dir.path()).wait().unwrap().code(), Some(0));
-    let error = AttemptDir::new(dir.path()).exit_record().unwrap().unwrap().error.unwrap();
+    let error = Attempt::start(&spec).end().error.unwrap();
     assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
 }
 
 /// LOG-1: output is not held in memory, whatever its size.
 #[test]
 fn two_hundred_megabytes_of_output_cost_the_shim_no_memory() {
-    let mut attempt =
-        Attempt::start(&script("head -c 200000000 /dev/zero; touch done; read line < /dev/null; sleep 1000"));
+    let mut attempt = Attempt::start(&script(
+        "echo $PPID > shim; head -c 200000000 /dev/zero; touch done; read line < /dev/null; sleep 1000",
+    ));
     let done = attempt.path("work/done");
     until("the output", || done.exists().then_some(()));
-    let status = fs::read_to_string(format!("/proc/{}/status", attempt.shim.id())).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", attempt.pid("shim"))).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak_kib: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
     assert!(peak_kib < 16_384, "peak of the shim: {peak_kib} KiB");
@@ -248,7 +278,7 @@ fn stopped_job_is_ended_too() {
 fn tree_ends_when_the_worker_is_gone() {
     let mut attempt = Attempt::start(&script(&format!("{DAEMON}; sleep 1000")));
     let daemon = attempt.pid("daemon");
-    attempt.orders = None;
+    attempt.leave();
     let record = attempt.end();
     assert_eq!(record.killed_because, Some(KilledBecause::WorkerGone));
     assert!(!is_alive(daemon));
@@ -281,10 +311,9 @@ fn tree_ends_when_the_lease_is_over_and_a_renewal_moves_that() {
 /// A shim that is told to end, as when the machine stops, ends its job first.
 #[test]
 fn shim_that_gets_term_ends_its_job() {
-    let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
+    let mut attempt = Attempt::start(&script("echo $PPID > shim; echo $$ > main; exec sleep 1000"));
     let main = attempt.pid("main");
-    let shim = rustix::process::Pid::from_child(&attempt.shim);
-    rustix::process::kill_process(shim, rustix::process::Signal::TERM).unwrap();
+    signal(attempt.pid("shim"), Signal::TERM);
     assert_eq!(attempt.end().killed_because, Some(KilledBecause::WorkerStopped));
     assert!(!is_alive(main));
 }
@@ -295,25 +324,97 @@ fn second_shim_of_an_attempt_starts_nothing() {
     let spec = script("echo run >> runs");
     let mut attempt = Attempt::start(&spec);
     attempt.end();
-    assert_eq!(shim(attempt.dir.path()).wait().unwrap().code(), Some(3));
+    assert_eq!(hear_all(&attempt.site.shim(TOKEN, &spec)), []);
     assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
 }
 
 #[test]
 fn second_shim_beside_a_running_one_starts_nothing() {
-    let mut attempt = Attempt::start(&script("echo $$ > main; echo run >> runs; exec sleep 1000"));
+    let spec = script("echo run >> runs; echo $$ > main; exec sleep 1000");
+    let mut attempt = Attempt::start(&spec);
     attempt.pid("main");
-    assert_eq!(shim(attempt.dir.path()).wait().unwrap().code(), Some(3));
+    assert_eq!(hear_all(&attempt.site.shim(TOKEN, &spec)), []);
     attempt.order("kill 0 asked");
     attempt.end();
     assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
 }
 
 #[test]
-fn worker_hears_that_the_job_runs() {
-    let mut attempt = Attempt::start(&script("exit 0"));
-    let mut said = Vec::new();
-    attempt.shim.stdout.take().unwrap().read_to_end(&mut said).unwrap();
-    assert_eq!(said, b"s");
-    attempt.end();
+fn worker_hears_that_the_job_runs_and_how_it_ended() {
+    let attempt = Attempt::start(&script("exit 0"));
+    let news = hear_all(&attempt.worker);
+    assert_eq!(news, [News::Started, News::Ended(attempt.record().unwrap())]);
+}
+
+/// Rule 9: time that passed before the shim could begin counts too.
+#[test]
+fn lease_that_is_over_starts_nothing() {
+    let mut spec = script("echo run >> runs");
+    spec.lease = Some(Lease { term_at_ms: boottime_ms(), kill_at_ms: boottime_ms() });
+    let mut attempt = Attempt::start(&spec);
+    assert_eq!(attempt.end().killed_because, Some(KilledBecause::Lease));
+    assert!(!attempt.path("work/runs").exists());
+}
+
+#[test]
+fn half_an_order_starts_nothing() {
+    let site = Site::start();
+    fs::create_dir_all(site.attempt_dir(TOKEN).join("work")).unwrap();
+    let mut worker = site.shims.begin(TOKEN).unwrap();
+    let spec = serde_json::to_string(&script("exit 0")).unwrap();
+    worker.write_all(spec.as_bytes()).unwrap();
+    worker.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(hear_all(&worker), []);
+    assert!(!site.attempt_dir(TOKEN).join("stdout").exists());
+}
+
+/// EXE-5: nothing tells whose it was but that it is nobody's: it is in a session of its own, its parents are
+/// gone, and its environment is empty.
+#[test]
+fn tree_of_a_killed_shim_is_ended_before_its_socket() {
+    let site = Site::start();
+    let other = site.begin(Token(8193), &script("echo $$ > main; exec sleep 1000"));
+    let file = site.attempt_dir(Token(8193)).join("work/main");
+    let main = until("the other job", || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok());
+    let bare = DAEMON.replace("exec sleep", "exec env -i sleep");
+    let attempt =
+        Attempt { worker: site.begin(TOKEN, &script(&format!("{bare}; kill -9 $PPID; sleep 1000"))), site };
+    let daemon = attempt.pid("daemon");
+    assert!(!hear_all(&attempt.worker).iter().any(|news| matches!(news, News::Ended(_))));
+    assert!(!is_alive(daemon));
+    assert_eq!(attempt.record(), None);
+    assert!(is_alive(main), "the shim of another attempt and its job go on");
+    other.shutdown(Shutdown::Write).unwrap();
+    hear_all(&other);
+}
+
+#[test]
+fn killed_server_takes_no_shim_with_it_and_is_replaced() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
+    let main = attempt.pid("main");
+    let server = attempt.site.shims.server_id();
+    signal(server, Signal::KILL);
+    until("the end of the server", || (!is_alive(server)).then_some(()));
+    let next = attempt.site.begin(Token(8193), &script("exit 0"));
+    assert!(matches!(hear_all(&next)[..], [News::Started, News::Ended(_)]));
+    assert_ne!(attempt.site.shims.server_id(), server);
+    assert!(is_alive(main));
+    attempt.order("kill 10000 asked");
+    assert_eq!(attempt.end().killed_because, Some(KilledBecause::Asked));
+}
+
+/// It waits for its shims, since only it can end what a killed one leaves.
+#[test]
+fn server_ends_after_its_worker_and_its_shims() {
+    let site = Site::start();
+    let server = site.shims.server_id();
+    let worker = site.begin(TOKEN, &script("echo $$ > main; exec sleep 1000"));
+    let Site { dir, shims } = site;
+    let main = dir.path().join("4097/work/main");
+    until("the job", || main.exists().then_some(()));
+    drop(shims);
+    assert!(is_alive(server));
+    worker.shutdown(Shutdown::Write).unwrap();
+    assert!(matches!(hear_all(&worker)[..], [News::Started, News::Ended(_)]));
+    until("the end of the server", || (!is_alive(server)).then_some(()));
 }

@@ -1,4 +1,4 @@
-//! The shim by itself: `tidemill-shim DIR` is what `tidemill shim DIR` is.
+//! The server of shims by itself: `tidemill-shim DIR` is what `tidemill shim DIR` is.
 
 use std::path::Path;
 

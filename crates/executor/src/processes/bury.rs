@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use crossbeam_channel::Sender;
 use rustix::process::Signal;
-use tidemill_model::Token;
+use tidemill_model::{Token, WorkerId};
 
 use crate::Error;
 use crate::attempt_dir::AttemptDir;
-use crate::data_dir::Attempts;
+use crate::data_dir::DataDir;
+use crate::environment;
 use crate::shim;
 use crate::worker::{Input, ProcessEnd};
 
@@ -24,50 +25,61 @@ pub(super) enum Life {
     Earlier,
 }
 
-/// How the attempt ended. Its shim has to be gone. Returns only when nothing of the attempt is left.
-pub(super) fn learn_end(dir: &AttemptDir, token: Token, life: Life) -> ProcessEnd {
-    match try_learn_end(dir, token, life) {
-        Ok(end) => end,
-        Err(error) => {
-            tracing::error!(%token, %error, "cannot read how an attempt ended");
-            end_leftovers(token);
-            ProcessEnd::Vanished
+/// What a shim has left that is gone.
+pub(super) struct Remains {
+    pub(super) dir: AttemptDir,
+    pub(super) worker: WorkerId,
+    pub(super) token: Token,
+}
+
+impl Remains {
+    /// How the attempt ended. Returns only when nothing of it is left.
+    pub(super) fn learn_end(&self, life: Life) -> ProcessEnd {
+        match self.try_learn_end(life) {
+            Ok(end) => end,
+            Err(error) => {
+                tracing::error!(token = %self.token, %error, "cannot read how an attempt ended");
+                self.end_leftovers();
+                ProcessEnd::Vanished
+            }
+        }
+    }
+
+    fn try_learn_end(&self, life: Life) -> io::Result<ProcessEnd> {
+        // Whoever has the lock knows that no shim does, or will do, anything here.
+        let _lock = self.dir.lock()?;
+        if let Some(record) = self.dir.exit_record()? {
+            return Ok(ProcessEnd::Recorded(record));
+        }
+        if self.dir.mark_started()?.is_some() {
+            return Ok(match life {
+                Life::This => ProcessEnd::NotStarted("its shim ended before it was started".to_owned()),
+                Life::Earlier => ProcessEnd::Abandoned,
+            });
+        }
+        self.end_leftovers();
+        Ok(ProcessEnd::Vanished)
+    }
+
+    /// The shim was killed. The server of shims has ended what it watched over, before the end of the socket
+    /// was heard here, unless the server was killed too: then it is found by its environment. A process that
+    /// has put on another one is not found then: that is the weakness of having no cgroup.
+    fn end_leftovers(&self) {
+        let marks = environment::marks(&self.worker, self.token);
+        while shim::signal_by_environment(&marks, &[Signal::KILL]) > 0 {
+            thread::sleep(LOOK_AGAIN);
         }
     }
 }
 
-fn try_learn_end(dir: &AttemptDir, token: Token, life: Life) -> io::Result<ProcessEnd> {
-    // Whoever has the lock knows that no shim does, or will do, anything here.
-    let _lock = dir.lock()?;
-    if let Some(record) = dir.exit_record()? {
-        return Ok(ProcessEnd::Recorded(record));
-    }
-    if dir.mark_started()? {
-        return Ok(match life {
-            Life::This => ProcessEnd::NotStarted("its shim ended before it was started".to_owned()),
-            Life::Earlier => ProcessEnd::Abandoned,
-        });
-    }
-    end_leftovers(token);
-    Ok(ProcessEnd::Vanished)
-}
-
-/// The shim was killed, so what it watched over is found by the token in its environment. A process that has
-/// put on another environment is not found: that is the weakness of having no cgroup.
-fn end_leftovers(token: Token) {
-    while shim::signal_by_token(&token.to_string(), &[Signal::KILL]) > 0 {
-        thread::sleep(LOOK_AGAIN);
-    }
-}
-
 /// The attempts of an earlier life. Of those whose shim is still ending them, the end is told later.
-pub(crate) fn find_earlier(attempts: &Attempts, inputs: &Sender<Vec<Input>>) -> Result<Vec<Input>, Error> {
+pub(crate) fn find_earlier(data: &DataDir, inputs: &Sender<Vec<Input>>) -> Result<Vec<Input>, Error> {
     let mut found = Vec::new();
-    for token in attempts.all_open()? {
-        let dir = attempts.open(token);
-        let is_busy = dir.try_lock().is_ok_and(|lock| lock.is_none());
+    for token in data.attempts.all_open()? {
+        let remains = Remains { dir: data.attempts.open(token), worker: data.worker.clone(), token };
+        let is_busy = remains.dir.try_lock().is_ok_and(|lock| lock.is_none());
         if !is_busy {
-            let end = Some(learn_end(&dir, token, Life::Earlier));
+            let end = Some(remains.learn_end(Life::Earlier));
             found.push(Input::Found { token, end });
             continue;
         }
@@ -77,7 +89,7 @@ pub(crate) fn find_earlier(attempts: &Attempts, inputs: &Sender<Vec<Input>>) -> 
         thread::Builder::new()
             .name("await-shim".to_owned())
             .spawn(move || {
-                let end = learn_end(&dir, token, Life::Earlier);
+                let end = remains.learn_end(Life::Earlier);
                 let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
             })
             .map_err(|source| Error::Start { what: "a thread that waits for a shim", source })?;

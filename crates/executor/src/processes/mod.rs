@@ -1,26 +1,28 @@
 //! The running processes of a worker: a few threads that start shims, one that hears from all of them.
 //!
-//! A shim's standard input is the pipe over which it gets its orders, and whose end tells it that the worker
-//! is gone. Its standard output says that the job runs, and by its end that the shim is gone.
+//! One socket to each shim. Over it the shim hears what to run and its orders, and by its end that the worker
+//! is gone; the worker hears that the job runs and how it ended, and by its end that the shim is gone.
 //! The loop of the worker never waits here.
 
 mod bury;
 mod reap;
+mod shims;
 mod spawn;
 mod table;
 
 use std::collections::BTreeMap;
-use std::io::{self, PipeWriter};
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::Sender;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use tidemill_model::{JobType, RunSpec, Token};
+use tidemill_model::{JobType, RunSpec, Token, WorkerId};
 
 pub(crate) use bury::find_earlier;
+pub use shims::Shims;
 use table::Table;
 
 use crate::data_dir::Attempts;
@@ -30,10 +32,11 @@ use crate::{Error, TypeConfig};
 
 /// What the threads need to know.
 pub(crate) struct Setup {
+    pub(crate) worker: WorkerId,
     pub(crate) attempts: Attempts,
     pub(crate) types: BTreeMap<JobType, TypeConfig>,
     pub(crate) api_url: String,
-    /// The command that runs a shim; the directory is added.
+    /// The command that serves shims; the directory of attempts is added.
     pub(crate) shim: Vec<String>,
     /// What of the worker's environment jobs get.
     pub(crate) environment: BTreeMap<String, String>,
@@ -47,7 +50,7 @@ enum Job {
         lease: Option<Lease>,
         grace_ms: u64,
     },
-    /// A shim is gone.
+    /// A shim is gone that has not said how it ended.
     Bury {
         token: Token,
     },
@@ -58,16 +61,17 @@ enum Job {
 
 struct Shared {
     setup: Setup,
+    shims: Shims,
     table: Table,
     epoll: OwnedFd,
     inputs: Sender<Vec<Input>>,
 }
 
-/// The running processes. Dropped, it ends those that still run, by closing their pipes.
+/// The running processes. Dropped, it ends those that still run, by closing their sockets.
 pub(crate) struct Processes {
     shared: Arc<Shared>,
     jobs: Option<Sender<Job>>,
-    stop: Option<PipeWriter>,
+    stop: Option<UnixStream>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -77,9 +81,11 @@ impl Processes {
         let failed = |what| move |source: io::Error| Error::Start { what, source };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let epoll = epoll.map_err(|error| failed("waiting for processes")(error.into()))?;
-        let (stopped, stop) = io::pipe().map_err(failed("waiting for processes"))?;
+        let (stopped, stop) = UnixStream::pair().map_err(failed("waiting for processes"))?;
+        let shims = Shims::start(setup.shim.clone(), setup.attempts.open_dir().to_owned());
+        let shims = shims.map_err(failed("the server of shims"))?;
         let count = setup.threads;
-        let shared = Arc::new(Shared { setup, table: Table::default(), epoll, inputs });
+        let shared = Arc::new(Shared { setup, shims, table: Table::default(), epoll, inputs });
         // Never full of more than the owner grants at once, which is bounded by the slots; and it must not
         // make the loop wait, since these threads wait for the loop.
         let (jobs, todo) = crossbeam_channel::unbounded();
@@ -147,10 +153,7 @@ impl Shared {
     fn work(&self, job: Job) {
         match job {
             Job::Spawn { spec, lease, grace_ms } => self.spawn(&spec, lease, grace_ms),
-            Job::Bury { token } => {
-                let end = bury::learn_end(&self.setup.attempts.open(token), token, bury::Life::This);
-                self.tell(Input::ProcessEnded { token, end });
-            }
+            Job::Bury { token } => self.bury(token),
             Job::Forget { token } => {
                 if let Err(error) = self.setup.attempts.end(token) {
                     tracing::warn!(%token, %error, "cannot move the attempt's directory to those that have ended");
@@ -159,13 +162,16 @@ impl Shared {
         }
     }
 
-    fn tell(&self, input: Input) {
-        // The loop is gone only when the worker stops; then nobody wants to know.
-        let _ = self.inputs.send(vec![input]);
+    /// Its shim is gone, and has not said how it ended.
+    fn bury(&self, token: Token) {
+        let dir = self.setup.attempts.open(token);
+        let remains = bury::Remains { dir, worker: self.setup.worker.clone(), token };
+        let end = remains.learn_end(bury::Life::This);
+        self.tell(vec![Input::ProcessEnded { token, end }]);
     }
 
-    fn shim_command(&self) -> (PathBuf, &[String]) {
-        let (program, arguments) = self.setup.shim.split_first().expect("the configuration names a shim");
-        (PathBuf::from(program), arguments)
+    fn tell(&self, inputs: Vec<Input>) {
+        // The loop is gone only when the worker stops; then nobody wants to know.
+        let _ = self.inputs.send(inputs);
     }
 }

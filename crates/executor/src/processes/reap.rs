@@ -1,6 +1,7 @@
 //! One thread that hears from all shims.
 
-use std::io::{PipeReader, Read};
+use std::io::Read as _;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
@@ -12,21 +13,21 @@ use tidemill_model::Token;
 use super::table::Running;
 use super::{Job, Shared};
 use crate::Error;
-use crate::shim::STARTED;
-use crate::worker::Input;
+use crate::shim::News;
+use crate::worker::{Input, ProcessEnd};
 
 /// Stands in for a token: the worker is at its end. Tokens are positive.
 const STOP: u64 = u64::MAX;
 
-enum News {
-    Nothing,
-    Runs,
-    Gone,
+/// What a shim has said, and whether its end of the socket is closed.
+struct Said {
+    news: Vec<News>,
+    is_gone: bool,
 }
 
 pub(super) fn start(
     shared: Arc<Shared>,
-    stopped: PipeReader,
+    stopped: UnixStream,
     jobs: Sender<Job>,
 ) -> Result<JoinHandle<()>, Error> {
     let failed = |source| Error::Start { what: "the thread that waits for processes", source };
@@ -46,42 +47,50 @@ fn hear_all(shared: &Shared, jobs: &Sender<Job>) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => panic!("waiting for processes cannot fail: {error}"),
         }
+        let mut inputs = Vec::new();
         for event in events.drain(..) {
             let epoll::Event { data, .. } = event;
             if data.u64() == STOP {
                 return;
             }
             let token = Token(i64::try_from(data.u64()).expect("it was made from a token"));
-            match shared.table.hear(token, read) {
-                None | Some(News::Nothing) => {}
-                Some(News::Runs) => shared.tell(Input::ProcessStarted { token }),
-                Some(News::Gone) => bury(shared, jobs, token),
+            if let Some(said) = shared.table.hear(token, read) {
+                tell(shared, jobs, token, said, &mut inputs);
+            }
+        }
+        if !inputs.is_empty() {
+            shared.tell(inputs);
+        }
+    }
+}
+
+fn read(running: &mut Running) -> Said {
+    let mut chunk = [0; 1024];
+    let is_gone = match running.socket.read(&mut chunk) {
+        Ok(0) => true,
+        Ok(count) => {
+            running.said.extend_from_slice(&chunk[..count]);
+            false
+        }
+        Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+    };
+    Said { news: News::take(&mut running.said), is_gone }
+}
+
+fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &mut Vec<Input>) {
+    for news in said.news {
+        match news {
+            News::Started => inputs.push(Input::ProcessStarted { token }),
+            // It says so when its tree is empty and `exit.json` is there, and has nothing left to do.
+            News::Ended(record) => {
+                shared.table.remove(token);
+                let end = ProcessEnd::Recorded(record);
+                return inputs.push(Input::ProcessEnded { token, end });
             }
         }
     }
-}
-
-fn read(running: &mut Running) -> News {
-    let mut said = [0; 16];
-    match running.news.read(&mut said) {
-        Ok(0) => News::Gone,
-        Ok(count) if said[..count].contains(&STARTED) => News::Runs,
-        Ok(_) => News::Nothing,
-        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => News::Nothing,
-        Err(_) => News::Gone,
-    }
-}
-
-fn bury(shared: &Shared, jobs: &Sender<Job>, token: Token) {
-    if let Some(mut running) = shared.table.remove(token) {
-        // Closing is not enough: a process that is just being started shares the pipe until its exec.
-        if let Err(error) = epoll::delete(&shared.epoll, &running.news) {
-            tracing::error!(%token, %error, "cannot stop listening to a shim");
-        }
-        // It has closed its output, which it does by ending.
-        if let Err(error) = running.child.wait() {
-            tracing::warn!(%token, %error, "cannot wait for a shim");
-        }
+    if said.is_gone {
+        shared.table.remove(token);
         let _ = jobs.send(Job::Bury { token });
     }
 }

@@ -1,14 +1,13 @@
 //! Starts the shim of an attempt.
 
 use std::fs;
-use std::io;
-use std::process::{Command, Stdio};
+use std::io::{self, Write as _};
 
 use rustix::event::epoll;
 use tidemill_model::{Program, RunSpec, Token};
 
+use super::Shared;
 use super::table::Running;
-use super::{Shared, bury};
 use crate::attempt_dir::ShimSpec;
 use crate::environment;
 use crate::shim::Lease;
@@ -17,66 +16,62 @@ use crate::worker::{Input, ProcessEnd};
 impl Shared {
     pub(super) fn spawn(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) {
         let token = spec.token;
-        let started = self.prepare(spec, lease, grace_ms).and_then(|()| self.start_shim(token));
+        let started = self.prepare(spec, lease, grace_ms).and_then(|spec| self.start_shim(token, &spec));
         if let Err(error) = started {
             self.table.remove(token);
             tracing::warn!(%token, %error, "cannot start an attempt");
             let end = ProcessEnd::NotStarted(format!("the worker could not start it: {error}"));
-            self.tell(Input::ProcessEnded { token, end });
+            self.tell(vec![Input::ProcessEnded { token, end }]);
         }
     }
 
-    fn prepare(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) -> io::Result<()> {
+    fn prepare(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) -> io::Result<ShimSpec> {
         let config = self.setup.types.get(&spec.job_type);
         let config =
             config.ok_or_else(|| io::Error::other(format!("type {} is not known", spec.job_type)))?;
         let dir = self.setup.attempts.open(spec.token);
         let script = dir.path().join(config.script_name());
+        dir.create()?;
+        if let Program::Command(text) = &spec.program {
+            fs::write(&script, text)?;
+        }
         let mut env = self.setup.environment.clone();
         env.extend(config.env.clone());
-        env.extend(environment::of_attempt(spec, &self.setup.api_url));
-        let argv = config.argv(&spec.program, &script);
-        dir.create(&ShimSpec { argv, env, grace_ms, lease })?;
-        match &spec.program {
-            Program::Command(text) => fs::write(script, text),
-            Program::Path { .. } | Program::None => Ok(()),
-        }
+        env.extend(environment::of_attempt(spec, &self.setup.worker, &self.setup.api_url));
+        Ok(ShimSpec { argv: config.argv(&spec.program, &script), env, grace_ms, lease })
     }
 
-    /// The shim gets no environment but the path to look programs up in: what is secret stays here.
-    fn start_shim(&self, token: Token) -> io::Result<()> {
-        let (program, arguments) = self.shim_command();
-        let mut child = Command::new(program)
-            .args(arguments)
-            .arg(self.setup.attempts.open(token).path())
-            .env_clear()
-            .envs(self.setup.environment.get_key_value("PATH"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let (Some(orders), Some(news)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(io::Error::other("a process was started without its pipes"));
-        };
-        rustix::io::ioctl_fionbio(&orders, true)?;
-        rustix::io::ioctl_fionbio(&news, true)?;
-        let running = Running { child, orders, news };
+    /// A shim that is gone before it has read what to run is heard of like any other that is gone.
+    fn start_shim(&self, token: Token, spec: &ShimSpec) -> io::Result<()> {
+        let mut line = serde_json::to_vec(spec)?;
+        line.push(b'\n');
+        let mut socket = self.shims.begin(token)?;
+        if let Err(error) = socket.write_all(&line) {
+            tracing::warn!(%token, %error, "a shim does not hear what to run");
+        }
+        let running = Running { socket, said: Vec::new() };
         let data = epoll::EventData::new_u64(u64::try_from(token.0).unwrap_or(0));
-        let watch = |running: &Running| epoll::add(&self.epoll, &running.news, data, epoll::EventFlags::IN);
+        let watch = |running: &Running| {
+            running.socket.set_nonblocking(true)?;
+            epoll::add(&self.epoll, &running.socket, data, epoll::EventFlags::IN).map_err(io::Error::from)
+        };
         if let Err(running) = self.table.started(token, running, watch) {
             self.end_unwatched(token, running);
         }
         Ok(())
     }
 
-    /// The system has no room to watch it, or the worker is at its end. Without its pipe the shim ends what it
-    /// may have begun.
-    fn end_unwatched(&self, token: Token, running: Running) {
-        let Running { mut child, orders, news } = running;
-        drop((orders, news));
-        if let Err(error) = child.wait() {
+    /// The system has no room to watch it, or the worker is at its end. Told that the worker is gone, the shim
+    /// ends what it may have begun, and closes its end last.
+    fn end_unwatched(&self, token: Token, mut running: Running) {
+        let closed = running
+            .socket
+            .set_nonblocking(false)
+            .and_then(|()| running.socket.shutdown(std::net::Shutdown::Write))
+            .and_then(|()| io::copy(&mut running.socket, &mut io::sink()));
+        if let Err(error) = closed {
             tracing::warn!(%token, %error, "cannot wait for a shim");
         }
-        let end = bury::learn_end(&self.setup.attempts.open(token), token, bury::Life::This);
-        self.tell(Input::ProcessEnded { token, end });
+        self.bury(token);
     }
 }

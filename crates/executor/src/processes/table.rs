@@ -1,18 +1,19 @@
-//! Which shims run, and the pipes to them.
+//! Which shims run, and the sockets to them.
 
 use std::collections::HashMap;
-use std::process::{Child, ChildStdin, ChildStdout};
+use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::net::SendFlags;
 use tidemill_model::Token;
 
 use crate::shim::Order;
 
 /// A shim that runs.
 pub(super) struct Running {
-    pub(super) child: Child,
-    pub(super) orders: ChildStdin,
-    pub(super) news: ChildStdout,
+    pub(super) socket: UnixStream,
+    /// What it has said of a line that is not whole yet.
+    pub(super) said: Vec<u8>,
 }
 
 enum Slot {
@@ -61,11 +62,9 @@ impl Table {
         }
     }
 
-    pub(super) fn remove(&self, token: Token) -> Option<Running> {
-        match self.slots().remove(&token)? {
-            Slot::Starting(_) => None,
-            Slot::Running(running) => Some(running),
-        }
+    /// Closes its socket.
+    pub(super) fn remove(&self, token: Token) {
+        self.slots().remove(&token);
     }
 
     pub(super) fn order(&self, token: Token, order: Order) {
@@ -85,14 +84,14 @@ impl Table {
         }
     }
 
-    /// Closes all pipes.
+    /// Closes all sockets.
     pub(super) fn clear(&self) {
         self.slots().clear();
     }
 }
 
-/// One small write to a pipe is whole or not at all. A pipe that is full belongs to a shim that is stopped,
+/// One small write to a socket is whole or not at all. One that is full belongs to a shim that is stopped,
 /// one that is closed to a shim that is ending: neither has use for the order, and an owner repeats its kill.
 fn give(running: &mut Running, order: Order) {
-    let _ = rustix::io::write(&running.orders, order.to_string().as_bytes());
+    let _ = rustix::net::send(&running.socket, order.to_string().as_bytes(), SendFlags::NOSIGNAL);
 }

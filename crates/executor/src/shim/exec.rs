@@ -1,41 +1,39 @@
 //! Starts the job.
 
 use std::ffi::CString;
-use std::path::Path;
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
 
-use nix::fcntl::OFlag;
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::stat::Mode;
 use rustix::process::Pid;
 
 use crate::attempt_dir::{AttemptDir, ShimSpec};
 
 /// Starts the job in a process group of its own, its output going straight into the files, with the signals
 /// and the mask that a program expects. The text of an error is for people.
-pub(super) fn start(dir: &AttemptDir, spec: &ShimSpec) -> Result<Pid, String> {
+pub(super) fn start(dir: &AttemptDir, spec: &ShimSpec, stdout: &File) -> Result<Pid, String> {
     let program = spec.argv.first().ok_or("the command is empty")?;
     let failed = |what: &str, error: nix::Error| format!("cannot {what}: {}", error.desc());
     std::env::set_current_dir(dir.work())
         .map_err(|error| format!("cannot enter the working directory: {error}"))?;
+    let stderr = dir.make_stderr().map_err(|error| format!("cannot make the file for errors: {error}"))?;
     let c_string = |text: &str| CString::new(text).map_err(|_| format!("{text:?} holds a zero byte"));
     let argv = spec.argv.iter().map(|text| c_string(text)).collect::<Result<Vec<_>, _>>()?;
     let env = spec.env.iter().map(|(name, value)| c_string(&format!("{name}={value}")));
     let env = env.collect::<Result<Vec<_>, _>>()?;
-    let files = files(dir).map_err(|error| failed("prepare the output files", error))?;
+    let files = files(stdout, &stderr).map_err(|error| failed("prepare the output files", error))?;
     let attributes = attributes().map_err(|error| failed("prepare the process", error))?;
     let pid = posix_spawnp(&c_string(program)?, &files, &attributes, &argv, &env)
         .map_err(|error| failed(&format!("start {program:?}"), error))?;
     Ok(Pid::from_raw(pid.as_raw()).expect("a process that was started has a number"))
 }
 
-fn files(dir: &AttemptDir) -> nix::Result<PosixSpawnFileActions> {
+/// Standard input is the shim's own, `/dev/null`.
+fn files(stdout: &File, stderr: &File) -> nix::Result<PosixSpawnFileActions> {
     let mut files = PosixSpawnFileActions::init()?;
-    files.add_open(0, Path::new("/dev/null"), OFlag::O_RDONLY, Mode::empty())?;
-    let append = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_APPEND;
-    let mode = Mode::S_IRUSR | Mode::S_IWUSR | Mode::S_IRGRP;
-    files.add_open(1, &dir.stdout(), append, mode)?;
-    files.add_open(2, &dir.stderr(), append, mode)?;
+    files.add_dup2(stdout.as_raw_fd(), 1)?;
+    files.add_dup2(stderr.as_raw_fd(), 2)?;
     Ok(files)
 }
 

@@ -25,6 +25,19 @@ pub(crate) fn kill_descendants(root: Pid) {
     }
 }
 
+/// Kills every living descendant of `root` that does not belong to one of its children that `is_known`. Gives
+/// how many children it has that are not known, the dead ones among them.
+pub(crate) fn kill_strays(root: Pid, is_known: &dyn Fn(Pid) -> bool) -> usize {
+    let mut children = by_parent();
+    let mut strays = children.remove(&root.as_raw_nonzero().get()).unwrap_or_default();
+    strays.retain(|(pid, _)| Pid::from_raw(*pid).is_some_and(|pid| !is_known(pid)));
+    let count = strays.len();
+    for (pid, stat) in below(strays, children) {
+        signal_process(pid, stat, &[Signal::KILL]);
+    }
+    count
+}
+
 /// Asks every living descendant of `root` to end, once. They are stopped first, until no further one turns
 /// up: so none is missed that is just being forked, and what they start then to clean up is left in peace.
 pub(crate) fn ask_descendants(root: Pid) {
@@ -46,15 +59,16 @@ pub(crate) fn ask_descendants(root: Pid) {
     }
 }
 
-/// Signals every process whose environment names this token: the tree of a shim that was itself killed.
-/// Gives how many there were.
-pub(crate) fn signal_by_token(token: &str, signals: &[Signal]) -> usize {
-    let wanted = format!("TIDEMILL_TOKEN={token}");
-    let named = |pid: i32| {
+/// Signals every process whose environment has all of these: the tree of a shim that was itself killed. Gives
+/// how many there were.
+pub(crate) fn signal_by_environment(wanted: &[String], signals: &[Signal]) -> usize {
+    let marked = |pid: i32| {
         let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+        wanted
+            .iter()
+            .all(|wanted| environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes()))
     };
-    let found = processes().into_iter().filter(|(pid, stat)| !stat.zombie && named(*pid));
+    let found = processes().into_iter().filter(|(pid, stat)| !stat.zombie && marked(*pid));
     found.filter(|(pid, stat)| signal_process(*pid, *stat, signals)).count()
 }
 
@@ -68,11 +82,22 @@ fn signal_process(pid: i32, stat: Stat, signals: &[Signal]) -> bool {
 }
 
 fn descendants(root: i32) -> Vec<(i32, Stat)> {
-    let mut children: HashMap<i32, Vec<(i32, Stat)>> = HashMap::new();
+    let mut children = by_parent();
+    below(children.remove(&root).unwrap_or_default(), children)
+}
+
+type Children = HashMap<i32, Vec<(i32, Stat)>>;
+
+fn by_parent() -> Children {
+    let mut children = Children::new();
     for (pid, stat) in processes() {
         children.entry(stat.parent).or_default().push((pid, stat));
     }
-    let mut found = children.remove(&root).unwrap_or_default();
+    children
+}
+
+/// These and all below them, as far as they live.
+fn below(mut found: Vec<(i32, Stat)>, mut children: Children) -> Vec<(i32, Stat)> {
     let mut next = 0;
     while next < found.len() {
         found.extend(children.remove(&found[next].0).unwrap_or_default());

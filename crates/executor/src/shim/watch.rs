@@ -1,9 +1,10 @@
 //! Waits for the end of the attempt, and brings it about where it has to.
 //!
-//! One loop over three things to wait for: the pipe from the worker, signals (a child ended, the machine
+//! One loop over three things to wait for: the socket from the worker, signals (a child ended, the machine
 //! stops), and a timer on CLOCK_BOOTTIME for lease and grace, which holds even while the worker is stopped.
 
 use std::io;
+use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal as NixSignal;
 use nix::sys::signalfd::SignalFd;
@@ -21,18 +22,31 @@ use crate::clock::boottime_ms;
 /// The pauses between two walks that kill what is left.
 const WALK_PAUSES_MS: std::ops::RangeInclusive<u64> = 2..=100;
 
-/// Waits until no process of the attempt is left.
-pub(super) fn until_empty(main: Pid, spec: &ShimSpec, signals: &SignalFd) -> io::Result<ExitRecord> {
+/// Whom the shim listens to.
+#[derive(Clone, Copy)]
+pub(super) struct Ears<'a> {
+    pub(super) worker: &'a UnixStream,
+    pub(super) signals: &'a SignalFd,
+}
+
+/// Waits until no process of the attempt is left. `orders` is what the worker has said already.
+pub(super) fn until_empty(
+    main: Pid,
+    spec: &ShimSpec,
+    ears: Ears<'_>,
+    orders: Vec<u8>,
+) -> io::Result<ExitRecord> {
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-    let mut watch = Watch::new(main, spec);
+    let mut watch = Watch::new(main, spec, orders);
+    watch.obey();
     loop {
         set_timer(&timer, watch.act(boottime_ms()))?;
-        let heard = hear(&watch, signals, &timer)?;
+        let heard = hear(&watch, ears, &timer)?;
         if heard.control {
-            watch.read_control();
+            watch.read_control(ears.worker);
         }
         if heard.signals {
-            watch.read_signals(signals)?;
+            watch.read_signals(ears.signals)?;
         }
         watch.reap()?;
         if watch.is_empty {
@@ -46,12 +60,13 @@ struct Heard {
     signals: bool,
 }
 
-fn hear(watch: &Watch, signals: &SignalFd, timer: &OwnedFd) -> io::Result<Heard> {
-    let stdin = rustix::stdio::stdin();
-    let mut fds =
-        vec![PollFd::new(signals, PollFlags::IN), PollFd::from_borrowed_fd(timer.as_fd(), PollFlags::IN)];
+fn hear(watch: &Watch, ears: Ears<'_>, timer: &OwnedFd) -> io::Result<Heard> {
+    let mut fds = vec![
+        PollFd::new(ears.signals, PollFlags::IN),
+        PollFd::from_borrowed_fd(timer.as_fd(), PollFlags::IN),
+    ];
     if watch.worker_lives {
-        fds.push(PollFd::from_borrowed_fd(stdin, PollFlags::IN));
+        fds.push(PollFd::new(ears.worker, PollFlags::IN));
     }
     poll(&mut fds, None)?;
     let heard: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
@@ -91,13 +106,13 @@ struct Watch {
 }
 
 impl Watch {
-    fn new(main: Pid, spec: &ShimSpec) -> Self {
+    fn new(main: Pid, spec: &ShimSpec, orders: Vec<u8>) -> Self {
         Self {
             main,
             grace_ms: spec.grace_ms,
             lease: spec.lease,
             worker_lives: true,
-            control: Vec::new(),
+            control: orders,
             killing: None,
             status: None,
             pause_ms: *WALK_PAUSES_MS.start(),
@@ -149,14 +164,19 @@ impl Watch {
         }
     }
 
-    fn read_control(&mut self) {
+    fn read_control(&mut self, worker: &UnixStream) {
         let mut chunk = [0; 1024];
-        match rustix::io::read(rustix::stdio::stdin(), &mut chunk) {
+        match rustix::io::read(worker, &mut chunk) {
             Ok(0) => self.lose_worker(),
             Ok(count) => self.control.extend_from_slice(&chunk[..count]),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
             Err(_) => self.lose_worker(),
         }
+        self.obey();
+    }
+
+    /// Does what the lines say that are whole.
+    fn obey(&mut self) {
         while let Some(end) = self.control.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.control.drain(..=end).collect();
             match String::from_utf8_lossy(&line).trim().parse() {

@@ -1,0 +1,170 @@
+//! Forks a shim for each attempt that the worker names, and cleans up after shims that were killed.
+//!
+//! ```text
+//! worker ── token, socket ──► server ──fork──► shim ──exec──► job
+//!    ▲                          │ keeps the socket open         │
+//!    └── end of the socket ─────┘ until the shim is gone ◄──────┘ and nothing of its tree is left
+//! ```
+//! The server is a subreaper too: what a killed shim watched over becomes a child of the server, and is then
+//! the only child that is no shim.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use nix::sys::signal::{SigSet, Signal as NixSignal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, wait};
+use tidemill_model::Token;
+
+use super::{Code, attempt, fork, tree};
+use crate::attempt_dir::AttemptDir;
+
+/// Between two walks that kill what a killed shim left behind.
+const WALK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+/// More than the longest token.
+const MESSAGE_MAX: usize = 64;
+
+pub(super) fn serve(attempts: &Path) -> io::Result<()> {
+    if fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("shims are forked from a process with one thread, and this has more"));
+    }
+    // Fails only for one that leads a session already, which is as good.
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    let signals = signals()?;
+    let mut server = Server {
+        attempts: AttemptDir::new(std::path::absolute(attempts)?),
+        signals,
+        shims: HashMap::new(),
+        killed: Vec::new(),
+        worker_lives: true,
+    };
+    while server.worker_lives || !server.shims.is_empty() || !server.killed.is_empty() {
+        server.turn()?;
+    }
+    Ok(())
+}
+
+/// Signals arrive as something to read, so that none interrupts anything. The server leaves all but that of
+/// its children unread: it ends with its worker. A shim reads its own from the same descriptor.
+fn signals() -> io::Result<SignalFd> {
+    let watched = [NixSignal::SIGCHLD, NixSignal::SIGTERM, NixSignal::SIGINT, NixSignal::SIGHUP];
+    let set: SigSet = watched.into_iter().collect();
+    set.thread_block()?;
+    Ok(SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+struct Server {
+    attempts: AttemptDir,
+    signals: SignalFd,
+    /// The shims that run, with the shim's end of the socket to its worker.
+    shims: HashMap<Pid, UnixStream>,
+    /// Those of shims that were killed, until nothing is left of any of them.
+    killed: Vec<UnixStream>,
+    worker_lives: bool,
+}
+
+impl Server {
+    fn turn(&mut self) -> io::Result<()> {
+        let stdin = rustix::stdio::stdin();
+        let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
+        if self.worker_lives {
+            fds.push(PollFd::from_borrowed_fd(stdin, PollFlags::IN));
+        }
+        let timeout = (!self.killed.is_empty()).then_some(WALK_AGAIN);
+        poll(&mut fds, timeout.as_ref())?;
+        let heard: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        if heard[0] {
+            while self.signals.read_signal()?.is_some() {}
+        }
+        self.reap()?;
+        if heard.get(1) == Some(&true) {
+            match receive()? {
+                Some((token, worker)) => self.start(token, worker),
+                None => self.worker_lives = false,
+            }
+        }
+        Ok(())
+    }
+
+    /// The worker hears of an attempt that cannot be started by the end of its socket.
+    fn start(&mut self, token: Token, worker: UnixStream) {
+        let dir = AttemptDir::new(self.attempts.path().join(token.to_string()));
+        let forked = fork::fork(|| {
+            // A shim holds no socket but its own: not of its siblings, and not the server's.
+            self.shims.clear();
+            self.killed.clear();
+            let null = fs::File::open("/dev/null");
+            let closed = null.and_then(|null| Ok(rustix::stdio::dup2_stdin(null)?));
+            match closed.and_then(|()| attempt::run(&dir, &worker, &self.signals)) {
+                Ok(code) => code as i32,
+                Err(error) => {
+                    eprintln!("tidemill shim: {}: {error}", dir.path().display());
+                    Code::Failed as i32
+                }
+            }
+        });
+        match forked {
+            Ok(shim) => drop(self.shims.insert(shim, worker)),
+            Err(error) => eprintln!("tidemill shim: cannot start the shim of {token}: {error}"),
+        }
+    }
+
+    fn reap(&mut self) -> io::Result<()> {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => self.bury(pid, status),
+                Ok(None) | Err(rustix::io::Errno::CHILD) => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !self.killed.is_empty() && tree::kill_strays(getpid(), &|pid| self.shims.contains_key(&pid)) == 0 {
+            self.killed.clear();
+        }
+        Ok(())
+    }
+
+    /// A shim that ended by itself has left nothing, and its socket is closed here.
+    fn bury(&mut self, pid: Pid, status: WaitStatus) {
+        let clean = [Code::Ended, Code::StartedBefore].map(|code| Some(code as i32));
+        if let Some(worker) = self.shims.remove(&pid)
+            && !clean.contains(&status.exit_status())
+        {
+            self.killed.push(worker);
+        }
+    }
+}
+
+/// The next attempt; `None` when the worker is gone.
+fn receive() -> io::Result<Option<(Token, UnixStream)>> {
+    let mut text = [0; MESSAGE_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut attached = RecvAncillaryBuffer::new(&mut space);
+    let stdin = rustix::stdio::stdin();
+    let received =
+        match recvmsg(stdin, &mut [IoSliceMut::new(&mut text)], &mut attached, RecvFlags::CMSG_CLOEXEC) {
+            Ok(received) => received,
+            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let descriptors = attached.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors.collect::<Vec<OwnedFd>>()),
+        _ => None,
+    });
+    let worker = descriptors.flatten().next();
+    let token = std::str::from_utf8(&text[..received.bytes]).ok().and_then(|text| text.parse().ok());
+    match (token, worker) {
+        (Some(token), Some(worker)) => Ok(Some((token, worker.into()))),
+        _ => Err(io::Error::other("the worker named no attempt")),
+    }
+}
