@@ -43,7 +43,19 @@ pub(crate) struct Attempts {
 pub(crate) struct DataDir {
     pub(crate) worker: WorkerId,
     pub(crate) attempts: Attempts,
-    _lock: File,
+    _lock: Lock,
+}
+
+/// The right to use the directory.
+struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing is not enough: a process that is just being started shares the file until its exec.
+    fn drop(&mut self) {
+        if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::warn!(%error, "cannot unlock the data directory");
+        }
+    }
 }
 
 impl DataDir {
@@ -72,12 +84,12 @@ impl DataDir {
     }
 }
 
-fn lock(path: &Path) -> Result<File, Error> {
+fn lock(path: &Path) -> Result<Lock, Error> {
     let file = path.join("lock");
     let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file);
     let lock = lock.map_err(data("open", &file))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(lock),
+        Ok(()) => Ok(Lock(lock)),
         Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::Locked { path: path.to_owned() }),
         Err(error) => Err(data("lock", &file)(error.into())),
     }

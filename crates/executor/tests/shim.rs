@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 use tidemill_executor::{AttemptDir, ExitRecord, KilledBecause, Lease, News, ShimSpec, Shims};
@@ -401,6 +401,24 @@ fn killed_server_takes_no_shim_with_it_and_is_replaced() {
     assert!(is_alive(main));
     attempt.order("kill 10000 asked");
     assert_eq!(attempt.end().killed_because, Some(KilledBecause::Asked));
+}
+
+/// What cannot be started is told, and nothing else suffers.
+#[test]
+fn server_without_room_for_another_socket_goes_on() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
+    attempt.pid("main");
+    let server = Pid::from_raw(attempt.site.shims.server_id().try_into().unwrap());
+    let limit = Rlimit { current: Some(5), maximum: Some(64) };
+    prlimit(server, Resource::Nofile, limit).unwrap();
+    let other = attempt.site.shims.begin(Token(8193)).unwrap();
+    assert_eq!(hear_all(&other), []);
+    let limit = Rlimit { current: Some(64), maximum: Some(64) };
+    prlimit(server, Resource::Nofile, limit).unwrap();
+    let next = attempt.site.begin(Token(12289), &script("exit 0"));
+    assert!(matches!(hear_all(&next)[..], [News::Started, News::Ended(_)]));
+    attempt.order("kill 0 asked");
+    attempt.end();
 }
 
 /// It waits for its shims, since only it can end what a killed one leaves.

@@ -87,8 +87,9 @@ impl Server {
         self.reap()?;
         if heard.get(1) == Some(&true) {
             match receive()? {
-                Some((token, worker)) => self.start(token, worker),
-                None => self.worker_lives = false,
+                Heard::Attempt(token, worker) => self.start(token, worker),
+                Heard::Unusable => eprintln!("tidemill shim: cannot start a shim: no room for its socket"),
+                Heard::WorkerGone => self.worker_lives = false,
             }
         }
         Ok(())
@@ -142,8 +143,16 @@ impl Server {
     }
 }
 
-/// The next attempt; `None` when the worker is gone.
-fn receive() -> io::Result<Option<(Token, UnixStream)>> {
+/// What the worker's socket gave.
+enum Heard {
+    Attempt(Token, UnixStream),
+    /// No attempt, or one whose socket found no free descriptor: the system has closed it, which tells the
+    /// worker.
+    Unusable,
+    WorkerGone,
+}
+
+fn receive() -> io::Result<Heard> {
     let mut text = [0; MESSAGE_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut attached = RecvAncillaryBuffer::new(&mut space);
@@ -151,11 +160,11 @@ fn receive() -> io::Result<Option<(Token, UnixStream)>> {
     let received =
         match recvmsg(stdin, &mut [IoSliceMut::new(&mut text)], &mut attached, RecvFlags::CMSG_CLOEXEC) {
             Ok(received) => received,
-            Err(rustix::io::Errno::CONNRESET) => return Ok(None),
+            Err(rustix::io::Errno::CONNRESET) => return Ok(Heard::WorkerGone),
             Err(error) => return Err(error.into()),
         };
     if received.bytes == 0 {
-        return Ok(None);
+        return Ok(Heard::WorkerGone);
     }
     let descriptors = attached.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors.collect::<Vec<OwnedFd>>()),
@@ -163,8 +172,8 @@ fn receive() -> io::Result<Option<(Token, UnixStream)>> {
     });
     let worker = descriptors.flatten().next();
     let token = std::str::from_utf8(&text[..received.bytes]).ok().and_then(|text| text.parse().ok());
-    match (token, worker) {
-        (Some(token), Some(worker)) => Ok(Some((token, worker.into()))),
-        _ => Err(io::Error::other("the worker named no attempt")),
-    }
+    Ok(match (token, worker) {
+        (Some(token), Some(worker)) => Heard::Attempt(token, worker.into()),
+        _ => Heard::Unusable,
+    })
 }
