@@ -71,7 +71,10 @@ impl Cluster {
             server: String::new(),
             internal_key: random::<16>(),
         };
-        std::fs::copy(TIDEMILL, cluster.path("tidemill")).unwrap();
+        // By another process: a descriptor open for writing here would be inherited by what other
+        // tests start meanwhile, and a file that is written cannot be executed.
+        let copied = Command::new("cp").arg(TIDEMILL).arg(cluster.path("tidemill")).status().unwrap();
+        assert!(copied.success(), "the binary is copied");
         cluster.succeeds(&["topics", "create"]);
         cluster.start_dispatcher("dispatcher-1");
         cluster.start_dispatcher("dispatcher-2");
