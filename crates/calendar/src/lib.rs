@@ -14,6 +14,9 @@
 //! Start reading at [`Schedule`]. How an instant and a local clock relate is kept in `zone.rs` alone; the rules
 //! for gaps and overlaps are in `cron/fire.rs` and `period.rs`.
 
+#[macro_use]
+mod planted;
+
 mod cron;
 mod error;
 mod mapping;

@@ -14,6 +14,9 @@
 //!
 //! Start reading at [`Owner`], which is pure, then `owning`, the thread around it.
 
+#[macro_use]
+mod planted;
+
 mod clock;
 mod config;
 mod effects;

@@ -12,6 +12,8 @@
 //! append's fate doubtful ends this value; the next one folds the journal anew.
 
 mod deciding;
+#[cfg(feature = "planted")]
+mod planted;
 mod reading;
 
 use std::collections::VecDeque;

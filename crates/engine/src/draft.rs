@@ -56,6 +56,8 @@ impl<'a> Draft<'a> {
     /// Begins an envelope at `wall`, the owner's clock, read once. `read` is the last command that earlier
     /// drafts decided without leaving an envelope.
     pub fn new(partition: &'a mut Partition, wall: Timestamp, read: Option<Resume>) -> Self {
+        let is_ahead = read.as_ref().is_some_and(|read| read.offset % 32 == 5) && planted!(ClockADayAhead);
+        let wall = if is_ahead { wall + jiff::SignedDuration::from_hours(24) } else { wall };
         let now = wall.max(partition.now());
         let envelope = Envelope { now, resume: read, causes: Vec::new(), events: Vec::new() };
         Self {

@@ -16,6 +16,9 @@
 //! Start reading at [`Draft`], which turns commands and due timers into one envelope, then
 //! [`Partition`], the fold; `group` holds the life of a batch, `catalogue` the definitions.
 
+#[macro_use]
+mod planted;
+
 mod answers;
 mod catalogue;
 mod decision;

@@ -145,6 +145,7 @@ impl Partition {
         for cause in causes {
             if let Source::Command { request: Some(request), .. } = &cause.source
                 && cause.outcome != Outcome::Repeated
+                && !(planted!(RefusedDecidedAgain) && matches!(cause.outcome, Outcome::Refused(_)))
             {
                 self.answers.keep(now, request.clone(), cause.outcome.clone());
             }

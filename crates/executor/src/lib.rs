@@ -17,6 +17,9 @@
 //! What is deliberately absent: retries, slots, drain and order, which the owner decides; limits of memory
 //! and processors; adoption of running jobs by a restarted worker (its jobs end with it).
 
+#[macro_use]
+mod planted;
+
 mod attempt_dir;
 mod clock;
 mod config;

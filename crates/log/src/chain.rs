@@ -181,13 +181,15 @@ fn claim(head: &Head, frame: &Frame) -> Result<Claim, VoidReason> {
     if claim.epoch != frame.epoch {
         return Err(VoidReason::Garbled);
     }
-    if Some(frame.epoch) != head.epoch.checked_add(1) {
+    let again = planted!(ClaimsWithOneEpoch) && frame.epoch == head.epoch;
+    if Some(frame.epoch) != head.epoch.checked_add(1) && !again {
         return Err(VoidReason::WrongEpoch);
     }
     Ok(claim)
 }
 
 fn follow(head: &Head, frame: &Frame) -> Result<(), VoidReason> {
+    planted!(EnvelopeWithoutChainCheck => return Ok(()));
     if frame.epoch != head.epoch {
         return Err(VoidReason::WrongEpoch);
     }

@@ -20,6 +20,9 @@
 //! What is deliberately absent: transactions, fencing by the broker, headers, compaction. The chain is the
 //! fence. The embedded log refuses what the chain would void; the others store it, and readers void it.
 
+#[macro_use]
+mod planted;
+
 mod chain;
 mod clock;
 mod error;

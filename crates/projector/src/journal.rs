@@ -117,7 +117,9 @@ impl Journal {
                     }
                 },
                 Anchor::Head(head) => {
-                    if record.offset != head.offset || Hash::of(&record.value) != head.hash {
+                    let found = Hash::of(&record.value);
+                    let head = if planted!(ResumeOnVoidSuffix) { Head { hash: found, ..head } } else { head };
+                    if record.offset != head.offset || found != head.hash {
                         return Err(self.mismatch(head.offset, "the journal has another record there"));
                     }
                     self.chain = Chain::resume(head);

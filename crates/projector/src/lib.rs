@@ -17,6 +17,9 @@
 //!                    └─► CloudEvents ─► topic events, or a stream
 //! ```
 
+#[macro_use]
+mod planted;
+
 mod error;
 mod event;
 mod feed;

@@ -137,12 +137,21 @@ impl Projection {
         Ok(events)
     }
 
+    /// Where reading stopped, void or not, for a bug that stores this.
+    #[cfg(feature = "planted")]
+    fn where_it_stopped(&self, head: &Head) -> Head {
+        let stopped = self.last.filter(|_| planted!(ResumeOnVoidSuffix));
+        Head { offset: stopped.unwrap_or(head.offset), ..head.clone() }
+    }
+
     fn fold(&mut self) {
         let Pending::Read(entries, _) = &self.pending else { return };
         for entry in entries {
             self.fold.apply(entry.offset, &entry.envelope);
         }
         let head = self.journal.head().expect("something was read, so the chain has a head");
+        #[cfg(feature = "planted")]
+        let head = &self.where_it_stopped(head);
         let text = serde_json::to_string(head).expect("a head is plain strings and numbers");
         let to = Position { offset: head.offset, head: text.into() };
         let changes = self.fold.take_changes();

@@ -21,6 +21,9 @@
 //! folded apart, so a row may be there before the one it refers to); migrations (another form of the tables
 //! is another generation, made by a rebuild).
 
+#[macro_use]
+mod planted;
+
 mod cursor;
 mod error;
 #[cfg(feature = "mysql")]

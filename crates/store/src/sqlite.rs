@@ -140,6 +140,7 @@ impl Tables for SqliteTables {
     fn write(&self, generation: u32, batch: &RowBatch) -> Result<Written, Error> {
         self.change("write rows", |transaction| {
             if generations::advance(transaction, generation, batch)? {
+                planted!(PositionOutsideTransaction => transaction.execute_batch("COMMIT; BEGIN IMMEDIATE").map_err(failed("write rows"))?);
                 for changes in &batch.changes {
                     statements::write(transaction, generation, changes)?;
                 }

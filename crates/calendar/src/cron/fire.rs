@@ -61,6 +61,7 @@ impl Cron {
     /// The segment's begin, for an expression whose fixed times must each fire once.
     fn wall_clock_begin<'a>(&self, segment: &'a Segment) -> Option<&'a Begin> {
         match self.fields.pace {
+            Pace::WallClock if planted!(DstDuplicate) => None,
             Pace::WallClock => segment.begin.as_ref(),
             Pace::Elapsed => None,
         }

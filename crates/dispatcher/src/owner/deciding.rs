@@ -61,7 +61,7 @@ impl Owner {
 
     /// The ends that were asked for, once every command below them is decided (rules 9 and 10).
     pub(super) fn reached_ends(&self) -> Option<Ends> {
-        self.ends.filter(|ends| self.decided_next >= ends.commands)
+        self.ends.filter(|ends| self.decided_next >= ends.commands || planted!(TimerOvertakesFact))
     }
 
     /// One envelope of everything that is there to decide. Timers that may fire go before commands that came
@@ -97,7 +97,8 @@ impl Owner {
                 Err(error) => draft.undecodable(record.offset, hash, &error.to_string()),
             }
         }
-        let reached = self.ends.filter(|ends| self.decided_next >= ends.commands);
+        let reached =
+            self.ends.filter(|ends| self.decided_next >= ends.commands || planted!(TimerOvertakesFact));
         draft.due(reached.map_or(Timestamp::MIN, |ends| ends.asked.wall));
         self.read = draft.read().cloned();
         let waited = self.uncovered_since.map_or(0, |since| moment.boot_ms.saturating_sub(since));
@@ -112,7 +113,10 @@ impl Owner {
         let body = serde_json::to_vec(&envelope).map_err(|error| stopped(error.to_string()))?;
         let tip = self.chain.head().map(Head::tip).ok_or_else(|| stopped("no genesis".to_owned()))?;
         let (record, _) = tip.next(Kind::Envelope, body).map_err(|error| stopped(error.to_string()))?;
-        Ok(vec![self.append(record, Some(envelope), drafted.notices, moment)])
+        let outputs = vec![self.append(record, Some(envelope), drafted.notices, moment)];
+        planted!(AckBeforeDurable => return Ok(self.said_early(outputs, super::planted::is_reply)));
+        planted!(EffectsBeforeReadBack => return Ok(self.said_early(outputs, super::planted::is_message)));
+        Ok(outputs)
     }
 
     /// Timers and silences count only up to a moment after which both ends were asked for.

@@ -85,6 +85,10 @@ impl Owner {
         let partition = self.start.partition;
         let envelope: Envelope =
             serde_json::from_slice(body).map_err(|source| Error::Unreadable { partition, offset, source })?;
+        planted!(TimerFiredAgainAfterTakeover => {
+            self.state.apply(&super::planted::not_fired(envelope));
+            return Ok(());
+        });
         self.state.apply(&envelope);
         Ok(())
     }
@@ -138,6 +142,7 @@ impl Owner {
                 self.decided_next = record.offset + 1;
                 continue;
             }
+            planted!(CommandSkippedAtTakeover => if self.ends.is_none() && record.offset == self.decided_next { continue });
             self.pending.push_back(record);
         }
         Ok(Vec::new())

@@ -370,7 +370,7 @@ impl GroupShard {
     /// Puts a batch whose own conditions are all met into the queue, or parks it behind its job's limit.
     pub(crate) fn make_ready(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
-        if batch.phase != Phase::Waiting || batch.unmet() > 0 {
+        if batch.phase != Phase::Waiting || batch.unmet() > u32::from(planted!(DependencyForgotten)) {
             return;
         }
         let key = ReadyKey::new(now, batch.definition.priority, id);
@@ -381,7 +381,8 @@ impl GroupShard {
             self.queue.insert(Lane::of(&definition), key);
             return;
         };
-        let has_room = job.limit.active + job.limit.queued < job.definition.max_concurrent;
+        let queued = if planted!(LimitCheckedBeforeApply) { 0 } else { job.limit.queued };
+        let has_room = job.limit.active + queued < job.definition.max_concurrent;
         if has_room && job.limit.parked.is_empty() {
             job.limit.queued += 1;
             self.queue.insert(Lane::of(&definition), key);
@@ -480,6 +481,7 @@ impl GroupShard {
     /// The token is nobody's any more: its slot and its place in the limit are free.
     fn release(&mut self, token: Token) {
         let Some(id) = self.tokens.remove(&token) else { return };
+        planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let definition = Arc::clone(&batch.definition);
         let phase = std::mem::replace(&mut batch.phase, Phase::Waiting);

@@ -28,7 +28,9 @@ impl GroupShard {
     /// retries are left.
     fn after_attempt(&self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome, now: Timestamp) -> Event {
         let attempt = batch.attempts + 1;
-        if let Some(by) = batch.grant().and_then(|grant| grant.kill.clone()) {
+        if let Some(by) = batch.grant().and_then(|grant| grant.kill.clone())
+            && !planted!(KilledTriesAgain)
+        {
             let message = "killed on request".to_owned();
             return Event::BatchFinished { batch: id, result: BatchResult::Killed, by: Some(by), message };
         }
@@ -38,9 +40,10 @@ impl GroupShard {
                 Event::BatchFinished { batch: id, result: BatchResult::Success, by: None, message }
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost
-                if attempt <= batch.definition.retries =>
+                if attempt <= batch.definition.retries + u32::from(planted!(RetryCountOff)) =>
             {
                 let pause = SignedDuration::from_millis(batch.definition.retry_interval_ms as i64);
+                let pause = if planted!(RetryIntervalIgnored) { SignedDuration::ZERO } else { pause };
                 let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
                 Event::RetryScheduled { batch: id, attempt: attempt + 1, at }
             }

@@ -57,11 +57,16 @@ impl GroupShard {
         if let Some(skip) = skip_missed(job, schedule, next, now) {
             return vec![skip];
         }
-        if job.has_batch_for(next.logical_time) {
+        if job.has_batch_for(next.logical_time) && !planted!(TimerFiredAgainAfterTakeover) {
             // Two runs of one logical time must never live at once, and the newer one decides.
             return vec![skip(job, schedule, next, next.at, SkipReason::RunByHand)];
         }
         let after = schedule.next_after(next.at).map(fire);
+        let after = if planted!(FireLost) {
+            after.and_then(|lost| schedule.next_after(lost.at)).map(fire)
+        } else {
+            after
+        };
         let mut events = self.evict_history(job, now);
         events.push(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
         events

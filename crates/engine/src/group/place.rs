@@ -30,10 +30,12 @@ impl GroupShard {
     pub(crate) fn assign(&self, id: BatchId, worker: &WorkerId, now: Timestamp) -> Option<Event> {
         let batch = self.batches.get(&id)?;
         let limit = SignedDuration::from_millis(self.settings().start_timeout_ms as i64);
+        let minted = self.tokens_minted + 1;
+        let minted = if planted!(TokensEqual) { minted | 1 } else { minted };
         Some(Event::BatchAssigned {
             batch: id,
             attempt: batch.attempts + 1,
-            token: Token::mint(self.tokens_minted + 1, self.id),
+            token: Token::mint(minted, self.id),
             worker: worker.clone(),
             start_by: now.saturating_add(limit).unwrap_or(Timestamp::MAX),
         })

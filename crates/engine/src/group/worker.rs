@@ -26,13 +26,13 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn free(self) -> u32 {
-        self.max.saturating_sub(self.used)
+        (self.max + u32::from(planted!(OneSlotTooMany))).saturating_sub(self.used)
     }
 }
 
 impl Worker {
     pub(crate) fn takes_work(&self) -> bool {
-        !self.drained && !self.lost && !self.expired
+        (!self.drained || planted!(WorkForDrainedWorker)) && !self.lost && !self.expired
     }
 }
 

@@ -215,6 +215,7 @@ impl Worker {
     }
 
     fn find(&mut self, token: Token, end: Option<ProcessEnd>) {
+        planted!(LiveShimForgotten => if end.is_none() { return });
         let attempt = match end {
             None => Attempt::Running { report_at_ms: None },
             Some(end) => {

@@ -50,7 +50,7 @@ impl Worker {
             self.report_started(token);
             return self.end(token, AttemptOutcome::success(), None, false);
         }
-        let lease = self.lease.current(&self.settings);
+        let lease = self.lease.current(&self.settings).filter(|_| !planted!(GrantAfterLeaseEnd));
         if lease.is_some_and(|lease| lease.term_at_ms <= self.now_ms) {
             let message = "not started: the worker's lease had run out";
             let outcome = outcome::without_process(AttemptResult::Lost, message);

@@ -1,0 +1,165 @@
+//! The bugs that tests plant, and which of them is switched on.
+//!
+//! A rule that no test would miss is not tested. So each of these mistakes stands in the product's own code,
+//! behind the feature `planted` of its crate, and `make planted` shows that the checker names it. Without the
+//! feature nothing of this is compiled: a crate's `planted!(…)` is `false`. With it, everything is as it was
+//! until somebody calls [`choose`].
+//!
+//! What this must never become: a way to configure the product.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+macro_rules! bugs {
+    ($($(#[doc = $what:literal])+ $bug:ident = $name:literal,)+) => {
+        /// A mistake that can be switched on.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Bug {
+            $($(#[doc = $what])+ $bug,)+
+        }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &[Bug] = &[$(Bug::$bug),+];
+            /// Their names, in the same order.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            /// Its name.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                Self::NAMES[self as usize]
+            }
+
+            /// What goes wrong, in one sentence.
+            #[must_use]
+            pub fn what(self) -> String {
+                let whats: [&[&str]; Self::ALL.len()] = [$(&[$($what),+]),+];
+                whats[self as usize].concat().trim().to_owned()
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A claim of the present epoch counts as well as one of the next, so that a deposed claim, and what its
+    /// writer pipelined behind it, take the partition.
+    ClaimsWithOneEpoch = "claims_with_one_epoch",
+    /// An envelope counts whatever it links to.
+    EnvelopeWithoutChainCheck = "envelope_without_chain_check",
+    /// A reply leaves as soon as its envelope is handed to the log.
+    AckBeforeDurable = "ack_before_durable",
+    /// Messages to workers and shards leave as soon as their envelope is handed to the log.
+    EffectsBeforeReadBack = "effects_before_read_back",
+    /// A timer is decided before all commands that were in the log at its time.
+    TimerOvertakesFact = "timer_overtakes_fact",
+    /// A new owner takes the last fire of each schedule for one that is yet to come.
+    TimerFiredAgainAfterTakeover = "timer_fired_again_after_takeover",
+    /// A new owner goes on one command too late.
+    CommandSkippedAtTakeover = "command_skipped_at_takeover",
+    /// The lease of a lost worker is taken for over at once.
+    LeaseCutShort = "lease_cut_short",
+    /// A message between shards is accepted though the one before it is missing.
+    OutboxGapSkipped = "outbox_gap_skipped",
+    /// Two assignments get one token.
+    TokensEqual = "tokens_equal",
+    /// A question whose start was granted is granted once more.
+    DoubleGrant = "double_grant",
+    /// A batch is tried once more than its job allows.
+    RetryCountOff = "retry_count_off",
+    /// A failed batch is tried again at once.
+    RetryIntervalIgnored = "retry_interval_ignored",
+    /// Now and then an envelope is a day ahead of the clock.
+    ClockADayAhead = "clock_a_day_ahead",
+    /// The answer to a refused request is not kept, so that its repeat is decided as if it were new.
+    RefusedDecidedAgain = "refused_decided_again",
+    /// A job's limit is checked against what is assigned, not against what is about to be.
+    LimitCheckedBeforeApply = "limit_checked_before_apply",
+    /// The late report of an attempt that was given up ends the attempt that replaced it.
+    LateFinishAccepted = "late_finish_accepted",
+    /// A worker may report the end of another worker's attempt.
+    ForeignFinishAccepted = "foreign_finish_accepted",
+    /// A killed batch with retries left is tried again.
+    KilledTriesAgain = "killed_tries_again",
+    /// A batch is ready with one of its dependencies unmet.
+    DependencyForgotten = "dependency_forgotten",
+    /// Every second fire of a schedule leaves no trace.
+    FireLost = "fire_lost",
+    /// Another run of a logical time gets the number of the last one.
+    RunNumberReused = "run_number_reused",
+    /// A drained worker gets new work.
+    WorkForDrainedWorker = "work_for_drained_worker",
+    /// A worker gets one attempt more than it has slots.
+    OneSlotTooMany = "one_slot_too_many",
+    /// A worker starts on a grant that arrives after the end of its lease, and without a bound.
+    GrantAfterLeaseEnd = "grant_after_lease_end",
+    /// A worker takes a shim of its last life that still runs for gone.
+    LiveShimForgotten = "live_shim_forgotten",
+    /// A worker whose state directory was wiped under its live shims keeps its name.
+    StateDirectoryWiped = "state_directory_wiped",
+    /// A fixed time of day fires in both passes of an hour that the clock repeats.
+    DstDuplicate = "dst_duplicate",
+    /// A projector stores the place where it stopped reading, void or not, and goes on from there unchecked.
+    ResumeOnVoidSuffix = "resume_on_void_suffix",
+    /// The position of the tables is committed before their rows.
+    PositionOutsideTransaction = "position_outside_transaction",
+}
+
+const NONE: u8 = u8::MAX;
+static CHOSEN: AtomicU8 = AtomicU8::new(NONE);
+
+thread_local! {
+    static NOTES: RefCell<BTreeMap<i64, i64>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Switches one bug on in the whole process, or all of them off.
+pub fn choose(bug: Option<Bug>) {
+    CHOSEN.store(bug.map_or(NONE, |bug| bug as u8), Ordering::Relaxed);
+}
+
+/// Whether this bug is switched on.
+#[inline]
+#[must_use]
+pub fn is(bug: Bug) -> bool {
+    CHOSEN.load(Ordering::Relaxed) == bug as u8
+}
+
+/// Notes something that the product forgets, for a bug that has to remember it. Each thread has its own notes.
+pub fn note(key: i64, value: i64) {
+    NOTES.with_borrow_mut(|notes| notes.insert(key, value));
+}
+
+/// What was noted under this key.
+#[must_use]
+pub fn noted(key: i64) -> Option<i64> {
+    NOTES.with_borrow(|notes| notes.get(&key).copied())
+}
+
+/// Before the next history: nothing is noted.
+pub fn forget() {
+    NOTES.with_borrow_mut(BTreeMap::clear);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exactly_the_chosen_bug_is_on() {
+        let on = || Bug::ALL.iter().copied().filter(|bug| is(*bug)).collect::<Vec<_>>();
+        assert_eq!(on(), []);
+        choose(Some(Bug::DoubleGrant));
+        assert_eq!(on(), [Bug::DoubleGrant]);
+        choose(None);
+        assert_eq!(on(), []);
+    }
+
+    #[test]
+    fn every_bug_has_a_name_of_its_own_and_says_what_goes_wrong() {
+        let names: std::collections::BTreeSet<_> = Bug::NAMES.iter().collect();
+        assert_eq!(names.len(), Bug::ALL.len());
+        assert!(Bug::ALL.iter().all(|bug| bug.what().ends_with('.') && !bug.what().contains("  ")));
+        assert_eq!(Bug::DoubleGrant.name(), "double_grant");
+    }
+}
