@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_log::Hash;
-use tidemill_model::{Cause, CommandRecord, Envelope, Outcome, Rejection, Resume, Source};
+use tidemill_model::{Cause, CommandRecord, Envelope, Event, Outcome, Rejection, Resume, Source};
 
 use crate::Invariant;
 use crate::at::At;
@@ -17,6 +17,23 @@ struct Given {
     at: Option<Timestamp>,
     hash: Hash,
     record: Option<CommandRecord>,
+}
+
+/// What an operator accepted as lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loss {
+    done: u64,
+    resumed_at: u64,
+}
+
+impl Loss {
+    /// What the envelope says of it.
+    pub(crate) fn of(envelope: &Envelope) -> Option<Self> {
+        envelope.events.iter().find_map(|recorded| match recorded.event {
+            Event::LossAccepted { done, resumed_at, .. } => Some(Self { done, resumed_at }),
+            _ => None,
+        })
+    }
 }
 
 /// The commands of one partition.
@@ -51,6 +68,21 @@ impl Commands {
     fn given(&self, offset: u64) -> Option<&Given> {
         let place = self.pending.binary_search_by_key(&offset, |given| given.offset).ok()?;
         self.pending.get(place)
+    }
+
+    /// `resume_point_moves_forward`, where an operator moved it: from where it was to the record that was written
+    /// for it. What was given before belongs to the topic as it was, and is compared with nothing any more.
+    pub(crate) fn lose(&mut self, at: &At<'_>, envelope: &Envelope, loss: Loss, found: &mut Findings) {
+        let rule = Invariant::ResumePointMovesForward;
+        if let Some((before, seen)) = self.resume.as_ref().filter(|(before, _)| before.offset != loss.done) {
+            let why = format!("a loss after command {} is accepted, after {}", loss.done, before.offset);
+            at.contradicts(found, rule, why, &[*seen]);
+        }
+        if envelope.resume.as_ref().is_none_or(|resume| resume.offset != loss.resumed_at) {
+            let why = format!("a loss is accepted, and the resume point is not command {}", loss.resumed_at);
+            at.breaks(found, rule, why);
+        }
+        *self = Self::default();
     }
 
     /// `resume_point_moves_forward`

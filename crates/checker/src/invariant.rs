@@ -51,7 +51,7 @@ invariants! {
     ShardsStayInTheirPartition => "shards_stay_in_their_partition",
 
     // ---- commands and requests
-    /// The resume point never goes back or away, and its hash is that of the command at its offset.
+    /// The resume point never goes back or away, unless an operator accepted a loss, and its hash is that of the command at its offset.
     ResumePointMovesForward => "resume_point_moves_forward",
     /// Each command is decided at most once, in order; with the commands given, none is passed over and each decision names its sender.
     EveryCommandDecidedOnce => "every_command_decided_once",

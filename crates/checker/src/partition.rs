@@ -8,7 +8,7 @@ use tidemill_model::{Cause, Envelope, Event, Outcome, Recorded, Rejection, Shard
 
 use crate::Invariant;
 use crate::at::{Asked, At};
-use crate::commands::Commands;
+use crate::commands::{Commands, Loss};
 use crate::effects::Effects;
 use crate::findings::{Findings, PartitionSummary};
 use crate::link::Link;
@@ -114,6 +114,9 @@ impl Partition {
         found.report.events += envelope.events.len() as u64;
         self.now_never_goes_back(&at, found);
         now_not_ahead_of_the_log(&at, taken_ms, self.bounds.tolerance, found);
+        if let Some(loss) = Loss::of(envelope) {
+            self.commands.lose(&at, envelope, loss, found);
+        }
         self.commands.resume_point_moves_forward(&at, envelope, found);
         self.commands.every_command_decided_once(&at, envelope, found);
         let covered = causes_cover_events(&at, envelope, found);

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tidemill_log::{From, Log, Reader, Record, Topic};
+use tidemill_log::{Frame, From, Kind, Log, Reader, Record, Topic};
 
+use crate::commands::Loss;
 use crate::export::read_export;
 use crate::{Checker, Error, Options, Report};
 
@@ -68,12 +69,17 @@ pub(crate) fn each_entry(
         let mut journal = Tail::open(log, Topic::Journal, partition)?;
         // Its end is asked for after the journal's, so a decided command is always below it.
         let mut wishes = if commands { Some(Tail::open(log, Topic::Commands, partition)?) } else { None };
-        while let Some(batch) = journal.next()? {
-            let newest = batch.iter().map(|record| record.timestamp_ms).max().unwrap_or(i64::MAX);
-            if let Some(wishes) = &mut wishes {
+        let loss = if commands { last_loss(log, partition)? } else { None };
+        while let Some(mut batch) = journal.next()? {
+            let later = batch.split_off(batch.partition_point(|record| loss >= Some(record.offset)));
+            for record in &batch {
+                to(journal.entry(record))?;
+            }
+            let newest = later.iter().map(|record| record.timestamp_ms).max();
+            if let (Some(wishes), Some(newest)) = (&mut wishes, newest) {
                 wishes.give_until(newest.saturating_add(AHEAD_MS), to)?;
             }
-            for record in &batch {
+            for record in &later {
                 to(journal.entry(record))?;
             }
         }
@@ -82,6 +88,30 @@ pub(crate) fn each_entry(
         }
     }
     Ok(())
+}
+
+/// Offset of the last journal record by which an operator accepted a loss: what the journal says before it is
+/// of another topic than the one that is there now.
+fn last_loss(log: &dyn Log, partition: u32) -> Result<Option<u64>, Error> {
+    let mut journal = Tail::open(log, Topic::Journal, partition)?;
+    let mut last = None;
+    while let Some(batch) = journal.next()? {
+        let accepts = |record: &&Record| {
+            // Most records are told apart without reading them.
+            record.value.windows(LOSS.len()).any(|window| window == LOSS) && holds_loss(&record.value)
+        };
+        last = batch.iter().rev().find(accepts).map(|record| record.offset).or(last);
+    }
+    Ok(last)
+}
+
+/// The event as it is written.
+const LOSS: &[u8] = b"\"loss_accepted\"";
+
+fn holds_loss(record: &[u8]) -> bool {
+    let frame = Frame::decode(record).ok().filter(|frame| frame.kind == Kind::Envelope);
+    let envelope = frame.and_then(|frame| serde_json::from_slice(&frame.body).ok());
+    envelope.is_some_and(|envelope| Loss::of(&envelope).is_some())
 }
 
 /// One partition of a topic, from its first record to the end that it has when opened.

@@ -43,7 +43,8 @@ pub enum Error {
     /// The commands topic is not the one that the journal's resume point belongs to.
     #[error(
         "partition {partition}: the command at offset {offset} is not the one that the journal says was done last: \
-         the topic was lost, recreated or restored; bring it back as it was, and start the dispatcher again"
+         the topic was lost, recreated or restored; bring it back as it was and start the dispatcher again, or go \
+         on without what is lost with `tidemill partition accept-loss --partition {partition} --reason …`"
     )]
     CommandsLost {
         /// Which partition.

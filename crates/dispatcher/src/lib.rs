@@ -14,6 +14,7 @@
 //!
 //! Start reading at [`Owner`], which is pure, then `owning`, the thread around it.
 
+mod accept_loss;
 #[macro_use]
 mod planted;
 
@@ -27,6 +28,7 @@ mod owning;
 mod run;
 mod silence;
 
+pub use accept_loss::{AcceptLossError, AcceptedLoss, Loss, accept_loss};
 pub use clock::{Clock, Moment};
 pub use config::Config;
 pub use error::Error;

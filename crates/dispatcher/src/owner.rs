@@ -317,10 +317,19 @@ impl Owner {
 
     /// The record that tells others to leave the partition alone, if this owner can still write one.
     pub fn stopped_record(&self) -> Option<Vec<u8>> {
+        self.last_record(Kind::Stopped)
+    }
+
+    /// The record that tells others that the partition has no owner, if this owner can still write one.
+    pub fn resigned_record(&self) -> Option<Vec<u8>> {
+        self.last_record(Kind::Resigned)
+    }
+
+    fn last_record(&self, kind: Kind) -> Option<Vec<u8>> {
         if self.role != Role::Owning || self.under_way.is_some() {
             return None;
         }
-        let (record, _) = self.chain.head()?.tip().next(Kind::Stopped, Vec::new()).ok()?;
+        let (record, _) = self.chain.head()?.tip().next(kind, Vec::new()).ok()?;
         Some(record)
     }
 

@@ -22,6 +22,8 @@ const READ_PATIENCE: Duration = Duration::from_millis(500);
 const MAX_BACKLOG_BATCHES: usize = 16;
 /// Until the log is asked again for the ends that it could not tell.
 const ENDS_AGAIN: Duration = Duration::from_millis(500);
+/// Until a partition whose commands were lost is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// An ownership that lasted this long was no failure: the next wait is a first one again.
 const LASTING: Duration = Duration::from_secs(60);
 /// Told to leave, an owner that cannot finish what is under way goes without a word after this.
@@ -62,6 +64,9 @@ impl Owning {
                 Err(error @ Error::Log { .. }) => {
                     tracing::warn!(partition = self.start.partition, %error, source = ?error.source(), "tries again");
                 }
+                // A person can mend it: the journal says so then.
+                Err(Error::CommandsLost { .. }) if self.journal_grows() => continue,
+                Err(Error::CommandsLost { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
             if began.elapsed() >= LASTING {
@@ -71,6 +76,21 @@ impl Owning {
             back_offs += 1;
             match self.orders.recv_timeout(wait) {
                 Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Waits until the journal has more than now; not, where it is told to leave before.
+    fn journal_grows(&self) -> bool {
+        let mut known = None;
+        loop {
+            let end = self.log.range(Topic::Journal, self.start.partition).ok().map(|range| range.end);
+            if end.is_some_and(|end| *known.get_or_insert(end) != end) {
+                return true;
+            }
+            match self.orders.recv_timeout(LOOK_AGAIN) {
+                Ok(Order::Leave) | Err(RecvTimeoutError::Disconnected) => return false,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -138,21 +158,29 @@ impl Turn<'_> {
     /// Sets `leaving` to when it was told to leave.
     fn own(&mut self, leaving: &mut Option<Instant>) -> Result<End, Error> {
         let mut owner = Owner::new(self.owning.start.clone());
+        let end = self.drive(&mut owner, leaving);
+        if let Err(error) = &end {
+            self.say_stopped(&owner, error);
+        }
+        end
+    }
+
+    fn drive(&mut self, owner: &mut Owner, leaving: &mut Option<Instant>) -> Result<End, Error> {
         let clock = Clock;
-        self.carry_out(&mut owner, Input::Suggested(true), clock.now())?;
+        self.carry_out(owner, Input::Suggested(true), clock.now())?;
         loop {
-            let inputs = self.wait(&owner, leaving.is_some())?;
+            let inputs = self.wait(owner, leaving.is_some())?;
             let moment = clock.now();
             for input in inputs {
                 if matches!(input, Input::Resign) {
                     leaving.get_or_insert_with(Instant::now);
                 }
-                if let Some(end) = self.carry_out(&mut owner, input, moment)? {
+                if let Some(end) = self.carry_out(owner, input, moment)? {
                     return Ok(end);
                 }
             }
             // Under load the next append begins in the same breath, so this is the moment to answer.
-            self.answer_held(&owner);
+            self.answer_held(owner);
             if let Some(since) = *leaving
                 && (owner.role() == Role::Following || since.elapsed() >= LEAVE_PATIENCE)
             {
@@ -161,11 +189,10 @@ impl Turn<'_> {
             let moment = clock.now();
             let driven = catch_unwind(AssertUnwindSafe(|| owner.drive(moment)));
             let driven = driven.unwrap_or_else(|panic| Err(self.stopped(panic.as_ref())));
-            let outputs = driven.inspect_err(|error| self.say_stopped(&owner, error))?;
-            if let Some(end) = self.act(outputs)? {
+            if let Some(end) = self.act(driven?)? {
                 return Ok(end);
             }
-            self.answer_held(&owner);
+            self.answer_held(owner);
         }
     }
 
@@ -207,7 +234,13 @@ impl Turn<'_> {
     }
 
     fn read_error(&self, source: tidemill_log::Error) -> Error {
-        Error::Log { partition: self.owning.start.partition, operation: "reading", source }
+        let partition = self.owning.start.partition;
+        match source {
+            tidemill_log::Error::OffsetOutOfRange { topic: Topic::Commands, wanted, .. } => {
+                Error::CommandsLost { partition, offset: wanted }
+            }
+            source => Error::Log { partition, operation: "reading", source },
+        }
     }
 
     /// Until the next timer, a tick at most.
@@ -221,7 +254,7 @@ impl Turn<'_> {
     fn carry_out(&mut self, owner: &mut Owner, input: Input, moment: Moment) -> Result<Option<End>, Error> {
         let stepped = catch_unwind(AssertUnwindSafe(|| owner.step(input, moment)));
         let outputs = stepped.unwrap_or_else(|panic| Err(self.stopped(panic.as_ref())));
-        self.act(outputs.inspect_err(|error| self.say_stopped(owner, error))?)
+        self.act(outputs?)
     }
 
     fn act(&mut self, outputs: Vec<Output>) -> Result<Option<End>, Error> {
@@ -268,12 +301,20 @@ impl Turn<'_> {
         Error::Stopped { partition: self.owning.start.partition, reason }
     }
 
-    /// Rule 12: others see that it stopped, and leave the partition alone.
+    /// Rule 12: others see that it stopped, and leave the partition alone. One whose commands were lost has no
+    /// owner until a person acts, and one whose owner's clock is off is anyone's.
     fn say_stopped(&self, owner: &Owner, error: &Error) {
         let partition = self.owning.start.partition;
+        if matches!(error, Error::Log { .. }) {
+            return;
+        }
         tracing::error!(partition, %error, "the partition stops");
-        if let (Error::Stopped { .. } | Error::Append { .. }, Some(record)) = (error, owner.stopped_record())
-        {
+        let record = match error {
+            Error::Stopped { .. } | Error::Append { .. } => owner.stopped_record(),
+            Error::CommandsLost { .. } | Error::Clock { .. } => owner.resigned_record(),
+            _ => None,
+        };
+        if let Some(record) = record {
             let patience = Duration::from_secs(5);
             let told = append_wait(self.producer.as_ref(), Topic::Journal, partition, b"", record, patience);
             if let Err(error) = told {

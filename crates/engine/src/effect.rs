@@ -177,6 +177,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::WorkerResumed { .. }
         | Event::CommandQuarantined { .. }
         | Event::TimerSuspended { .. }
-        | Event::TimeSet { .. } => Vec::new(),
+        | Event::TimeSet { .. }
+        | Event::LossAccepted { .. } => Vec::new(),
     }
 }

@@ -177,7 +177,8 @@ impl Model {
             | Event::LeaseExpired { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. }
-            | Event::TimeSet { .. } => {}
+            | Event::TimeSet { .. }
+            | Event::LossAccepted { .. } => {}
             Event::CommandQuarantined { reason, .. } | Event::TimerSuspended { reason, .. } => {
                 panic!("the rules panicked: {reason}")
             }

@@ -526,6 +526,20 @@ pub enum Event {
 
 impl Event {
     /// The name under which it is published, `noun.verb`, without version.
+    /// An operator let the partition go on though commands of it are lost. The envelope's resume point is the
+    /// record that was written for it; the commands before that one are not decided any more.
+    LossAccepted {
+        /// Who, as they name themselves.
+        by: String,
+        /// Why, for people.
+        reason: String,
+        /// The last command that was done with, in the topic as it was.
+        done: u64,
+        /// The first command that the topic still had, or would have had next.
+        kept_from: u64,
+        /// The record to go on after.
+        resumed_at: u64,
+    },
     pub fn kind(&self) -> &'static str {
         match self {
             Event::GroupDefined { .. } => "group.defined",
@@ -569,6 +583,7 @@ impl Event {
     }
 
     /// What it is about, as `noun/id`; the CloudEvents subject.
+            Event::LossAccepted { .. } => "loss.accepted",
     pub fn subject(&self) -> String {
         match self {
             Event::GroupDefined { group, .. } | Event::GroupReceived { group, .. } => {
@@ -607,7 +622,7 @@ impl Event {
             | Event::WorkerResumed { worker } => format!("worker/{worker}"),
             Event::CommandQuarantined { offset, .. } => format!("command/{offset}"),
             Event::TimerSuspended { entity, .. } => entity.clone(),
-            Event::TimeSet { .. } => "partition".to_owned(),
+            Event::TimeSet { .. } | Event::LossAccepted { .. } => "partition".to_owned(),
         }
     }
 }

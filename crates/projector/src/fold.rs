@@ -194,7 +194,8 @@ impl Caches {
             Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::HistoryEvicted { .. }
-            | Event::TimeSet { .. } => {}
+            | Event::TimeSet { .. }
+            | Event::LossAccepted { .. } => {}
         }
     }
 

@@ -140,7 +140,8 @@ impl Shard {
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::CommandQuarantined { .. }
-            | Event::TimeSet { .. } => {}
+            | Event::TimeSet { .. }
+            | Event::LossAccepted { .. } => {}
         }
     }
 

@@ -16,6 +16,10 @@ pub(crate) fn cases() -> Vec<Case> {
 fn decided() -> Vec<Case> {
     let owned = History::new;
     let one = |offset| [(source(offset, None), Outcome::Done, vec![harmless()])];
+    let lost = |done: u64, at: u64| {
+        let loss = json!({"by": "me", "reason": "r", "done": done, "kept_from": 0, "resumed_at": at});
+        [(source(at, None), Outcome::Done, vec![event(json!({ "loss_accepted": loss }))])]
+    };
     let asks = json!({"shard": 1, "request": "r", "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
     let bytes = serde_json::to_vec(&asks).unwrap();
     let other = json!({"shard": 1, "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
@@ -44,6 +48,30 @@ fn decided() -> Vec<Case> {
             "it names a command that is not there",
             owned().given(0, &other).causes_to(resume(0, &other_bytes), one(0)),
             owned().given(0, &other).causes_to(resume(1, &other_bytes), one(0)),
+        ),
+        case(
+            Invariant::ResumePointMovesForward,
+            "a loss is accepted, and another record is gone on after",
+            owned().causes_to(resume(5, b"5"), []).causes_to(resume(2, b"2"), lost(5, 2)),
+            owned().causes_to(resume(5, b"5"), []).causes_to(resume(3, b"3"), lost(5, 2)),
+        ),
+        case(
+            Invariant::ResumePointMovesForward,
+            "a loss is accepted after another command than the last one",
+            owned().causes_to(resume(5, b"5"), []).causes_to(resume(2, b"2"), lost(5, 2)),
+            owned().causes_to(resume(5, b"5"), []).causes_to(resume(2, b"2"), lost(4, 2)),
+        ),
+        case(
+            Invariant::EveryCommandDecidedOnce,
+            "a command is decided again after a loss",
+            owned()
+                .causes_to(resume(3, b"3"), one(3))
+                .causes_to(resume(2, b"2"), lost(3, 2))
+                .causes_to(resume(3, b"new"), one(3)),
+            owned()
+                .causes_to(resume(3, b"3"), one(3))
+                .causes_to(resume(2, b"2"), lost(3, 2))
+                .causes_to(resume(3, b"new"), one(2)),
         ),
         case(
             Invariant::EveryCommandDecidedOnce,

@@ -144,7 +144,8 @@ impl Catalogue {
             | Event::WorkerResumed { .. }
             | Event::CommandQuarantined { .. }
             | Event::TimerSuspended { .. }
-            | Event::TimeSet { .. } => {}
+            | Event::TimeSet { .. }
+            | Event::LossAccepted { .. } => {}
         }
     }
 

@@ -117,6 +117,7 @@ impl GroupShard {
             | Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
+            | Event::LossAccepted { .. }
             | Event::JobDefined { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }

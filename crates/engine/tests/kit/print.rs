@@ -84,6 +84,7 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::WorkerResumed { worker } => format!("{worker} resumed"),
         Event::CommandQuarantined { reason, .. } => format!("quarantined: {reason}"),
         Event::TimerSuspended { entity, reason } => format!("suspended {entity}: {reason}"),
+        Event::LossAccepted { reason, .. } => format!("loss accepted: {reason}"),
         Event::TimeSet { now } => format!("time set {}", time(now)),
     })
 }

@@ -69,6 +69,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::HistoryEvicted { .. }
         | Event::CommandQuarantined { .. }
         | Event::TimerSuspended { .. }
-        | Event::TimeSet { .. } => {}
+        | Event::TimeSet { .. }
+        | Event::LossAccepted { .. } => {}
     }
 }

@@ -7,8 +7,8 @@ mod operate;
 pub(crate) use batch::{BatchCommand, word};
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use operate::{
-    ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand, PartitionCommand,
-    SchemasCommand, TopicsCommand, WorkerCommand,
+    AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand,
+    PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
 
 use std::path::PathBuf;
@@ -194,6 +194,7 @@ mod tests {
             "verify --data d -o json",
             "schemas check",
             "partition set-time --partition 1 --at 2026-01-01T00:00:00Z",
+            "partition accept-loss --partition 1 --reason restored --by me",
             "standalone --listen 127.0.0.1:0 --data d",
             "demo --once",
             "demo --break message-words",
@@ -228,6 +229,8 @@ mod tests {
             "nonsense",
             "demo --fix --break message-words",
             "demo --break load-1",
+            "partition accept-loss --partition 1 --by me",
+            "partition accept-loss --partition 1 --by me --reason= ",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }

@@ -12,7 +12,9 @@ pub(crate) use job::apply as apply_jobs;
 
 use clap::CommandFactory;
 
-use crate::cli::{Cli, Command, ConfigCommand, EventsCommand, Global, OutputFormat, TopicsCommand};
+use crate::cli::{
+    Cli, Command, ConfigCommand, EventsCommand, Global, OutputFormat, PartitionCommand, TopicsCommand,
+};
 use crate::client::{Client, Target};
 use crate::config;
 use crate::demo;
@@ -40,7 +42,10 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Bootstrap => roles::bootstrap(&global),
         Command::Rebuild => roles::rebuild(&global),
         Command::Verify => roles::verify(&global),
-        Command::Partition(command) => operate::partition(&Session::new(&global)?, &command),
+        Command::Partition(PartitionCommand::SetTime { partition, at }) => {
+            operate::set_time(&Session::new(&global)?, partition, at)
+        }
+        Command::Partition(PartitionCommand::AcceptLoss(args)) => roles::accept_loss(&global, args),
         Command::Schemas(command) => schemas::run(&command),
         Command::Executor => roles::executor(&global),
         Command::Topics(TopicsCommand::Create) => roles::create_topics(&global),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Session;
-use crate::cli::{GroupCommand, KeyCommand, PartitionCommand, WorkerCommand, word};
+use crate::cli::{GroupCommand, KeyCommand, WorkerCommand, word};
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
@@ -101,14 +101,10 @@ pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
     }
 }
 
-pub(super) fn partition(session: &Session, command: &PartitionCommand) -> Done<Exit> {
-    match command {
-        PartitionCommand::SetTime { partition, at } => {
-            let path = format!("/api/operate/partitions/{partition}/set-time");
-            let answer = session.client.post(&path, Some(&json!({ "at": at })))?;
-            Ok(session.show(&answer, |_| format!("Partition {partition} goes on at {at}.")))
-        }
-    }
+pub(super) fn set_time(session: &Session, partition: u32, at: jiff::Timestamp) -> Done<Exit> {
+    let path = format!("/api/operate/partitions/{partition}/set-time");
+    let answer = session.client.post(&path, Some(&json!({ "at": at })))?;
+    Ok(session.show(&answer, |_| format!("Partition {partition} goes on at {at}.")))
 }
 
 const PARTITIONS: &[Column] = &[

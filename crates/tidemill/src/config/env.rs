@@ -10,6 +10,7 @@ const NAMED: &[(&str, &str)] = &[
     ("TIDEMILL_DATA", "Data directory; the same as `--data`."),
     ("TIDEMILL_SERVER", "Server that the client commands talk to; the same as `--server`."),
     ("TIDEMILL_KEY", "Application key of the client commands, `APP:SECRET`; the same as `--key`."),
+    ("USER", "Who accepts a loss, for the record; the same as `--by` of `partition accept-loss`."),
     ("NO_COLOR", "Set to anything: no colours on a terminal."),
 ];
 
@@ -55,6 +56,14 @@ pub(crate) fn reference() -> String {
          | variable | what it is for |\n|---|---|\n",
     );
     for (name, what) in NAMED {
+        text.push_str(&format!("| `{name}` | {what} |\n"));
+    }
+    text.push_str(
+        "\n## In a job's process\n\nOf the executor's own environment a job gets only `PATH`, `HOME`, `USER`, \
+         `LOGNAME`, `SHELL`, `LANG`, `LC_*`, `TZ`\nand `TMPDIR`, then what the settings of its type say, \
+         then these.\n\n| variable | value |\n|---|---|\n",
+    );
+    for (name, what) in tidemill_executor::JOB_VARIABLES {
         text.push_str(&format!("| `{name}` | {what} |\n"));
     }
     text.push_str(

@@ -1,5 +1,6 @@
 //! The roles: each a crate of its own, here given its settings, its log, and the word to stop.
 
+mod accept_loss;
 mod alone;
 mod cluster;
 mod executor;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 use tidemill_api::ports::Operation;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::Global;
+use crate::cli::{AcceptLossArgs, Global};
 use crate::config::{self, Flag, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -108,6 +109,11 @@ pub(crate) fn verify(global: &Global) -> Done<Exit> {
 fn replay(global: &Global, operation: Operation) -> Done<Exit> {
     let settings = start(global)?;
     replay::run(global, &settings, operation, &stop::on_signal()?)
+}
+
+/// `tidemill partition accept-loss`.
+pub(crate) fn accept_loss(global: &Global, args: AcceptLossArgs) -> Done<Exit> {
+    accept_loss::run(global, &start(global)?, args)
 }
 
 /// `tidemill topics create`.

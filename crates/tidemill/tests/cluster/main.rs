@@ -6,6 +6,7 @@
 #![cfg(all(feature = "kafka", feature = "mysql"))]
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod accept_loss;
 mod kit;
 mod pipeline;
 mod stopped_owner;

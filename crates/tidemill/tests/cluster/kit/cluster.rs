@@ -191,6 +191,20 @@ impl Cluster {
         self.json(&["worker", "show", worker])["host"].as_str().unwrap().to_owned()
     }
 
+    /// Deletes every record of a partition.
+    pub(crate) fn delete_records(&self, topic: Topic, partition: u32) {
+        topics::delete_records(&self.kafka.brokers, &self.kafka.topic_name(topic), partition).unwrap();
+    }
+
+    /// Deletes a topic and makes it anew.
+    pub(crate) fn recreate(&self, topic: Topic) {
+        topics::delete(&self.kafka.brokers, &[self.kafka.topic_name(topic)]).unwrap();
+        until("the topic is made anew", || {
+            let output = self.run(&["topics", "create"]);
+            output.status.success().then_some(())
+        });
+    }
+
     /// The log, beside everyone else.
     pub(crate) fn log(&self) -> Arc<dyn Log> {
         Arc::new(KafkaLog::open(&self.kafka).unwrap())
