@@ -1,16 +1,4 @@
-//! The environment of a job; documented here and nowhere else.
-//!
-//! | variable | value |
-//! |---|---|
-//! | `TIDEMILL_JOB` | the job's name |
-//! | `TIDEMILL_BATCH` | the batch's id |
-//! | `TIDEMILL_ATTEMPT` | the attempt's number, from 1 |
-//! | `TIDEMILL_TOKEN` | the attempt's fence: it grows with every attempt, so whoever takes the job's writes can refuse an older one |
-//! | `TIDEMILL_WORKER` | the worker's id |
-//! | `TIDEMILL_LOGICAL_TIME` | RFC 3339, with the offset of the job's zone |
-//! | `TIDEMILL_RUN` | which run of the logical time, from 0 |
-//! | `TIDEMILL_PARAM_NAME` | each parameter; its name in capitals, what is not a letter or digit of ASCII as `_` |
-//! | `TIDEMILL_API` | the address of the API |
+//! The environment of a job: [`JOB_VARIABLES`].
 //!
 //! Of the worker's own environment a job gets only `PATH`, `HOME`, `USER`, `LOGNAME`, `SHELL`, `LANG`,
 //! `LC_*`, `TZ` and `TMPDIR`, and then what its type's configuration says: never the worker's secrets.
@@ -18,6 +6,25 @@
 use std::collections::BTreeMap;
 
 use tidemill_model::{RunSpec, Token, WorkerId};
+
+/// What an attempt adds to the environment of its processes, with what each is.
+pub const JOB_VARIABLES: &[(&str, &str)] = &[
+    ("TIDEMILL_JOB", "The job's name."),
+    ("TIDEMILL_BATCH", "The batch's id."),
+    ("TIDEMILL_ATTEMPT", "The attempt's number, from 1."),
+    (
+        "TIDEMILL_TOKEN",
+        "The attempt's fence: it grows with every attempt, so whoever takes the job's writes can refuse an older one.",
+    ),
+    ("TIDEMILL_WORKER", "The worker's id."),
+    ("TIDEMILL_LOGICAL_TIME", "RFC 3339, with the offset of the job's zone."),
+    ("TIDEMILL_RUN", "Which run of the logical time, from 0."),
+    (
+        "TIDEMILL_PARAM_NAME",
+        "Each parameter; its name in capitals, what is not a letter or digit of ASCII as `_`.",
+    ),
+    ("TIDEMILL_API", "The address of the API."),
+];
 
 const INHERITED: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
 
@@ -60,6 +67,28 @@ fn parameter(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_variable_of_an_attempt_is_documented() {
+        let spec = RunSpec {
+            token: Token(4097),
+            batch: tidemill_model::BatchId(1),
+            attempt: 1,
+            job: tidemill_model::JobId(1),
+            job_name: "load".to_owned().try_into().unwrap(),
+            group: "demo".to_owned().try_into().unwrap(),
+            job_type: "shell".to_owned().try_into().unwrap(),
+            program: tidemill_model::Program::None,
+            logical_time: jiff::Timestamp::UNIX_EPOCH,
+            logical_time_text: String::new(),
+            run: 0,
+            parameters: BTreeMap::from([("name".to_owned(), String::new())]),
+        };
+        let names: Vec<_> = of_attempt(&spec, &WorkerId::new("w"), "").into_keys().collect();
+        let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();
+        documented.sort_unstable();
+        assert_eq!(names, documented);
+    }
 
     #[test]
     fn parameter_names_become_names_of_variables() {

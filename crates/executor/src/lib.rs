@@ -36,8 +36,8 @@ mod worker;
 
 pub use attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
 pub use config::{Config, Required};
+pub use environment::JOB_VARIABLES;
 pub use error::Error;
-pub use link::work_partition;
 pub use processes::Shims;
 pub use run::run;
 pub use shim::{KilledBecause, Lease, News, shim_main};

@@ -6,8 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use sha2::{Digest, Sha256};
-use tidemill_log::{From, Log, Producer, Reader, Topic, Waker};
+use tidemill_log::{From, Log, Producer, Reader, Topic, Waker, partition_of_key};
 use tidemill_model::{Actor, Command, CommandRecord, ShardId, WorkerId};
 
 use crate::Error;
@@ -19,14 +18,6 @@ const READ_MAX: usize = 2_048;
 const READ_WAIT: Duration = Duration::from_secs(10);
 /// Before a reader that failed is made anew.
 const READ_AGAIN: Duration = Duration::from_secs(1);
-
-/// The partition of the work topic that a worker reads: the first 4 bytes, big endian, of the SHA-256 of its
-/// id, modulo the number of partitions.
-pub fn work_partition(worker: &WorkerId, count: u32) -> u32 {
-    let digest = Sha256::digest(worker.as_str().as_bytes());
-    let first = [digest[0], digest[1], digest[2], digest[3]];
-    u32::from_be_bytes(first) % count.max(1)
-}
 
 /// Appends the worker's commands.
 pub(crate) struct CommandLink {
@@ -97,7 +88,7 @@ impl WorkLink {
         worker: WorkerId,
         inputs: Sender<FromWork>,
     ) -> Result<Self, Error> {
-        let partition = work_partition(&worker, log.partitions(Topic::Work));
+        let partition = partition_of_key(worker.as_str(), log.partitions(Topic::Work));
         let reader = log.reader(Topic::Work, partition, From::End)?;
         let (stop, waker) = (Arc::new(AtomicBool::new(false)), reader.waker());
         let mut reading = Reading { log, partition, worker, inputs, stop: Arc::clone(&stop) };
@@ -164,19 +155,5 @@ impl Reading {
             }
         };
         own.filter_map(decode).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Owners compute the same number; it must never change.
-    #[test]
-    fn work_partition_is_the_hash_of_the_worker() {
-        let worker = WorkerId::new("abc");
-        assert_eq!(work_partition(&worker, u32::MAX), 0xba78_16bf);
-        assert_eq!(work_partition(&worker, 16), 0xf);
-        assert_eq!(work_partition(&worker, 1), 0);
     }
 }

@@ -52,7 +52,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let turn = Turn {
         worker,
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
-        processes: Processes::start(process_setup(&config, &data)?, process_inputs)?,
+        processes: Processes::start(process_setup(&config, &data), process_inputs)?,
     };
     let inputs = Inputs { from_processes, from_work, from_log, shutdown };
     let result = turn.run(inputs, work);
@@ -96,16 +96,15 @@ fn setup(
     })
 }
 
-fn process_setup(config: &Config, data: &DataDir) -> Result<processes::Setup, Error> {
-    let shim = if config.shim.is_empty() {
-        let program = std::env::current_exe();
-        let program =
-            program.map_err(|source| Error::Start { what: "shims: this program is not found", source })?;
-        vec![program.to_string_lossy().into_owned(), "shim".to_owned()]
-    } else {
-        config.shim.clone()
+/// The program that runs, whatever is at its path by now: an upgrade in place begins with the next start.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
+fn process_setup(config: &Config, data: &DataDir) -> processes::Setup {
+    let shim = match config.shim.is_empty() {
+        true => vec![THIS_PROGRAM.to_owned(), "shim".to_owned()],
+        false => config.shim.clone(),
     };
-    Ok(processes::Setup {
+    processes::Setup {
         worker: data.worker.clone(),
         attempts: data.attempts.clone(),
         types: config.all_types(),
@@ -113,7 +112,7 @@ fn process_setup(config: &Config, data: &DataDir) -> Result<processes::Setup, Er
         shim,
         environment: environment::inherited(),
         threads: config.spawn_threads,
-    })
+    }
 }
 
 struct Inputs {

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Sender, bounded};
 use ed25519_dalek::{Signature, SigningKey};
 use tempfile::TempDir;
-use tidemill_executor::{Config, Error, Required, work_partition};
-use tidemill_log::{From, Log, MemoryLog, Reader, Topic, append_wait};
+use tidemill_executor::{Config, Error, Required};
+use tidemill_log::{From, Log, MemoryLog, Reader, Topic, append_wait, partition_of_key};
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, GroupName, GroupSettings, JobId, JobName,
     JobType, Program, Registration, RunSpec, ShardId, StartRequest, Token, Usage, WorkMessage,
@@ -78,7 +78,7 @@ impl Owner {
     }
 
     fn say(&self, to: &Registration, message: &WorkMessage) {
-        let partition = work_partition(&to.worker, self.log.partitions(Topic::Work));
+        let partition = partition_of_key(to.worker.as_str(), self.log.partitions(Topic::Work));
         let (key, value) = (to.worker.as_str().as_bytes(), serde_json::to_vec(message).unwrap());
         append_wait(&*self.log.producer().unwrap(), Topic::Work, partition, key, value, BOUND).unwrap();
     }

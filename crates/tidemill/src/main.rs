@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // One shim runs per attempt of a job: nothing else may happen before it.
+    // Shims are forked from this process, which may have one thread: nothing else may happen before it.
     if let Some(code) = roles::shim() {
         return code;
     }

@@ -40,6 +40,9 @@ enum Code {
 /// with a stream socket to the shim that runs it. Over that one the worker says what to run (one line, a
 /// [`ShimSpec`](crate::ShimSpec)) and then its orders, and hears [`News`].
 pub fn shim_main(dir: &Path) -> i32 {
+    // The worker starts it by a link, whose name would be that of the process.
+    let named = nix::sys::prctl::set_name(c"tidemill-shim");
+    debug_assert!(named.is_ok(), "the name is short");
     match server::serve(dir) {
         Ok(()) => 0,
         Err(error) => {

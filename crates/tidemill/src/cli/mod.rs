@@ -123,10 +123,10 @@ pub(crate) enum Command {
     /// Prepare a cluster's topics
     #[command(subcommand)]
     Topics(TopicsCommand),
-    /// Run one attempt; the executor starts it
+    /// Serve shims, one for each attempt that the executor names; the executor starts it
     #[command(hide = true)]
     Shim {
-        /// The attempt's directory
+        /// The directory of attempts
         dir: PathBuf,
     },
     /// Show the effective configuration and its schema

@@ -32,7 +32,7 @@ use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
 
-/// Runs a shim, if that is what the command line asks for: `tidemill shim DIR` and nothing else.
+/// Serves shims, if that is what the command line asks for: `tidemill shim DIR` and nothing else.
 pub(crate) fn shim() -> Option<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let (name, dir, end) = (arguments.next()?, arguments.next()?, arguments.next());
@@ -43,11 +43,14 @@ fn shim_code(dir: &Path) -> ExitCode {
     ExitCode::from(u8::try_from(tidemill_executor::shim_main(dir)).unwrap_or(1))
 }
 
-/// Runs a shim whose command line holds more than that.
+/// Serves shims where the command line holds more than that.
 pub(crate) fn run_shim(dir: &Path) -> Done<Exit> {
     match tidemill_executor::shim_main(dir) {
         0 => Ok(Exit::Success),
-        code => Err(Failure::new(Exit::Failure, format!("the shim of {} ended with {code}", dir.display()))),
+        code => Err(Failure::new(
+            Exit::Failure,
+            format!("the server of shims for {} ended with {code}", dir.display()),
+        )),
     }
 }
 
