@@ -60,6 +60,57 @@ fn broken_analysis_holds_its_load_until_it_is_mended() {
     assert_eq!(code(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
 }
 
+/// API-6, API-7: who writes and then looks sees it, however far behind the tables are; where they do not follow,
+/// the write is done all the same, and says that it cannot be seen yet.
+#[test]
+fn what_is_written_is_seen_by_the_next_look() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_with(dir.path(), &[("PROJECTOR__PACE_MS", "500")]);
+    for owner in ["one", "two", "three"] {
+        server.apply(&format!("jobs: [{{name: a, group: default, type: noop, owner: {owner}}}]"));
+        let jobs = server.json(&["job", "ls"]);
+        assert_eq!(jobs["items"][0]["owner"], owner, "{jobs}");
+    }
+    for (verb, enabled) in [("disable", false), ("enable", true)] {
+        server.json(&["job", verb, "default/a"]);
+        let jobs = server.json(&["job", "ls"]);
+        assert_eq!(jobs["items"][0]["enabled"], enabled, "{jobs}");
+    }
+    let tables = rusqlite::Connection::open(dir.path().join("tables.sqlite")).unwrap();
+    tables.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let unseen = server.run(&["job", "disable", "default/a"]);
+    assert_eq!(code(&unseen), 0, "{}", text(&unseen.stderr));
+    assert!(text(&unseen.stderr).contains("the lists do not show it yet"), "{}", text(&unseen.stderr));
+    tables.execute_batch("ROLLBACK").unwrap();
+    let seen = server.run(&["job", "enable", "default/a"]);
+    assert_eq!((code(&seen), text(&seen.stderr)), (0, String::new()));
+}
+
+/// While an upgrade lies in place and the process still runs, nothing of the other version is started, not
+/// even where the server of shims has to be started again.
+#[test]
+fn upgrade_in_place_begins_with_the_next_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("tidemill");
+    // By another process: a descriptor open for writing here would be inherited by other tests' children.
+    assert!(Command::new("cp").arg(TIDEMILL).arg(&program).status().unwrap().success());
+    let server = Server::start_program(&program, dir.path(), &[]);
+    server.apply("jobs: [{name: a, group: default, type: shell, command: 'exit 0'}]");
+    server.json(&["job", "run", "default/a", "--wait"]);
+    fs::remove_file(&program).unwrap();
+    fs::write(&program, "no program").unwrap();
+    let parent = server.child.id().to_string();
+    let children = Command::new("ps").args(["-o", "pid=,comm=", "--ppid", &parent]).output().unwrap();
+    let children = text(&children.stdout);
+    let shims: Vec<_> = children.lines().filter(|line| line.contains("tidemill-shim")).collect();
+    let [shims] = shims[..] else { panic!("one server of shims: {children}") };
+    let pid = shims.split_whitespace().next().unwrap();
+    assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
+    let batch = server.json(&["job", "run", "default/a", "--wait"]);
+    assert_eq!(batch["result"], "success", "{batch}");
+    assert_eq!(server.stop(), Some(0));
+}
+
 /// API-6: jobs go in as YAML and come out again unchanged; runs end with the exit code of their result.
 #[test]
 fn jobs_are_applied_exported_run_and_waited_for() {

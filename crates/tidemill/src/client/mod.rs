@@ -20,6 +20,8 @@ use crate::failure::{Done, Failure};
 /// What to do where no server is found.
 const OTHER_SERVER: &str = "start one with `tidemill standalone`; name a running one by its data directory with \
                             --data, or by its address with --server";
+/// Until lists have to show what was written.
+const SEEN_WITHIN: Duration = Duration::from_secs(2);
 /// Largest answer that is read into memory.
 const MAX_ANSWER_BYTES: u64 = 256 << 20;
 /// Most items that one call returns.
@@ -99,7 +101,32 @@ impl Client {
             (Method::Delete, _) => self.signed(self.agent.delete(&url)).header(key.0, key.1).call(),
         };
         let response = sent.map_err(|error| self.transport(&error, Kind::Write, Some(&request)))?;
-        self.answer(response, Kind::Write).map_err(|failure| unknown_outcome(failure, &request))
+        let answer =
+            self.answer(response, Kind::Write).map_err(|failure| unknown_outcome(failure, &request))?;
+        if let Some(position) = answer["position"].as_str() {
+            self.see(position);
+        }
+        Ok(answer)
+    }
+
+    /// Waits until the read tables show a write, so that whoever looks next sees it. It is done either way.
+    fn see(&self, position: &str) {
+        let seen = self
+            .signed(self.agent.get(self.url("/api/jobs")))
+            .query("limit", "1")
+            .query("at_least", position)
+            .config()
+            .timeout_global(Some(SEEN_WITHIN))
+            .build()
+            .call();
+        let why = match seen {
+            Ok(response) if response.status().is_success() => return,
+            Ok(response) => response.status().to_string(),
+            Err(error) => error.to_string(),
+        };
+        crate::output::note(format!(
+            "warning: it is done, but the lists do not show it yet (position {position}): {why}"
+        ));
     }
 
     /// Wishes something that needs no body and no name.

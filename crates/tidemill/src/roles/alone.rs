@@ -2,8 +2,8 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_api::{Deps, HttpLive, JournalFeed, TablePositions};
@@ -11,7 +11,7 @@ use tidemill_log::{Log, Topic};
 use tidemill_producers::{Submitter, instance_id};
 use tidemill_projector::{Progress, PublishConfig, Shutdown};
 
-use super::cluster::SharedCluster;
+use super::cluster::{self, SharedCluster};
 use super::in_process::owners;
 use super::interface::Interface;
 use super::live::LiveServer;
@@ -24,6 +24,10 @@ use crate::failure::{Done, Failure};
 
 /// Between two looks whether a role has ended by itself.
 const LOOK: Duration = Duration::from_millis(200);
+/// Until the read tables have to show what the first start made.
+const SHOWN_WITHIN: Duration = Duration::from_secs(2);
+/// Between two looks at them.
+const SHOWN_LOOK: Duration = Duration::from_millis(20);
 
 /// `tidemill dispatcher`: owns partitions, and answers questions about them.
 pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
@@ -132,6 +136,13 @@ pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
     let name = executor::group_name(settings)?;
     let ready = first_start::run(&log, &submitter, &keys, &name)?;
     submitter.stop();
+    let (partition, offset) = ready.position;
+    if !show(settings, partition, offset) {
+        crate::output::note(format!(
+            "warning: it is done, but the read tables do not show it yet (position {partition}:{offset}): \
+             does a projector run?"
+        ));
+    }
     let keys_dir = settings.keys_dir().display();
     crate::output::line(format!(
         "Group {name} is defined, with shard {}.\nKeys are in {keys_dir}: admin.key for the client commands, \
@@ -139,6 +150,22 @@ pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
         ready.group.shard,
     ));
     Ok(Exit::Success)
+}
+
+/// Waits until the tables that the roles share show a position, so that whoever looks next sees it.
+fn show(settings: &Settings, partition: u32, offset: u64) -> bool {
+    let begun_at = Instant::now();
+    let Some(Ok(tables)) = tables::are_there(settings).then(|| tables::open(settings)) else { return false };
+    loop {
+        let positions = cluster::positions(&*tables).unwrap_or_default();
+        if positions.get(&partition).is_some_and(|position| position.offset >= offset) {
+            return true;
+        }
+        if begun_at.elapsed() >= SHOWN_WITHIN {
+            return false;
+        }
+        thread::sleep(SHOWN_LOOK);
+    }
 }
 
 /// Waits for the word to stop; an error if a role ends before it.

@@ -107,7 +107,8 @@ impl Cluster for SharedCluster {
     }
 }
 
-fn positions(tables: &dyn Tables) -> Result<BTreeMap<u32, Position>, String> {
+/// How far the tables in use are, by partition.
+pub(super) fn positions(tables: &dyn Tables) -> Result<BTreeMap<u32, Position>, String> {
     let active = tables.active().map_err(|error| error.to_string())?;
     let active = active.ok_or("there are no tables yet: start a projector")?;
     tables.positions(active.number).map_err(|error| error.to_string())

@@ -24,6 +24,11 @@ pub(crate) fn open(settings: &Settings) -> Done<Arc<dyn Tables>> {
     Ok(Arc::new(tables))
 }
 
+/// Whether somebody has made tables, or a database is named for them.
+pub(crate) fn are_there(settings: &Settings) -> bool {
+    settings.store.url.is_some() || settings.data_dir.join(FILE).exists()
+}
+
 #[cfg(feature = "mysql")]
 fn server(url: &str) -> Done<Arc<dyn Tables>> {
     let tables = tidemill_store::MysqlTables::open(url)

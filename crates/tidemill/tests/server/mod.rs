@@ -46,10 +46,21 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(data: &Path) -> Self {
-        let mut child = Command::new(TIDEMILL)
+        Self::start_with(data, &[])
+    }
+
+    /// With more settings.
+    pub(crate) fn start_with(data: &Path, settings: &[(&str, &str)]) -> Self {
+        Self::start_program(Path::new(TIDEMILL), data, settings)
+    }
+
+    /// From another file.
+    pub(crate) fn start_program(program: &Path, data: &Path, settings: &[(&str, &str)]) -> Self {
+        let mut child = Command::new(program)
             .args(["standalone", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             .env("TIDEMILL__LOG_FILTER", "warn")
+            .envs(settings.iter().map(|(name, value)| (format!("TIDEMILL__{name}"), value)))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
