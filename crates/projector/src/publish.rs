@@ -98,11 +98,12 @@ struct Publisher {
 impl Publisher {
     fn run(&self) -> Result<(), Error> {
         let mut pause = FIRST_RETRY;
+        let mut told = None;
         loop {
             let mut worked = false;
             let Err(error) = self.session(&mut worked) else { return Ok(()) };
             if worked {
-                pause = FIRST_RETRY;
+                (pause, told) = (FIRST_RETRY, None);
             }
             let (partition, reason) = (self.partition, chain(&error));
             self.progress.change(partition, |it| it.error = Some(reason.clone()));
@@ -114,7 +115,11 @@ impl Publisher {
                 );
                 return Err(error);
             }
-            tracing::warn!(partition, reason, "publishing partition {partition} is held up: {reason}");
+            // Once for each cause, however often it is tried meanwhile.
+            if told.as_ref() != Some(&reason) {
+                tracing::warn!(partition, reason, "publishing partition {partition} is held up: {reason}");
+                told = Some(reason);
+            }
             if self.shutdown.wait(pause) {
                 return Ok(());
             }

@@ -106,6 +106,7 @@ impl Keeper {
         let mut pause = FIRST_RETRY;
         // Kept over an outage of the database: what was read and folded need not be done again.
         let mut projection = None;
+        let mut told = None;
         loop {
             let mut worked = false;
             let Err(error) = self.session(&mut projection, &mut worked) else { return Ok(()) };
@@ -113,7 +114,7 @@ impl Keeper {
                 projection = None;
             }
             if worked {
-                pause = FIRST_RETRY;
+                (pause, told) = (FIRST_RETRY, None);
             }
             let (partition, reason) = (self.partition, chain(&error));
             self.progress.change(partition, |it| it.error = Some(reason.clone()));
@@ -125,7 +126,15 @@ impl Keeper {
                 );
                 return Err(error);
             }
-            tracing::warn!(partition, reason, "the projection of partition {partition} is held up: {reason}");
+            // Once for each cause, however often it is tried meanwhile.
+            if told.as_ref() != Some(&reason) {
+                tracing::warn!(
+                    partition,
+                    reason,
+                    "the projection of partition {partition} is held up: {reason}"
+                );
+                told = Some(reason);
+            }
             if self.shutdown.wait(pause) {
                 return Ok(());
             }
