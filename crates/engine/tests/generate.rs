@@ -5,9 +5,9 @@
 mod kit;
 
 use expect_test::expect;
-use kit::{GROUP, Script, World, every, job, rejection};
+use kit::{GROUP, Script, World, at, every, job, rejection};
 use serde_json::json;
-use tidemill_model::{Command, Event, Outcome, ShardId, SkipReason};
+use tidemill_model::{BatchId, Command, Event, Outcome, ShardId, SkipReason};
 
 fn generated(world: &mut World) -> usize {
     world.events().iter().filter(|event| matches!(event, Event::BatchGenerated { .. })).count()
@@ -402,5 +402,26 @@ fn a_deleted_jobs_batches_are_seen_through() {
     assert_eq!(world.unfinished(), 3);
     world.worker("w", 2, Script::Succeed);
     assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// EVT-6: a logical time between evicted ones that never ran has not run.
+#[test]
+fn a_gap_between_evicted_times_has_not_run() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({}))]);
+    world.worker("w", 1, Script::Succeed);
+    for minute in (0..60).filter(|minute| *minute != 7) {
+        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00Z")));
+    }
+    let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto > at("2026-07-01T00:07:00Z"));
+    assert!(world.events().iter().any(evicted));
+    let any = BatchId::mint(999, GROUP);
+    let outcome = world.rerun(any, ids[0], "2026-07-01T00:07:00Z");
+    assert!(rejection(&outcome).starts_with("unknown"), "{}", rejection(&outcome));
+    let outcome = world.rerun(any, ids[0], "2026-07-01T00:08:00Z");
+    assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));
+    world.batch(ids[0], Some("2026-07-01T00:07:00Z"));
+    assert!(world.told().contains("generated a 2026-07-01 00:07 run 0"));
     assert_eq!(world.partition, world.folded());
 }

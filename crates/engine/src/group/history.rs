@@ -6,6 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{BatchId, BatchResult};
 
+use super::times::Times;
+
 /// The newest run of each logical time, oldest first. Short, and mostly one entry: a sorted list takes a
 /// third of what a tree would.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,8 +75,8 @@ pub(crate) struct Newest {
 /// What is kept of logical times that left the history. All of them had ended.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Evicted {
-    /// The first and the last of them.
-    span: Option<(Timestamp, Timestamp)>,
+    /// Which they are: these and no others.
+    times: Times,
     /// The newest run, where it was not the first.
     runs: BTreeMap<Timestamp, u32>,
     /// Those whose newest run did not succeed.
@@ -83,7 +85,7 @@ pub(crate) struct Evicted {
 
 impl Evicted {
     pub(crate) fn add(&mut self, time: Timestamp, newest: &Newest) {
-        self.span = Some(self.span.map_or((time, time), |(from, upto)| (from.min(time), upto.max(time))));
+        self.times.insert(time);
         if newest.run > 0 {
             self.runs.insert(time, newest.run);
         }
@@ -104,6 +106,6 @@ impl Evicted {
     }
 
     pub(crate) fn holds(&self, time: Timestamp) -> bool {
-        self.span.is_some_and(|(from, upto)| from <= time && time <= upto)
+        self.times.contains(time)
     }
 }

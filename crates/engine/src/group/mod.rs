@@ -25,6 +25,7 @@ mod queue;
 mod report;
 mod settle;
 mod submit;
+mod times;
 mod why;
 mod worker;
 mod workers;
