@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jiff::Timestamp;
 use rustc_hash::FxHashSet;
 use tidemill_model::{
-    Actor, Cause, Command, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, RequestId, Resume,
-    ShardId, Source,
+    Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, Outcome, Recorded, Rejection,
+    RequestId, Resume, ShardId, Source, WorkerId,
 };
 
 use crate::decision::{Decision, Verdict};
@@ -136,11 +136,14 @@ impl<'a> Draft<'a> {
             self.turn = ShardId(shard.0.saturating_add(1));
             let now = self.envelope.now;
             let decided = self.partition.group(shard).map(|group| {
-                catch_unwind(AssertUnwindSafe(|| group.decide_task(&task, now)))
-                    .unwrap_or_else(|panic| suspend(&task, panic))
+                let decide = || {
+                    let decided = group.decide_task(&task, now);
+                    assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
+                    decided
+                };
+                catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| suspend(&task, panic))
             });
             let decided = decided.unwrap_or_default();
-            assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
             events += decided.len() as u32;
             let weight = decided.iter().map(weight::of_event).sum();
             self.push(shard, decided, weight);
@@ -161,6 +164,11 @@ impl<'a> Draft<'a> {
         }
         partition.end(envelope.now, envelope.resume.clone(), &envelope.causes);
         Drafted { envelope: Some(envelope), notices }
+    }
+
+    /// Whether this life of the worker is the one that the shard knows, as far as the draft has come.
+    pub fn is_live(&self, shard: ShardId, worker: &WorkerId, incarnation: &Incarnation) -> bool {
+        self.partition.group(shard).is_some_and(|group| group.is_live(worker, incarnation))
     }
 
     /// The last command that was decided.
@@ -280,4 +288,54 @@ fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "panicked".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::Timer;
+    use tidemill_model::{BatchId, Token};
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// Rule 12: a timer that asks for nothing, or on which the rules panic, suspends its entity on record; the
+    /// partition and its other timers go on, and replay leaves the same behind.
+    #[test]
+    fn a_timer_that_cannot_be_decided_suspends_its_entity() {
+        let shard = ShardId(1);
+        let (asks_nothing, panics) = (Timer::StartBy(Token(7)), Timer::Planted);
+        let fine = Timer::Retry(BatchId(9));
+        let planted = || {
+            let mut partition = Partition::new(0, 1);
+            // The shard begins to be with its first event.
+            let event = Event::CommandQuarantined { offset: 0, reason: String::new() };
+            partition.apply_event(at(0), &Recorded { shard, event });
+            let timers = [(at(1), asks_nothing), (at(2), panics), (at(3), fine), (at(50), panics)];
+            partition.group_mut(shard).unwrap().timers.extend(timers);
+            partition
+        };
+        let mut partition = planted();
+        let mut draft = Draft::new(&mut partition, at(10), None);
+        draft.due(at(2));
+        let envelope = draft.finish(false).envelope.unwrap();
+        let told: Vec<(&str, bool)> = envelope
+            .events
+            .iter()
+            .map(|recorded| match &recorded.event {
+                Event::TimerSuspended { entity, reason } => {
+                    (entity.as_str(), reason.contains("asks for nothing") || reason == "planted")
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(told, [("token/7", true), ("planted", true)]);
+        assert_eq!(envelope.causes.len(), 1);
+        let left: Vec<Timer> = partition.group(shard).unwrap().timers.iter().map(|(_, timer)| *timer).collect();
+        assert_eq!(left, [fine], "every timer of a suspended entity is gone, and no other");
+        let mut folded = planted();
+        folded.apply(&envelope);
+        assert_eq!(partition, folded);
+    }
 }

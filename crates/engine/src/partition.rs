@@ -112,6 +112,14 @@ impl Partition {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn group_mut(&mut self, id: ShardId) -> Option<&mut GroupShard> {
+        match self.shards.get_mut(&id) {
+            Some(Shard::Group(group)) => Some(group),
+            Some(Shard::Catalogue(_)) | None => None,
+        }
+    }
+
     /// The catalogue, if this partition holds it and it is not empty.
     pub fn catalogue(&self) -> Option<&Catalogue> {
         match self.shards.get(&ShardId::CATALOGUE) {

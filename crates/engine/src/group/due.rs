@@ -69,6 +69,8 @@ impl GroupShard {
         match timer {
             Timer::Fire(job) => self.fire(job, now),
             Timer::Retry(batch) => vec![Event::RetryDue { batch }],
+            #[cfg(test)]
+            Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {
                 let Some(id) = self.tokens.get(&token) else { return Vec::new() };
                 let Some((_, worker)) = self.batches.get(id).and_then(|batch| batch.holder()) else {

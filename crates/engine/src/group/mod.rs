@@ -108,6 +108,9 @@ pub(crate) enum Timer {
     Fire(JobId),
     Retry(BatchId),
     StartBy(Token),
+    /// Cannot be decided.
+    #[cfg(test)]
+    Planted,
 }
 
 impl Timer {
@@ -116,6 +119,8 @@ impl Timer {
             Timer::Fire(job) => format!("job/{job}"),
             Timer::Retry(batch) => format!("batch/{batch}"),
             Timer::StartBy(token) => format!("token/{token}"),
+            #[cfg(test)]
+            Timer::Planted => "planted".to_owned(),
         }
     }
 }
