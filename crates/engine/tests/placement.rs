@@ -203,3 +203,45 @@ fn groups_take_turns() {
         .any(|event| matches!(event, Event::BatchFinished { batch, .. } if batch.shard() == ShardId(2)));
     assert!(finished, "in the first draft, though the first group fills it");
 }
+
+/// DSP-1: what waits or is ready of a disabled job is not assigned; enabled again, it goes on.
+#[test]
+fn batches_of_a_disabled_job_wait_until_it_is_enabled() {
+    let switch = |job, enabled| Command::SwitchJob { job, enabled };
+    let mut world = World::new();
+    let ids = world.define(vec![
+        job("a", json!({"max_concurrent": 2, "retries": 1, "retry_interval_s": 60})),
+        job("b", json!({"type": "anchor"})),
+    ]);
+    for minute in 0..3 {
+        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00Z")));
+    }
+    world.pass_minutes(1);
+    let since = world.wall;
+    world.ask(ShardId::CATALOGUE, switch(ids[0], false));
+    world.pass_minutes(1);
+    world.worker("w", 4, Script::Fail);
+    assert_eq!(world.unfinished(), 3);
+    assert!(!world.told().contains("assigned"));
+    for batch in (1..=3).map(|n| BatchId::mint(n, GROUP)) {
+        let conditions = world.why(batch);
+        let condition = conditions.iter().find(|condition| condition.kind == "disabled").unwrap();
+        assert_eq!(condition.since, Some(since));
+        assert_eq!(conditions.len(), 1, "{conditions:?}");
+        assert_eq!(condition.message, "job g/a is disabled; enable it to let this go on");
+    }
+    world.ask(ShardId::CATALOGUE, switch(ids[0], true));
+    let told = world.told();
+    assert_eq!(told.matches("attempt 1 Failed").count(), 3, "{told}");
+    // Switched off between two attempts, and changed while it is off, the second one waits as well.
+    world.ask(ShardId::CATALOGUE, switch(ids[0], false));
+    let changed = json!({"max_concurrent": 3, "retries": 1, "retry_interval_s": 60, "enabled": false});
+    world.define(vec![job("a", changed), job("b", json!({"type": "anchor"}))]);
+    world.pass_minutes(2);
+    let told = world.told();
+    assert!(told.contains("retry due") && !told.contains("assigned"), "{told}");
+    assert!(world.why_kinds(BatchId::mint(1, GROUP)).contains(&"disabled".to_owned()));
+    world.ask(ShardId::CATALOGUE, switch(ids[0], true));
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}

@@ -439,6 +439,12 @@ impl Player {
         self.world.run();
         self.world.pass_minutes(30);
         self.check();
+        // Disabled jobs keep their batches; enabled again, they go on, and nothing new is generated meanwhile.
+        for job in self.jobs.clone() {
+            self.world.send(ShardId::CATALOGUE, Command::SwitchJob { job, enabled: true });
+        }
+        self.world.run();
+        self.check();
         for (batch, live) in &self.model.live {
             let kinds = self.world.why_kinds(*batch);
             let fine = kinds.iter().any(|kind| kind == "dependency");

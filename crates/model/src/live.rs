@@ -103,8 +103,8 @@ pub struct Why {
 /// One unmet condition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
-    /// In one word: `dependency`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`, `pinned_host`,
-    /// `drained`, `not_started`.
+    /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
+    /// `pinned_host`, `drained`, `not_started`.
     pub kind: String,
     /// For people, naming job, worker, limit.
     pub message: String,

@@ -154,7 +154,7 @@ impl World {
                 stuck.extend(job);
             } else if has(&["concurrency"]) {
                 limited.push((job, why));
-            } else if !has(&["dependency"]) {
+            } else if !has(&["dependency", "disabled"]) {
                 return Err(format!("{why:?}"));
             }
         }

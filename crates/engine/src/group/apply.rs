@@ -33,16 +33,18 @@ impl GroupShard {
                 });
             }
             Event::JobReceived { definition, enabled, next } => {
-                self.job_received(definition, *enabled, *next);
+                self.job_received(now, definition, *enabled, *next);
             }
             Event::JobSwitched { job, enabled, next } => {
                 if let Some(known) = self.jobs.get_mut(job) {
-                    known.enabled = *enabled;
+                    known.switch(*enabled, now);
                 }
                 self.set_next(*job, *next);
                 self.prune_triggers();
+                self.demote(*job);
+                self.promote(*job);
             }
-            Event::JobRemoved { job } => self.job_removed(*job),
+            Event::JobRemoved { job } => self.job_removed(now, *job),
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             Event::BatchGenerated { .. } => self.batch_generated(now, event),
             Event::FiresSkipped { job, next, .. } => {
@@ -88,7 +90,7 @@ impl GroupShard {
                     grant.kill = Some(by.clone());
                 }
             }
-            Event::BatchFinished { batch, result, .. } => self.batch_finished(*batch, *result),
+            Event::BatchFinished { batch, result, .. } => self.batch_finished(now, *batch, *result),
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
             Event::WorkerRegistered { .. } => self.worker_registered(event),
             Event::WorkerLost { worker, .. } => {
@@ -114,10 +116,10 @@ impl GroupShard {
             // The partition's own, and the catalogue's, which a journal of a single partition also holds.
             Event::CommandQuarantined { .. }
             | Event::TimeSet { .. }
+            | Event::LossAccepted { .. }
             | Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
-            | Event::LossAccepted { .. }
             | Event::JobDefined { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
@@ -159,6 +161,7 @@ impl GroupShard {
 
     fn job_received(
         &mut self,
+        now: Timestamp,
         definition: &Arc<JobDefinition>,
         enabled: bool,
         next: Option<tidemill_model::Fire>,
@@ -174,9 +177,11 @@ impl GroupShard {
             job.history = old.history;
             job.evicted = old.evicted;
             job.limit = old.limit;
+            job.disabled_since = old.disabled_since;
         } else {
             job.children = self.orphans.remove(&id).unwrap_or_default();
         }
+        job.switch(enabled, now);
         self.jobs.insert(id, Box::new(job));
         let parents: Vec<JobId> = self.jobs[&id].parents().collect();
         for parent in parents {
@@ -191,12 +196,13 @@ impl GroupShard {
         self.promote(id);
     }
 
-    fn job_removed(&mut self, id: JobId) {
+    fn job_removed(&mut self, now: Timestamp, id: JobId) {
         self.set_next(id, None);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.removed = true;
-            job.enabled = false;
+            job.switch(false, now);
         }
+        self.promote(id);
         self.forget_removed(id);
         self.prune_triggers();
     }
@@ -383,7 +389,7 @@ impl GroupShard {
             return;
         };
         let queued = if planted!(LimitCheckedBeforeApply) { 0 } else { job.limit.queued };
-        let has_room = job.limit.active + queued < job.definition.max_concurrent;
+        let has_room = job.limit.active + queued < job.admits();
         if has_room && job.limit.parked.is_empty() {
             job.limit.queued += 1;
             self.queue.insert(Lane::of(&definition), key);
@@ -418,11 +424,12 @@ impl GroupShard {
         self.promote(definition.id);
     }
 
-    /// A lowered maximum takes the last of the queue out again.
+    /// A lowered maximum, or a job switched off, takes the last of the queue out again.
     fn demote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        let admits = job.admits();
         let limit = &mut job.limit;
-        let surplus = (limit.active + limit.queued).saturating_sub(job.definition.max_concurrent);
+        let surplus = (limit.active + limit.queued).saturating_sub(admits);
         let surplus = surplus.min(limit.queued) as usize;
         if surplus == 0 {
             return;
@@ -446,7 +453,7 @@ impl GroupShard {
     /// Moves parked batches into the queue while the job's limit has room.
     pub(crate) fn promote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        while job.limit.active + job.limit.queued < job.definition.max_concurrent {
+        while job.limit.active + job.limit.queued < job.admits() {
             let Some(key) = job.limit.parked.pop_first() else { return };
             let lane = self.batches.get(&key.batch).map(|batch| Lane::of(&batch.definition));
             self.queue.insert(lane.unwrap_or_else(|| Lane::of(&job.definition)), key);
@@ -576,7 +583,7 @@ impl GroupShard {
         self.make_ready(now, id);
     }
 
-    fn batch_finished(&mut self, id: BatchId, result: BatchResult) {
+    fn batch_finished(&mut self, now: Timestamp, id: BatchId, result: BatchResult) {
         let Some(batch) = self.batches.get(&id) else { return };
         if let Some((token, _)) = batch.holder() {
             self.release(token);
@@ -620,18 +627,18 @@ impl GroupShard {
                 self.forget_removed(parent);
             }
         }
-        self.forget_submissions();
+        self.forget_submissions(now);
     }
 
     /// Jobs for once leave the state in the order in which they ended, once there are too many.
-    fn forget_submissions(&mut self) {
+    fn forget_submissions(&mut self, now: Timestamp) {
         while self.submissions.len() > REMEMBERED_SUBMISSIONS {
             let Some(oldest) = self.submissions.pop_front() else { return };
             if self.jobs.get(&oldest).is_some_and(|job| self.is_needed(oldest, job)) {
                 self.submissions.push_back(oldest);
                 return;
             }
-            self.job_removed(oldest);
+            self.job_removed(now, oldest);
         }
     }
 

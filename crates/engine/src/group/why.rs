@@ -39,6 +39,7 @@ impl GroupShard {
             .filter(|dependency| !dependency.is_satisfied())
             .flat_map(|dependency| self.unmet_times(batch, dependency))
             .collect();
+        conditions.extend(self.why_disabled(batch));
         conditions.extend(self.unmet_phase(batch));
         Some(Why { batch: id, state: batch.state(), result: None, conditions })
     }
@@ -82,6 +83,14 @@ impl GroupShard {
         }
     }
 
+    /// DSP-1: nothing of a job that is switched off is assigned.
+    fn why_disabled(&self, batch: &Batch) -> Option<Condition> {
+        let job = self.jobs.get(&batch.definition.id).filter(|job| job.admits() == 0)?;
+        let since = job.disabled_since.filter(|_| batch.holder().is_none())?;
+        let message = format!("job {} is disabled; enable it to let this go on", job.definition.full_name());
+        Some(Condition { since: Some(since), ..self.condition("disabled", message, batch) })
+    }
+
     fn unmet_phase(&self, batch: &Batch) -> Option<Condition> {
         match &batch.phase {
             Phase::Waiting => None,
@@ -96,7 +105,7 @@ impl GroupShard {
                 };
                 Some(self.condition("retry_interval", message, batch))
             }
-            Phase::Ready { key } => Some(self.why_not_placed(batch, *key)),
+            Phase::Ready { key } => self.why_not_placed(batch, *key),
             Phase::Assigned { worker, start_by, .. } => {
                 let host = self.workers.get(worker).map_or("?", |worker| worker.host.as_str());
                 let message = format!("worker {worker} ({host}) has it and has until {start_by} to start it");
@@ -106,11 +115,15 @@ impl GroupShard {
         }
     }
 
-    fn why_not_placed(&self, batch: &Batch, key: super::queue::ReadyKey) -> Condition {
+    fn why_not_placed(&self, batch: &Batch, key: super::queue::ReadyKey) -> Option<Condition> {
         let definition = &batch.definition;
         if let Some(job) = self.jobs.get(&definition.id).filter(|job| job.limit.parked.contains(&key)) {
+            if job.admits() == 0 {
+                // Said already; which of the others holds is seen when it is enabled.
+                return None;
+            }
             let message = format!("concurrency limit {} reached", job.definition.max_concurrent);
-            return self.condition("concurrency", message, batch);
+            return Some(self.condition("concurrency", message, batch));
         }
         let lane = Lane::of(definition);
         let offers = |worker: &super::worker::Worker| worker.slots.contains_key(&definition.job_type);
@@ -120,18 +133,18 @@ impl GroupShard {
         {
             let message =
                 format!("it is pinned to host {host}, where no worker takes {}", definition.job_type);
-            return self.condition("pinned_host", message, batch);
+            return Some(self.condition("pinned_host", message, batch));
         }
         if of_type.is_empty() || of_type.iter().all(|(_, worker)| worker.lost || worker.expired) {
             let message = format!("no worker of the group takes jobs of type {}", definition.job_type);
-            return self.condition("no_worker", message, batch);
+            return Some(self.condition("no_worker", message, batch));
         }
         if of_type.iter().all(|(_, worker)| !worker.takes_work()) {
             let message = "every worker of its type is drained or lost".to_owned();
-            return self.condition("drained", message, batch);
+            return Some(self.condition("drained", message, batch));
         }
         let message = format!("every slot for {} is taken", definition.job_type);
-        self.condition("no_slot", message, batch)
+        Some(self.condition("no_slot", message, batch))
     }
 
     fn condition(&self, kind: &str, message: String, batch: &Batch) -> Condition {
