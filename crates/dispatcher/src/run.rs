@@ -86,10 +86,14 @@ struct Coordinator {
 impl Coordinator {
     fn run(mut self, stopped: &Receiver<()>) -> Result<(), Error> {
         let mut membership = self.log.membership(&self.incarnation).map_err(Error::Membership)?;
+        let mut ended = Ok(());
         while matches!(stopped.try_recv(), Err(crossbeam_channel::TryRecvError::Empty)) {
             let suggested = membership.suggested(SUGGESTION_PATIENCE).map_err(Error::Membership)?;
             self.leave(|partition| !suggested.contains(&partition));
-            self.reap();
+            ended = self.reap();
+            if ended.is_err() {
+                break;
+            }
             for partition in suggested {
                 if !self.partitions.contains_key(&partition) && !self.failed.contains(&partition) {
                     let owned = self.own(partition)?;
@@ -102,7 +106,7 @@ impl Coordinator {
         }
         self.leave(|_| true);
         let partitions = std::mem::take(&mut self.partitions);
-        partitions.into_values().map(end).fold(Ok(()), Result::and)
+        partitions.into_values().map(end).fold(ended, Result::and)
     }
 
     fn own(&self, partition: u32) -> Result<Partition, Error> {
@@ -132,7 +136,11 @@ impl Coordinator {
 
     /// Forgets the partitions whose threads have ended. One that failed is left alone from now on (rule 12);
     /// the others go on.
-    fn reap(&mut self) {
+    ///
+    /// # Errors
+    /// The clock cannot be trusted (rule 10). It is the clock of all partitions: this process must leave the
+    /// group, or they would be suggested to it for ever and nobody else would take them over.
+    fn reap(&mut self) -> Result<(), Error> {
         let ended: Vec<u32> = self
             .partitions
             .iter()
@@ -141,11 +149,19 @@ impl Coordinator {
             .collect();
         for number in ended {
             let Some(partition) = self.partitions.remove(&number) else { continue };
-            if let Err(error) = end(partition) {
-                tracing::error!(partition = number, %error, "this process leaves the partition alone from now on");
-                self.failed.insert(number);
+            match end(partition) {
+                Ok(()) => {}
+                Err(error @ Error::Clock { .. }) => {
+                    tracing::error!(partition = number, %error, "this process leaves all partitions to others");
+                    return Err(error);
+                }
+                Err(error) => {
+                    tracing::error!(partition = number, %error, "this process leaves the partition alone from now on");
+                    self.failed.insert(number);
+                }
             }
         }
+        Ok(())
     }
 }
 

@@ -683,3 +683,60 @@ fn messages_between_shards_are_sent_again_until_acknowledged() {
     assert_eq!(sends(&desk.drive()), 0, "acknowledged");
     assert_eq!(desk.history().count("group_received"), 1, "a repeat changes nothing");
 }
+
+/// Rule 7, 33d909e: under load, where the next append is under way before the last one was read, a lost message
+/// between shards is sent again as well.
+#[test]
+fn messages_between_shards_are_sent_again_while_an_append_is_under_way() {
+    let mut desk = Desk::new();
+    desk.own();
+    let (name, worker_key) = ("demo".try_into().unwrap(), kit::worker::public_key());
+    let settings = GroupSettings::default();
+    desk.wish(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    desk.read_commands();
+    let is_send = |output: &&Output| {
+        matches!(output, Output::Act(Effect::Send { command: Command::Deliver { .. }, .. }))
+    };
+    let mut append = desk.drive().into_iter().find(is_append);
+    let mut sent = 0;
+    for round in 0..40 {
+        let Some(Output::Append(record)) = append.take() else { panic!("no append in round {round}") };
+        // The next command is there before the append comes back, so the next append follows at once.
+        desk.wish(ShardId::CATALOGUE, Command::RevokeKey { app: "nobody".to_owned() });
+        desk.read_commands();
+        desk.pass(100);
+        let between = desk.drive();
+        desk.land(record);
+        let back = desk.read_journal();
+        let after = desk.drive();
+        sent += between.iter().chain(&back).chain(&after).filter(is_send).count();
+        append = after.into_iter().find(is_append);
+    }
+    assert_eq!(sent, 2, "once, and again after three seconds of four");
+}
+
+/// Rule 9: a lease that was shortened while a worker goes by the longer one is not over early.
+#[test]
+fn a_shortened_lease_counts_for_workers_that_were_told_of_it() {
+    let mut desk = Desk::new();
+    desk.own();
+    desk.furnish(brisk());
+    desk.wish(GROUP, submission("a"));
+    desk.settle();
+    desk.say(GROUP, request_start(Token::mint(1, GROUP)));
+    desk.settle();
+    let (name, worker_key) = ("demo".try_into().unwrap(), kit::worker::public_key());
+    let settings =
+        GroupSettings { lost_after_ms: 1_000, lease_ms: 2_000, lease_margin_ms: 0, ..Default::default() };
+    desk.wish(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key, settings });
+    desk.settle();
+    let mut expired_after = |ms| {
+        desk.pass(ms);
+        desk.settle();
+        desk.settle();
+        desk.kinds().contains(&"lease_expired".to_owned())
+    };
+    assert!(!expired_after(2_000));
+    assert!(!expired_after(62_000), "65 s, its lease and margin, are not over");
+    assert!(expired_after(2_000));
+}

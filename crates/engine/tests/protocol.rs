@@ -6,11 +6,11 @@ mod kit;
 
 use expect_test::expect;
 use jiff::SignedDuration;
-use kit::{GROUP, Script, World, every, job, rejection};
+use kit::{GROUP, Script, World, at, every, job, rejection};
 use serde_json::json;
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, Command, CommandRecord, Envelope, Outcome, Rejection, RequestId, ShardId, Source,
+    Actor, Answer, Command, CommandRecord, Envelope, Event, Outcome, Rejection, RequestId, ShardId, Source,
 };
 
 fn submit() -> Command {
@@ -302,4 +302,20 @@ fn a_repeated_apply_changes_nothing() {
     let first = world.ask_as(ShardId::CATALOGUE, apply(), RequestId::new("r"));
     assert!(matches!(first, Outcome::Answered(Answer::Applied { .. })));
     assert_eq!(world.ask_as(ShardId::CATALOGUE, apply(), RequestId::new("r")), first);
+}
+
+/// Rule 12, 45a31d4: what cannot be read in a partition without a shard is set aside in one of its own.
+#[test]
+fn what_cannot_be_read_in_an_empty_partition_is_set_aside_there() {
+    use tidemill_engine::{Draft, Partition};
+    for (number, count) in [(0, 1), (3, 4), (15, 16)] {
+        let mut partition = Partition::new(number, count);
+        let mut draft = Draft::new(&mut partition, at(kit::START), None);
+        draft.undecodable(0, "hash".to_owned(), "not JSON");
+        let envelope = draft.finish(false).envelope.unwrap();
+        let [recorded] = &envelope.events[..] else { panic!("{envelope:?}") };
+        assert!(matches!(recorded.event, Event::CommandQuarantined { offset: 0, .. }));
+        assert_eq!(recorded.shard.partition(count), number);
+        assert!(partition.shards().all(|(shard, _)| shard.partition(count) == number));
+    }
 }

@@ -288,3 +288,116 @@ fn thousands_of_assignments_of_a_restarted_worker_are_returned_in_steps() {
     assert_eq!(world.unfinished(), 3_000);
     assert_eq!(world.partition, world.folded());
 }
+
+/// 15e45e7: a new life that registers twice before its predecessor's assignments were returned does not keep
+/// them.
+#[test]
+fn registering_twice_does_not_keep_what_an_earlier_life_was_assigned() {
+    let (mut world, worker, _) = busy(GroupSettings::default());
+    let anew = world.played(&worker).restart();
+    // Both are decided before anything is settled.
+    world.send(GROUP, anew.clone());
+    world.send(GROUP, anew);
+    world.run();
+    let told = world.told();
+    assert!(told.contains("b2 returned t2: WorkerRestarted"), "{told}");
+    let late = world.played(&worker).request(Token::mint(2, GROUP));
+    world.say(late);
+    assert!(!world.told().contains("granted t2"));
+    assert_eq!(world.partition, world.folded());
+}
+
+fn kills_after(lease_ms: u64) -> GroupSettings {
+    GroupSettings { lost_after_ms: 1_000, lease_ms, lease_margin_ms: 0, ..GroupSettings::default() }
+}
+
+fn holds() -> GroupSettings {
+    GroupSettings { on_silence: OnSilence::Hold, ..kills_after(600_000) }
+}
+
+fn lease(world: &World) -> Option<u64> {
+    world.partition.group(GROUP).unwrap().live_workers().next().unwrap().lease_ends_after_ms
+}
+
+/// EXE-8: a lease is over by what the worker was told, not by what the group has become since: shortened, or
+/// turned from hold to kill, it would be over for the owner while the worker goes on.
+#[test]
+fn a_lease_ends_by_what_the_worker_was_told() {
+    let minute = kills_after(60_000);
+    let table = [
+        ("shortened", minute.clone(), kills_after(5_000), Some(60_000)),
+        ("prolonged", minute.clone(), kills_after(90_000), Some(60_000)),
+        ("hold to kill", holds(), kills_after(5_000), None),
+        ("kill to hold", minute, holds(), None),
+    ];
+    for (case, told, changed, expected) in table {
+        let (mut world, worker, _) = busy(told.clone());
+        world.define_group("g", changed.clone());
+        assert_eq!(lease(&world), expected, "{case}");
+        // An answer may be lost, so the first one counts on, if it is the longer.
+        let again = world.played(&worker).registration();
+        world.say(register(again));
+        let both = [&told, &changed].map(|s| (s.on_silence == OnSilence::Kill).then_some(s.lease_ms));
+        let longest = both[0].zip(both[1]).map(|(a, b)| a.max(b));
+        assert_eq!(lease(&world), longest, "{case}, registered again");
+        world.lost(&worker);
+        world.events();
+        world.lease_over(&worker);
+        assert_eq!(world.told().contains("lease expired"), longest.is_some(), "{case}");
+        assert_eq!(world.partition, world.folded());
+    }
+}
+
+/// EXE-8: another life is told anew; what its earlier ones were told counts until all they held has ended.
+#[test]
+fn a_new_life_counts_what_earlier_ones_were_told_while_they_hold_something() {
+    let (mut world, worker, token) = busy(holds());
+    world.define_group("g", kills_after(5_000));
+    let anew = world.played(&worker).restart();
+    world.say(anew);
+    assert_eq!(lease(&world), None, "what the first life ran may run on");
+    let end = world.played(&worker).finished(token, AttemptResult::Lost);
+    world.say(end);
+    let busy = world.played(&worker).last_token();
+    let rejected = Command::RejectAssignment { token: busy, worker: worker.clone(), reason: "no".to_owned() };
+    let drain = Command::DrainWorker { worker: worker.clone() };
+    world.say(drain);
+    world.say(rejected);
+    for token in [3, 4, 5, 6].map(|n| Token::mint(n, GROUP)) {
+        let rejected = Command::RejectAssignment { token, worker: worker.clone(), reason: "no".to_owned() };
+        world.say(rejected);
+    }
+    assert_eq!(lease(&world), Some(5_000), "it holds nothing any more");
+    assert_eq!(world.partition, world.folded());
+}
+
+/// EXE-8: the answer to a registration gives the bounds that the event of the registration has.
+#[test]
+fn a_worker_is_told_what_its_registration_says() {
+    let mut world = World::with(kit::START, kills_after(60_000));
+    let worker = world.worker("w", 1, Script::Silent);
+    // Registered and changed within one envelope: the answer leaves after both.
+    let again = world.played(&worker).registration();
+    world.held = Some(Vec::new());
+    world.define_group("g", kills_after(5_000));
+    let held = world.held.take().unwrap();
+    world.events();
+    world.send(GROUP, register(again));
+    for effect in held {
+        let tidemill_engine::Effect::Send { shard, command } = effect else { continue };
+        world.send(shard, command);
+    }
+    world.run();
+    let events = world.events();
+    let recorded = events.iter().find_map(|event| match event {
+        Event::WorkerRegistered { settings, .. } => settings.clone(),
+        _ => None,
+    });
+    assert!(events.iter().any(|event| matches!(event, Event::GroupReceived { .. })));
+    let told = world.played(&worker).heard.iter().rev().find_map(|message| match message {
+        WorkMessage::Registered { settings, .. } => Some(settings.clone()),
+        _ => None,
+    });
+    assert_eq!(recorded, Some(kills_after(60_000)));
+    assert_eq!(told, recorded);
+}

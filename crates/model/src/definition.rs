@@ -130,7 +130,8 @@ pub enum MissedRuns {
     All,
     /// Only the newest.
     Latest,
-    /// None.
+    /// None: a base time that passed more than 60 seconds before it could be generated is skipped, on record. One
+    /// that is less late is no missed one, so that a takeover, which takes up to 10 seconds, skips nothing.
     None,
 }
 

@@ -469,6 +469,10 @@ pub enum Event {
         address: String,
         /// Attempts at once, by job type.
         slots: BTreeMap<JobType, u32>,
+        /// The bounds that it is told, which it goes by until it registers again. Absent in old records: those
+        /// of the group at this point.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        settings: Option<GroupSettings>,
     },
     /// A worker was not heard of for its limit.
     WorkerLost {
@@ -522,10 +526,6 @@ pub enum Event {
         /// To this.
         now: Timestamp,
     },
-}
-
-impl Event {
-    /// The name under which it is published, `noun.verb`, without version.
     /// An operator let the partition go on though commands of it are lost. The envelope's resume point is the
     /// record that was written for it; the commands before that one are not decided any more.
     LossAccepted {
@@ -540,6 +540,10 @@ impl Event {
         /// The record to go on after.
         resumed_at: u64,
     },
+}
+
+impl Event {
+    /// The name under which it is published, `noun.verb`, without version.
     pub fn kind(&self) -> &'static str {
         match self {
             Event::GroupDefined { .. } => "group.defined",
@@ -579,11 +583,11 @@ impl Event {
             Event::CommandQuarantined { .. } => "command.quarantined",
             Event::TimerSuspended { .. } => "timer.suspended",
             Event::TimeSet { .. } => "time.set",
+            Event::LossAccepted { .. } => "loss.accepted",
         }
     }
 
     /// What it is about, as `noun/id`; the CloudEvents subject.
-            Event::LossAccepted { .. } => "loss.accepted",
     pub fn subject(&self) -> String {
         match self {
             Event::GroupDefined { group, .. } | Event::GroupReceived { group, .. } => {

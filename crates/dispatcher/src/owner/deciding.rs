@@ -7,6 +7,7 @@ use tidemill_log::{Hash, Head, Kind};
 use tidemill_model::CommandRecord;
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
+use crate::silence::speaker;
 use crate::{Error, Moment};
 
 impl Owner {
@@ -91,8 +92,14 @@ impl Owner {
             let hash = Hash::of(&record.value).to_string();
             match serde_json::from_slice::<CommandRecord>(&record.value) {
                 Ok(command) => {
-                    self.silence.hear(command.shard, &command.command, moment.boot_ms);
+                    let speaker = speaker(command.shard, &command.command);
                     draft.command(record.offset, hash, command);
+                    // Known only now, if it is a registration.
+                    if let Some(life) =
+                        speaker.filter(|(shard, worker, life)| draft.is_live(*shard, worker, life))
+                    {
+                        self.silence.hear(life, moment.boot_ms);
+                    }
                 }
                 Err(error) => draft.undecodable(record.offset, hash, &error.to_string()),
             }
@@ -145,5 +152,55 @@ impl Owner {
         self.courier_since = moment.boot_ms;
         self.courier.start_over();
         self.courier.collect(&self.state).into_iter().map(Output::Act).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::owner::{Role, Start};
+    use crate::Config;
+    use tidemill_log::Record;
+    use tidemill_model::{Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerId};
+
+    fn heartbeat(worker: &str) -> Command {
+        let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
+        Command::Heartbeat(Heartbeat { worker, incarnation })
+    }
+
+    /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.
+    #[test]
+    fn words_of_unknown_workers_are_not_kept() {
+        let start =
+            Start { partition: 0, count: 1, incarnation: "me".to_owned(), config: Config::default() };
+        let mut owner = Owner::new(start);
+        owner.role = Role::Owning;
+        let shard = ShardId(1);
+        let event = Event::WorkerRegistered {
+            worker: WorkerId::new("w"),
+            incarnation: Incarnation::new("1"),
+            host: "h".to_owned(),
+            address: "a".to_owned(),
+            slots: Default::default(),
+            settings: None,
+        };
+        let events = vec![Recorded { shard, event }];
+        let now = Timestamp::UNIX_EPOCH;
+        owner.state.apply(&Envelope { now, resume: None, causes: Vec::new(), events });
+        let names = (0..5_000).map(|n| format!("nobody-{n}")).chain(["w".to_owned()]);
+        for (offset, name) in names.enumerate() {
+            let actor = Actor::default();
+            let command = heartbeat(&name);
+            let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
+            let value = Arc::from(serde_json::to_vec(&record).unwrap());
+            owner.pending.push_back(Record { offset: offset as u64, timestamp_ms: 0, key: Vec::new(), value });
+        }
+        let moment = Moment { wall: now, boot_ms: 10 };
+        owner.start.config.cover_after_commands = u64::MAX;
+        owner.draft(moment).unwrap();
+        assert!(owner.pending.is_empty());
+        assert_eq!(owner.silence.len(), 1);
     }
 }

@@ -111,13 +111,14 @@ impl Owner {
         sent: Moment,
         moment: Moment,
     ) -> Result<Vec<Output>, Error> {
+        // The claim counts, so whoever must not work can still hand the partition over.
+        self.role = Role::Owning;
         let off_ms = off_between(claim.timestamp_ms, sent, moment);
         if off_ms.unsigned_abs() > self.start.config.max_clock_step_ms {
             let (partition, against) = (self.start.partition, "the log's time of its claim");
             return Err(Error::Clock { partition, off_ms, against });
         }
         self.clock_base_ms = Some(moment.wall.as_millisecond() - moment.boot_ms as i64);
-        self.role = Role::Owning;
         self.silence.start(moment.boot_ms);
         self.ends = None;
         self.read = self.state.resume().cloned();

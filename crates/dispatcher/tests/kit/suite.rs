@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill_dispatcher::Dispatcher;
+use tidemill_dispatcher::{Dispatcher, Error};
 use tidemill_log::{AppendError, Chain, Frame, From, Hash, Kind, Log, Tip, Topic, Verdict, append_wait};
 use tidemill_model::{Answer, Command, GroupSettings, Outcome, Rejection, RequestId, ShardId};
 
@@ -24,6 +24,7 @@ macro_rules! suite {
             zombie_owner_changes_nothing
             strangers_records_are_void_and_the_owner_goes_on
             poison_is_set_aside_with_its_raw_record
+            owner_whose_clock_is_off_leaves_the_group
         }
     };
     ($make:expr; $($name:ident)*) => {
@@ -228,4 +229,22 @@ pub fn poison_is_set_aside_with_its_raw_record(site: Site) {
     assert_eq!((&found[1]["record"], &found[2]["record"]), (&"{\"not\": a command".into(), &"ff00".into()));
     assert_eq!(History::now(&log, partition).count("command_quarantined"), 3);
     owner.stop().unwrap();
+}
+
+/// Rule 10: an owner whose clock is off does not work, says so, and leaves, so that others take over at once.
+pub fn owner_whose_clock_is_off_leaves_the_group(site: Site) {
+    let log = site.log();
+    let view = TrickLog::all(&log);
+    view.be_ahead(60_000);
+    let off = dispatcher(Arc::new(view.clone()), "off");
+    view.wait_left();
+    let error = off.stop().unwrap_err();
+    assert!(matches!(error, Error::Clock { .. }), "{error}");
+    // It waits for ever before it takes a partition from an owner that is only silent.
+    let right = patient_dispatcher(Arc::clone(&log), "right");
+    let mut client = Client::new(&log);
+    let shard = client.define_group("demo", GroupSettings::default());
+    let outcome = client.ask(shard, submission("after"));
+    assert!(matches!(outcome.outcome, Outcome::Answered(Answer::Submitted { .. })), "{outcome:?}");
+    right.stop().unwrap();
 }

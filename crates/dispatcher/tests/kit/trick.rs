@@ -33,6 +33,10 @@ struct State {
     mode: Mode,
     held: Vec<Held>,
     suggested: Vec<u32>,
+    /// By how much the log's clock seems ahead, milliseconds.
+    ahead_ms: i64,
+    /// The process was a member, and is none any more.
+    left: bool,
 }
 
 /// The log as one process sees it. A clone is the same view.
@@ -44,7 +48,7 @@ pub struct TrickLog {
 
 impl TrickLog {
     pub fn new(inner: &Arc<dyn Log>, suggested: Vec<u32>) -> Self {
-        let state = State { mode: Mode::Through, held: Vec::new(), suggested };
+        let state = State { mode: Mode::Through, held: Vec::new(), suggested, ahead_ms: 0, left: false };
         Self { inner: Arc::clone(inner), shared: Arc::new((Mutex::new(state), Condvar::new())) }
     }
 
@@ -55,6 +59,19 @@ impl TrickLog {
     /// From now on these partitions are suggested to the process.
     pub fn suggest(&self, partitions: Vec<u32>) {
         self.shared.0.lock().unwrap().suggested = partitions;
+    }
+
+    /// The process's clock is this much behind the log's.
+    pub fn be_ahead(&self, ms: i64) {
+        self.shared.0.lock().unwrap().ahead_ms = ms;
+    }
+
+    /// Waits until the process is no member of the group any more.
+    pub fn wait_left(&self) {
+        let (state, changed) = &*self.shared;
+        let guard = state.lock().unwrap();
+        let (guard, _) = changed.wait_timeout_while(guard, PATIENCE, |state| !state.left).unwrap();
+        assert!(guard.left, "it leaves the group within the patience");
     }
 
     /// The process stops between decision and append.
@@ -156,9 +173,10 @@ struct TrickReader {
 
 impl Reader for TrickReader {
     fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
-        let records = self.inner.poll(max_records, timeout)?;
-        let cut = self.shared.0.lock().unwrap().mode == Mode::Cut;
-        if cut { Err(Error::Poisoned { reason: "cut off".to_owned() }) } else { Ok(records) }
+        let mut records = self.inner.poll(max_records, timeout)?;
+        let state = self.shared.0.lock().unwrap();
+        records.iter_mut().for_each(|record| record.timestamp_ms += state.ahead_ms);
+        if state.mode == Mode::Cut { Err(Error::Poisoned { reason: "cut off".to_owned() }) } else { Ok(records) }
     }
     fn waker(&self) -> Waker {
         self.inner.waker()
@@ -166,6 +184,13 @@ impl Reader for TrickReader {
 }
 
 struct Suggested(Arc<(Mutex<State>, Condvar)>);
+
+impl Drop for Suggested {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap().left = true;
+        self.0.1.notify_all();
+    }
+}
 
 impl Membership for Suggested {
     fn suggested(&mut self, _: Duration) -> Result<Vec<u32>, Error> {

@@ -11,6 +11,7 @@ use tidemill_model::{
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
 use super::history::Newest;
 use super::job::Job;
+use super::lease::Told;
 use super::queue::{Lane, ReadyKey};
 use super::settle::Because;
 use super::worker::{Slots, Worker};
@@ -128,12 +129,20 @@ impl GroupShard {
     }
 
     fn worker_registered(&mut self, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots } = event else { return };
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots, settings } = event else {
+            return;
+        };
+        let settings = settings.clone().unwrap_or_else(|| self.settings());
         let old = self.workers.get(worker);
         let is_new = old.is_none();
         let same_life = old.is_some_and(|old| old.incarnation == *incarnation);
         let tokens = old.map(|old| old.tokens.clone()).unwrap_or_default();
         let drained = old.is_some_and(|old| old.drained);
+        let told = match old.map(|old| old.told.clone()) {
+            Some(told) if same_life => told.again(settings),
+            Some(told) if !tokens.is_empty() => told.reborn(settings),
+            Some(_) | None => Told::new(settings),
+        };
         let mut slots: std::collections::BTreeMap<_, _> =
             slots.iter().map(|(kind, max)| (kind.clone(), Slots { max: *max, used: 0 })).collect();
         for token in &tokens {
@@ -147,7 +156,7 @@ impl GroupShard {
             self.workers.forget_expired();
         }
         let (incarnation, host, address) = (incarnation.clone(), host.clone(), address.clone());
-        let known = Worker { incarnation, host, address, slots, drained, lost: false, expired, tokens };
+        let known = Worker { incarnation, host, address, slots, drained, lost: false, expired, tokens, told };
         self.workers.insert(worker.clone(), known);
         let dead = self.unsettled.get(worker).is_some_and(|left| left.because == Because::Expired);
         match (same_life, dead) {

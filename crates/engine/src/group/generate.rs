@@ -19,7 +19,8 @@ use crate::schedule::{fire, required_times};
 const MAX_CATCH_UP: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Of those within it, at most this many, the newest.
 const MAX_CATCH_UP_BATCHES: usize = 1_000;
-/// A base time this old counts as missed for the policies that skip missed ones.
+/// A base time this old counts as missed for the policy that skips all missed ones; `MissedRuns::None` tells it
+/// to people.
 const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 /// Fires that one skip event covers at most, so that one decision stays short.
 const MAX_SKIP: usize = 10_000;

@@ -20,6 +20,7 @@ mod finish;
 mod generate;
 mod history;
 mod job;
+mod lease;
 mod place;
 mod queue;
 mod report;
@@ -35,17 +36,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, RunSpec, ShardId, Token,
-    WorkMessage, WorkerId,
+    BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence, RunSpec, ShardId,
+    Token, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::batch::Batch;
 use self::batch::{Phase, Waiter};
 pub(crate) use self::due::Task;
 use self::job::Job;
+use self::lease::Lease;
 use self::queue::Queue;
 use self::settle::Unsettled;
-use self::worker::Workers;
+use self::worker::{Worker, Workers};
 pub(crate) use self::workers::is_public_key;
 use crate::outbox::Post;
 
@@ -162,6 +164,9 @@ pub struct LiveWorker {
     pub incarnation: Incarnation,
     /// It has been declared lost; what remains is its lease.
     pub lost: bool,
+    /// The silence, in milliseconds, after which nothing runs on it any more, by the longest lease that it
+    /// was told and may go by. `None`: however long it is silent, what it runs runs on.
+    pub lease_ends_after_ms: Option<u64>,
 }
 
 impl GroupShard {
@@ -207,7 +212,21 @@ impl GroupShard {
             worker: id.clone(),
             incarnation: worker.incarnation.clone(),
             lost: worker.lost,
+            lease_ends_after_ms: self.lease_of(worker).ends_after_ms(),
         })
+    }
+
+    /// Whether this life of the worker is the registered one, and its lease is not over.
+    pub fn is_live(&self, worker: &WorkerId, incarnation: &Incarnation) -> bool {
+        self.workers.get(worker).is_some_and(|known| known.incarnation == *incarnation && !known.expired)
+    }
+
+    /// What the worker's silence means: what it was told counts, and a group that holds now holds everything.
+    fn lease_of(&self, worker: &Worker) -> Lease {
+        match self.settings().on_silence {
+            OnSilence::Kill => worker.told.lease(),
+            OnSilence::Hold => Lease::Holds,
+        }
     }
 
     /// Unfinished batches.

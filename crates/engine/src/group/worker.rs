@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{Incarnation, JobType, Token, WorkerId};
 
+use super::lease::Told;
+
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Worker {
     pub(crate) incarnation: Incarnation,
@@ -16,6 +18,8 @@ pub(crate) struct Worker {
     pub(crate) expired: bool,
     /// Everything assigned or granted to it that has not ended.
     pub(crate) tokens: BTreeSet<Token>,
+    /// The bounds that it goes by.
+    pub(crate) told: Told,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -89,6 +93,9 @@ impl Workers {
             worker.tokens.insert(token);
         } else {
             worker.tokens.remove(&token);
+            if worker.tokens.is_empty() {
+                worker.told.forget_earlier();
+            }
         }
         let Some(slots) = worker.slots.get_mut(job_type) else { return };
         let before = slots.free();

@@ -2,9 +2,10 @@
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use tidemill_model::{
-    Event, Heartbeat, Incarnation, OnSilence, Registration, Rejection, Token, WorkMessage, WorkerId,
+    Event, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId,
 };
 
+use super::lease::Lease;
 use super::{Group, GroupShard};
 use crate::decision::Decision;
 
@@ -32,6 +33,7 @@ impl GroupShard {
             host: registration.host.clone(),
             address: registration.address.clone(),
             slots: registration.slots.clone(),
+            settings: Some(group.settings.clone()),
         }]))
     }
 
@@ -57,7 +59,7 @@ impl GroupShard {
         Some(WorkMessage::Registered {
             incarnation: known.incarnation.clone(),
             shard: self.id,
-            settings: self.settings(),
+            settings: known.told.settings.clone(),
             granted: self.granted_to(worker).map(|(token, _)| token).collect(),
         })
     }
@@ -71,11 +73,11 @@ impl GroupShard {
         Decision::events(vec![Event::WorkerLost { worker, incarnation }])
     }
 
-    /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless the group holds.
+    /// EXE-8: the lease of a lost worker is over, so nothing of it runs any more, unless it was told to hold.
     pub(crate) fn expire_lease(&self, worker: &WorkerId, incarnation: &Incarnation) -> Decision {
         let known = self.workers.get(worker);
         let lost = |w: &super::worker::Worker| w.incarnation == *incarnation && w.lost && !w.expired;
-        if !known.is_some_and(lost) || self.settings().on_silence == OnSilence::Hold {
+        if !known.is_some_and(|known| lost(known) && self.lease_of(known) != Lease::Holds) {
             return Decision::nothing();
         }
         let (worker, incarnation) = (worker.clone(), incarnation.clone());

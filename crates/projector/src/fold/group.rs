@@ -70,7 +70,7 @@ impl Caches {
     }
 
     fn register(&mut self, at: Place, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots } = event else {
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots, .. } = event else {
             unreachable!("called for that event only")
         };
         let id = &worker.0;

@@ -51,7 +51,7 @@ row! {
         retry_interval_ms: i64 = Int,
         /// Runs only on the worker of this host.
         pinned_host: Option<Arc<str>> = Text,
-        /// What happens to missed base times: `all`, `latest` or `none`.
+        /// What happens to missed base times: `all` (at most 7 days back and 1,000 batches), `latest` (only the newest), or `none` (one that passed more than 60 seconds ago is skipped).
         missed_runs: Arc<str> = Name(16),
         /// Free classification.
         business_type: Arc<str> = Text,
