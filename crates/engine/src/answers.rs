@@ -6,17 +6,38 @@ use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
 use tidemill_model::{Answer, Outcome, RequestId};
 
-const KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// An answer weighs 1, and 1 more for each job that it lists.
-const MAX_WEIGHT: usize = 200_000;
+use crate::weight::{of_outcome, of_text};
 
-/// Request id → outcome, bounded by age and weight. Forgetting follows from envelope times alone, so every
+const KEPT: SignedDuration = SignedDuration::from_hours(24);
+
+/// An answer weighs 1, and 1 more for each job that it lists. Bytes are those of the request ids and of the
+/// outcomes, about as they stand in the journal.
+const MOST: Size = Size { weight: 200_000, bytes: 64 << 20 };
+
+/// What an answer takes of the bounds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Size {
+    weight: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of(request: &RequestId, outcome: &Outcome) -> Self {
+        let weight = match outcome {
+            Outcome::Answered(Answer::Applied { changes, .. }) => 1 + changes.len(),
+            Outcome::Answered(_) | Outcome::Done | Outcome::Refused(_) | Outcome::Repeated => 1,
+        };
+        Self { weight, bytes: of_text(request.as_str()) + of_outcome(outcome) }
+    }
+}
+
+/// Request id → outcome, bounded by age, weight and bytes. Forgetting follows from envelopes alone, so every
 /// fold forgets the same.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Answers {
     by_request: FxHashMap<RequestId, Outcome>,
-    order: VecDeque<(Timestamp, RequestId, usize)>,
-    weight: usize,
+    order: VecDeque<(Timestamp, RequestId, Size)>,
+    sum: Size,
 }
 
 impl Answers {
@@ -25,24 +46,73 @@ impl Answers {
     }
 
     pub(crate) fn keep(&mut self, now: Timestamp, request: RequestId, outcome: Outcome) {
-        let weight = match &outcome {
-            Outcome::Answered(Answer::Applied { changes, .. }) => 1 + changes.len(),
-            Outcome::Answered(_) | Outcome::Done | Outcome::Refused(_) | Outcome::Repeated => 1,
-        };
-        self.weight += weight;
-        self.order.push_back((now, request.clone(), weight));
-        self.by_request.insert(request, outcome);
-        self.forget(now);
+        self.keep_within(MOST, now, request, outcome);
     }
 
-    fn forget(&mut self, now: Timestamp) {
-        while let Some((at, request, weight)) = self.order.front() {
-            if self.weight <= MAX_WEIGHT && now.duration_since(*at) < KEPT {
+    fn keep_within(&mut self, most: Size, now: Timestamp, request: RequestId, outcome: Outcome) {
+        let size = Size::of(&request, &outcome);
+        self.sum = Size { weight: self.sum.weight + size.weight, bytes: self.sum.bytes + size.bytes };
+        self.order.push_back((now, request.clone(), size));
+        self.by_request.insert(request, outcome);
+        self.forget(most, now);
+    }
+
+    fn forget(&mut self, most: Size, now: Timestamp) {
+        while let Some((at, request, size)) = self.order.front() {
+            let fits = self.sum.weight <= most.weight && self.sum.bytes <= most.bytes;
+            if fits && now.duration_since(*at) < KEPT {
                 return;
             }
             self.by_request.remove(request);
-            self.weight -= weight;
+            self.sum = Size { weight: self.sum.weight - size.weight, bytes: self.sum.bytes - size.bytes };
             self.order.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemill_model::{JobChange, JobChangeKind, JobId, Rejection};
+
+    fn change(number: usize) -> JobChange {
+        let name = format!("g/{number}");
+        JobChange { job: JobId(1), name, change: JobChangeKind::Added, version: 1, fields: Vec::new() }
+    }
+
+    fn applied(jobs: usize, warning_bytes: usize) -> Outcome {
+        let changes = (0..jobs).map(change).collect();
+        Outcome::Answered(Answer::Applied { changes, warnings: vec!["w".repeat(warning_bytes)] })
+    }
+
+    fn refused(bytes: usize) -> Outcome {
+        Outcome::Refused(Rejection::Quarantined { reason: "r".repeat(bytes) })
+    }
+
+    /// However large answers are, what is kept is bounded: the oldest go first, and all after 24 hours.
+    #[test]
+    fn answers_are_kept_until_a_bound_is_reached() {
+        const MOST: Size = Size { weight: 100, bytes: 10_000 };
+        let hours = SignedDuration::from_hours;
+        for (what, count, outcome, apart, kept) in [
+            ("plain", 10, Outcome::Done, hours(1), 10),
+            ("plain, too old", 30, Outcome::Done, hours(1), 24),
+            ("plain, too many", 107, Outcome::Done, hours(0), 100),
+            ("many jobs", 5, applied(25, 0), hours(0), 3),
+            ("large refusals", 9, refused(2_400), hours(0), 4),
+            ("large answers", 5, applied(1, 4_800), hours(0), 2),
+        ] {
+            let mut answers = Answers::default();
+            let name = |number: usize| RequestId::new(format!("r{number}"));
+            let mut now = Timestamp::UNIX_EPOCH;
+            for number in 0..count {
+                answers.keep_within(MOST, now, name(number), outcome.clone());
+                now += apart;
+            }
+            let left: Vec<usize> =
+                (0..count).filter(|number| answers.get(&name(*number)).is_some()).collect();
+            assert_eq!(left, (count - kept..count).collect::<Vec<_>>(), "{what}");
+            assert_eq!(answers.by_request.len(), answers.order.len(), "{what}");
         }
     }
 }

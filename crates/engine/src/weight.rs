@@ -55,7 +55,8 @@ pub(crate) fn of_cause(source: &Source, outcome: &Outcome) -> usize {
     200 + source + of_outcome(outcome)
 }
 
-fn of_outcome(outcome: &Outcome) -> usize {
+/// Of what came of a command.
+pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Done | Outcome::Repeated => 0,
         Outcome::Answered(
