@@ -3,13 +3,35 @@
 use std::collections::{BTreeMap, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
-use tidemill_model::{AttemptResult, Command, Event, Incarnation, JobType, OnSilence, WorkerId};
+use tidemill_model::{
+    AttemptResult, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, WorkerId,
+};
 
 use super::Shard;
 use super::batch::Assignment;
 use crate::Invariant;
 use crate::at::{Asked, At};
 use crate::findings::Findings;
+
+/// How long something may still run on a worker after its last word; `None`: for ever.
+type Lease = Option<SignedDuration>;
+
+/// A worker that goes by these bounds. Before a group is known there are none.
+fn lease_of(settings: Option<&GroupSettings>) -> Lease {
+    match settings {
+        None => Some(SignedDuration::ZERO),
+        Some(settings) if settings.on_silence == OnSilence::Hold => None,
+        Some(settings) => {
+            let ms = settings.lease_ms.saturating_add(settings.lease_margin_ms);
+            Some(SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX)))
+        }
+    }
+}
+
+/// Where it may go by either.
+fn longer(one: Lease, other: Lease) -> Lease {
+    Some(one?.max(other?))
+}
 
 /// A worker that once registered.
 #[derive(Debug)]
@@ -22,6 +44,8 @@ pub(super) struct Worker {
     pub(super) lost: Option<Timestamp>,
     pub(super) expired: bool,
     pub(super) drained: bool,
+    /// The longest lease that it was told in a life of which something may still run.
+    lease: Lease,
     /// The last time at which it surely lived.
     lived: Timestamp,
     pub(super) said: u64,
@@ -30,14 +54,19 @@ pub(super) struct Worker {
 impl Shard {
     pub(super) fn worker_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
-            Event::WorkerRegistered { worker, incarnation, host, slots, .. } => {
+            Event::WorkerRegistered { worker, incarnation, host, slots, settings, .. } => {
                 let before = self.workers.remove(worker);
                 let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
-                let drained = same && before.as_ref().is_some_and(|before| before.drained);
+                let drained = before.as_ref().is_some_and(|before| before.drained);
+                let lease = lease_of(settings.as_ref().or(self.settings.as_ref()));
+                let holds = |before: &&Worker| same || before.used.values().any(|used| *used > 0);
+                let kept = before.as_ref().filter(holds);
+                let lease = kept.map_or(lease, |before| longer(lease, before.lease));
                 let used = before.map(|before| before.used).unwrap_or_default();
                 let (incarnation, host, slots) = (incarnation.clone(), host.clone(), slots.clone());
                 let (lost, expired, lived, said) = (None, false, at.now, at.offset);
-                let now = Worker { incarnation, host, slots, used, lost, expired, drained, lived, said };
+                let now =
+                    Worker { incarnation, host, slots, used, lost, expired, drained, lease, lived, said };
                 self.workers.insert(worker.clone(), now);
             }
             Event::WorkerLost { worker, incarnation } => {
@@ -94,21 +123,18 @@ impl Shard {
 
     /// A lease is over only after loss, and its whole length after the worker last surely lived.
     fn expired(&mut self, at: &At<'_>, worker: &WorkerId, incarnation: &Incarnation, found: &mut Findings) {
-        let lease = self.settings.as_ref().map_or(0, |s| s.lease_ms.saturating_add(s.lease_margin_ms));
-        let lease = SignedDuration::from_millis(i64::try_from(lease).unwrap_or(i64::MAX));
         let tolerance = self.bounds.tolerance;
         let Some(known) = self.in_its_life(at, worker, incarnation, "expired", found) else { return };
-        let (lost, lived) = (known.lost, known.lived);
+        let (lost, lived, lease) = (known.lost, known.lived, known.lease);
         let said = std::mem::replace(&mut known.said, at.offset);
         known.expired = true;
         if lost.is_none() {
             let why = format!("the lease of {worker} expires, and it was not lost");
             at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
-        } else if at.now.duration_since(lived).saturating_add(tolerance) < lease {
-            let why = format!(
-                "the lease of {worker} expires {} after it lived, not {lease}",
-                at.now.duration_since(lived)
-            );
+        } else if lease.is_none_or(|lease| at.now.duration_since(lived).saturating_add(tolerance) < lease) {
+            let lease = lease.map_or("never, for it was told to hold".to_owned(), |lease| lease.to_string());
+            let after = at.now.duration_since(lived);
+            let why = format!("the lease of {worker} expires {after} after it lived, not {lease}");
             at.contradicts(found, Invariant::NoAttemptBeforeLeaseOver, why, &[said]);
         }
     }
@@ -127,8 +153,8 @@ impl Shard {
         }
         let known = self.workers.get(&to.worker);
         let came_back = known.is_some_and(|known| Some(&known.incarnation) != to.incarnation.as_ref());
-        let hold = self.settings.as_ref().is_some_and(|settings| settings.on_silence == OnSilence::Hold);
-        let over = known.is_some_and(|known| known.expired) && !hold;
+        let hold = known.is_some_and(|known| known.lease.is_none());
+        let over = known.is_some_and(|known| known.expired);
         let witnessed = match at.asked {
             Asked::Command(None) => true,
             Asked::Command(Some(record)) => speaks_for(&record.command, &to.worker),
@@ -139,7 +165,7 @@ impl Shard {
                 "attempt {} is given up for lost, though {} may still run it{}",
                 to.token,
                 to.worker,
-                if hold { " and its group holds" } else { ": its lease is not over" }
+                if hold { " and was told to hold" } else { ": its lease is not over" }
             );
             at.contradicts(found, Invariant::NoAttemptBeforeLeaseOver, why, &[to.said]);
         }

@@ -31,11 +31,15 @@ fn leases() -> Vec<Case> {
     // The default lease is 600 s, its margin 5 s.
     let over = || silent().at("2026-03-02T10:10:35Z");
     let [gone, again] = given_up();
-    let hold = || {
-        let settings = json!({"on_silence": "hold"});
-        let group = json!({"group": 1, "name": "g", "worker_key": "k", "settings": settings});
-        running().command([event(json!({"group_received": group}))]).pass(31).observed([lost()])
+    let group = |settings: serde_json::Value| {
+        event(json!({"group_received": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
     };
+    // A worker goes by what it was told when it registered last.
+    let hold = || {
+        let told = [group(json!({"on_silence": "hold"})), registered("w", "i", 4)];
+        running().command(told).pass(31).observed([lost()])
+    };
+    let shorter = || running().command([group(json!({"lease_ms": 60_000}))]).pass(31).observed([lost()]);
     vec![
         case(
             rule,
@@ -54,6 +58,12 @@ fn leases() -> Vec<Case> {
             "a group that holds gives nothing up",
             hold().at("2026-03-02T10:10:35Z").command([registered("w", "j", 4), gone.clone(), again.clone()]),
             hold().at("2026-03-02T10:10:35Z").observed([of("lease_expired", "w", "i"), gone, again]),
+        ),
+        case(
+            rule,
+            "a lease ends as it was told, whatever the group's is by now",
+            shorter().at("2026-03-02T10:10:35Z").observed([of("lease_expired", "w", "i")]),
+            shorter().at("2026-03-02T10:05:00Z").observed([of("lease_expired", "w", "i")]),
         ),
     ]
 }
@@ -109,6 +119,12 @@ fn conditions() -> Vec<Case> {
             "EXE-9: the worker is drained",
             given(drained().command([event(json!({"worker_resumed": {"worker": "w"}}))])),
             given(drained()),
+        ),
+        case(
+            rule,
+            "EXE-9: a drained worker is drained in its next life, too",
+            given(waiting().command([registered("w", "j", 4)])),
+            given(drained().command([registered("w", "j", 4)])),
         ),
         case(rule, "DSP-4: the job is pinned elsewhere", given(pinned("host-w")), given(pinned("host-v"))),
         case(
