@@ -24,6 +24,8 @@ const MAX_BACKLOG_BATCHES: usize = 16;
 const ENDS_AGAIN: Duration = Duration::from_millis(500);
 /// Until a partition whose commands were lost is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Between two times that the log is told how far its commands are done with.
+const TRIM_EVERY: Duration = Duration::from_millis(250);
 /// An ownership that lasted this long was no failure: the next wait is a first one again.
 const LASTING: Duration = Duration::from_secs(60);
 /// Told to leave, an owner that cannot finish what is under way goes without a word after this.
@@ -120,6 +122,7 @@ impl Owning {
             commands: None,
             asked,
             held: Vec::new(),
+            trimmed: Instant::now(),
         };
         let end = turn.run();
         self.live.leave(partition);
@@ -139,6 +142,8 @@ struct Turn<'a> {
     asked: Receiver<Question>,
     /// Questions that came while an append was under way.
     held: Vec<Question>,
+    /// When the log was last told how far its commands are done with.
+    trimmed: Instant,
 }
 
 impl Turn<'_> {
@@ -181,6 +186,7 @@ impl Turn<'_> {
             }
             // Under load the next append begins in the same breath, so this is the moment to answer.
             self.answer_held(owner);
+            self.trim(owner)?;
             if let Some(since) = *leaving
                 && (owner.role() == Role::Following || since.elapsed() >= LEAVE_PATIENCE)
             {
@@ -321,6 +327,18 @@ impl Turn<'_> {
                 tracing::error!(partition, %error, "that it stopped could not be recorded");
             }
         }
+    }
+
+    /// Tells the log how far its commands are done with, by what stands in the journal.
+    fn trim(&mut self, owner: &Owner) -> Result<(), Error> {
+        let is_due = owner.role() == Role::Owning && self.trimmed.elapsed() >= TRIM_EVERY;
+        let Some(resume) = owner.state().filter(|_| is_due).and_then(|state| state.resume()) else {
+            return Ok(());
+        };
+        self.trimmed = Instant::now();
+        let partition = self.owning.start.partition;
+        let told = self.owning.log.trim(Topic::Commands, partition, resume.offset);
+        told.map_err(|source| Error::Log { partition, operation: "trimming the commands", source })
     }
 
     fn answer_held(&mut self, owner: &Owner) {

@@ -138,6 +138,17 @@ pub trait Log: Send + Sync {
     /// There is no such partition, the broker does not answer, or the log has failed.
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error>;
 
+    /// Says that everything below this offset is done with. A log that keeps its records itself may then forget
+    /// those of them that are older than it declares, a few at a time; a broker goes by the settings of its
+    /// topics, so this does nothing there. A journal is never forgotten.
+    ///
+    /// # Errors
+    /// There is no such partition, or the log has failed.
+    fn trim(&self, topic: Topic, partition: u32, below: u64) -> Result<(), Error> {
+        let _ = (topic, partition, below);
+        Ok(())
+    }
+
     /// Takes part, as `member`, in the suggestion of owners.
     ///
     /// # Errors

@@ -97,6 +97,63 @@ fn records_that_left_memory_are_read_from_disk() {
     assert_eq!(&read(reader.as_mut(), 1)[0].value[..], b"live");
 }
 
+/// What is done with and old is forgotten, a few at a time, behind what is queued: nothing younger, nothing
+/// beyond, and nothing of the journal.
+#[test]
+fn old_commands_that_are_done_with_are_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = on(open(directory.path()).unwrap());
+    write_journal(&site, 3);
+    pipeline(site.producer().as_ref(), Topic::Commands, 0, (0..10_000_u32).map(|n| n.to_be_bytes().to_vec()));
+    drop(site);
+    by_hand(
+        directory.path(),
+        "UPDATE commands_0 SET at_ms = 0 WHERE offset < 9000; UPDATE journal_0 SET at_ms = 0;",
+    );
+    let site = on(open(directory.path()).unwrap());
+    let mut behind = site.reader(Topic::Commands, 0, From::Start);
+    let producer = site.producer();
+    let starts_after = |below: u64| {
+        site.log.trim(Topic::Commands, 0, below).unwrap();
+        append(producer.as_ref(), Topic::Commands, 0, "behind it").unwrap();
+        site.log.range(Topic::Commands, 0).unwrap().start
+    };
+    let starts = [0, 8_500, 8_500, 8_500, 8_500, 20_000, 20_000].map(starts_after);
+    assert_eq!(starts, [0, 4_096, 8_192, 8_500, 8_500, 9_000, 9_000]);
+    site.log.trim(Topic::Journal, 0, 3).unwrap();
+    assert!(site.log.trim(Topic::Commands, 9, 3).is_err());
+
+    let lost = behind.poll(10, PATIENCE).err();
+    assert!(matches!(lost, Some(Error::OffsetOutOfRange { wanted: 0, low: 9_000, .. })), "{lost:?}");
+    let lost = site.log.reader(Topic::Commands, 0, From::Offset(8_999)).err();
+    assert!(matches!(lost, Some(Error::OffsetOutOfRange { wanted: 8_999, low: 9_000, .. })), "{lost:?}");
+    let range = site.log.range(Topic::Commands, 0).unwrap();
+    drop((producer, behind, site));
+
+    let log = open(directory.path()).unwrap();
+    assert_eq!(log.verify_all().unwrap().records, 5 + (range.end - range.start));
+    let again = on(log);
+    assert_eq!(again.log.range(Topic::Commands, 0).unwrap(), range);
+    assert_eq!(again.read_all(Topic::Commands, 0)[0].value[..], 9_000_u32.to_be_bytes());
+    assert_eq!(again.log.range(Topic::Journal, 0).unwrap(), 0..5);
+}
+
+/// The last command tells the offset of the next one.
+#[test]
+fn last_command_is_never_forgotten() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = SqliteConfig { keep_commands_ms: 0, ..SqliteConfig::new(directory.path()) };
+    let site = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
+    pipeline(site.producer().as_ref(), Topic::Commands, 0, (0..3_u8).map(|number| vec![number]));
+    drop(site);
+    by_hand(directory.path(), "UPDATE commands_0 SET at_ms = 0;");
+    let site = on(SqliteLog::open(&config, Box::new(|_| {})).unwrap());
+    site.log.trim(Topic::Commands, 0, 99).unwrap();
+    drop(site);
+    let again = on(open(directory.path()).unwrap());
+    assert_eq!(again.log.range(Topic::Commands, 0).unwrap(), 2..3);
+}
+
 #[test]
 fn reader_that_lags_behind_a_volatile_ring_is_told() {
     let directory = tempfile::tempdir().unwrap();

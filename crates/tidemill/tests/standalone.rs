@@ -111,6 +111,40 @@ fn upgrade_in_place_begins_with_the_next_start() {
     assert_eq!(server.stop(), Some(0));
 }
 
+/// Commands that are decided and older than is declared are forgotten, and with them alone nothing else.
+#[test]
+fn old_commands_are_forgotten_while_it_serves() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path();
+    let server = Server::start(data);
+    server.apply("jobs: [{name: a, group: default, type: noop}]");
+    server.json(&["job", "run", "default/a", "--wait"]);
+    assert_eq!(server.stop(), Some(0));
+    let file = data.join("log").join("log.db");
+    let before = rusqlite::Connection::open(&file).unwrap();
+    let aged = before.execute("UPDATE commands_1 SET at_ms = 0", []).unwrap();
+    let records = |log: &rusqlite::Connection| -> i64 {
+        log.query_row("SELECT count(*) FROM journal_1", [], |row| row.get(0)).unwrap()
+    };
+    let (decided, first) = (aged as i64 - 1, records(&before));
+    drop(before);
+    assert!(decided > 2, "{decided}");
+
+    let server = Server::start(data);
+    let log = rusqlite::Connection::open(&file).unwrap();
+    let oldest = || -> i64 {
+        // Each run is a decision, and so a reason to look.
+        server.json(&["job", "run", "default/a", "--wait"]);
+        log.query_row("SELECT min(offset) FROM commands_1", [], |row| row.get(0)).unwrap()
+    };
+    assert!((0..100).any(|_| oldest() > decided), "old commands are forgotten");
+    assert!(records(&log) > first);
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+    assert_eq!(server.stop(), Some(0));
+    let server = Server::start(data);
+    server.json(&["job", "run", "default/a", "--wait"]);
+}
+
 /// API-6: jobs go in as YAML and come out again unchanged; runs end with the exit code of their result.
 #[test]
 fn jobs_are_applied_exported_run_and_waited_for() {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::directory::Directory;
+use super::trim::Kept;
 use super::{SqliteConfig, is_durable};
 use crate::{Error, Genesis, Head, LogId, Topic, clock};
 
@@ -66,6 +67,15 @@ impl File {
             partition,
             source: error.into(),
         })
+    }
+
+    /// From where on the topic is kept; all of it where it is not on disk.
+    pub(crate) fn kept(&self, topic: Topic, partition: u32) -> Result<Kept, Error> {
+        if !is_durable(topic) {
+            return Ok(Kept::default());
+        }
+        let failed = |error: rusqlite::Error| Error::Range { topic, partition, source: error.into() };
+        Kept::of(&self.connection, topic, partition).map_err(failed)
     }
 
     /// The last verified head of a journal, where there is one.

@@ -7,6 +7,7 @@ use rusqlite::{Connection, params};
 use super::Shared;
 use super::file::{next_offset, store_head, table};
 use super::queue::Item;
+use super::trim::Kept;
 use crate::in_flight::Pending;
 use crate::{AppendError, Chain, Record, Topic, Verdict, clock};
 
@@ -53,6 +54,8 @@ pub(crate) struct Group<'a> {
     staged: BTreeMap<usize, Staged>,
     /// Chains as they were, to go back to.
     before: BTreeMap<u32, Chain>,
+    /// Lanes of which something was to be forgotten, with what is kept of them.
+    trimmed: Vec<(usize, Option<Kept>)>,
     now_ms: i64,
     pub(crate) owed: Vec<Owed>,
 }
@@ -64,21 +67,30 @@ struct Staged {
 
 impl<'a> Group<'a> {
     pub(crate) fn new(shared: &'a Shared, connection: &'a Connection, inserts: &'a [String]) -> Self {
-        let (staged, before) = (BTreeMap::new(), BTreeMap::new());
-        Self { shared, connection, inserts, staged, before, now_ms: clock::now_ms(), owed: Vec::new() }
+        let (staged, before, trimmed) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let now_ms = clock::now_ms();
+        Self { shared, connection, inserts, staged, before, trimmed, now_ms, owed: Vec::new() }
     }
 
     /// Stores the items, makes them visible to readers, and leaves in `owed` what is to be told.
     pub(crate) fn commit(&mut self, items: Vec<Item>, journals: &mut [Journal]) -> Result<(), Failed> {
-        let writes = items.iter().any(|item| matches!(item, Item::Append { .. }));
+        let writes = items.iter().any(|item| !matches!(item, Item::Notice { .. }));
         match self.write(items, journals, writes) {
             Ok(()) => {
                 for (lane, staged) in std::mem::take(&mut self.staged) {
                     self.shared.lanes[lane].extend(staged.records.into_iter());
                 }
+                for (lane, kept) in std::mem::take(&mut self.trimmed) {
+                    self.shared.trimmed(lane, kept);
+                }
                 Ok(())
             }
-            Err(error) => Err(self.undo(error, journals)),
+            Err(error) => {
+                for (lane, _) in std::mem::take(&mut self.trimmed) {
+                    self.shared.trimmed(lane, None);
+                }
+                Err(self.undo(error, journals))
+            }
         }
     }
 
@@ -100,6 +112,15 @@ impl<'a> Group<'a> {
                         Ok(0)
                     });
                     self.owed.push(Owed { pending, outcome, stored });
+                }
+                Item::Trim(trim) => {
+                    let run = || trim.run(self.shared, self.connection);
+                    let kept = if failed.is_ok() { run().map(Some) } else { Ok(None) };
+                    let kept = kept.unwrap_or_else(|error| {
+                        failed = Err(error);
+                        None
+                    });
+                    self.trimmed.push((trim.lane, kept));
                 }
                 Item::Notice { offset, pending } => {
                     self.owed.push(Owed { pending, outcome: Ok(offset), stored: false });

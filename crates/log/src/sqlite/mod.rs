@@ -19,6 +19,7 @@ mod file;
 mod group;
 mod older;
 mod queue;
+mod trim;
 mod verify;
 mod writer;
 
@@ -42,6 +43,7 @@ use older::OnDisk;
 use queue::{Queue, SqliteProducer};
 use writer::Writer;
 
+use trim::Kept;
 /// How the embedded log is set up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +65,13 @@ pub struct SqliteConfig {
     pub max_bytes: Option<u64>,
 }
 
+    /// How long commands are kept, milliseconds, once they are said to be done with. Default 14 days.
+    #[serde(default = "keep_commands")]
+    pub keep_commands_ms: u64,
+}
+
+const fn keep_commands() -> u64 {
+    14 * 24 * 60 * 60 * 1_000
 const fn one() -> u32 {
     1
 }
@@ -82,6 +91,7 @@ impl SqliteConfig {
             max_bytes: None,
         }
     }
+            keep_commands_ms: keep_commands(),
 
     const fn keep(&self, topic: Topic) -> Keep {
         if is_durable(topic) {
@@ -119,6 +129,9 @@ struct Shared {
     bound: QueueBound,
 }
 
+    /// From where on each lane is kept on disk.
+    kept: Vec<Mutex<Kept>>,
+    keep_commands_ms: u64,
 impl Shared {
     fn lane_index(&self, topic: Topic, partition: u32) -> Result<usize, Error> {
         let count = self.partitions;
@@ -158,6 +171,8 @@ impl SqliteLog {
             .collect::<Result<Vec<_>, Error>>()?;
         let chains = (0..config.partitions).map(|partition| verify::resume(&file, partition));
         let chains = chains.collect::<Result<Vec<_>, Error>>()?;
+        let kept = lanes.iter().map(|lane| file.kept(lane.topic, lane.partition).map(Mutex::new));
+        let kept = kept.collect::<Result<Vec<_>, Error>>()?;
         let shared = Arc::new(Shared {
             id: file.log_id().clone(),
             partitions: config.partitions,
@@ -166,6 +181,8 @@ impl SqliteLog {
             bound: config.queue,
         });
         let writer = Writer::new(Arc::clone(&shared), file, chains, on_fatal);
+            kept,
+            keep_commands_ms: config.keep_commands_ms,
         let thread = thread::Builder::new()
             .name("sqlite-log".to_owned())
             .spawn(move || writer.run())
@@ -218,8 +235,13 @@ impl Log for SqliteLog {
     }
 
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
-        let range = self.shared.lane(topic, partition)?.range()?;
-        Ok(if is_durable(topic) { 0..range.end } else { range })
+        let lane = self.shared.lane_index(topic, partition)?;
+        let range = self.shared.lanes[lane].range()?;
+        Ok(if is_durable(topic) { lock(&self.shared.kept[lane]).from..range.end } else { range })
+    }
+
+    fn trim(&self, topic: Topic, partition: u32, below: u64) -> Result<(), Error> {
+        self.shared.trim(topic, partition, below)
     }
 
     fn membership(&self, _: &str) -> Result<Box<dyn Membership>, Error> {

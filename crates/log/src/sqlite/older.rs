@@ -6,6 +6,7 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 
 use super::directory::Directory;
 use super::file::table;
+use super::trim::Kept;
 use crate::lane::{Lane, Older};
 use crate::{Error, Record};
 
@@ -20,11 +21,13 @@ pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
 pub(crate) struct OnDisk {
     path: PathBuf,
     connection: Option<Connection>,
+    /// The oldest record when it was last looked for.
+    oldest: u64,
 }
 
 impl OnDisk {
     pub(crate) fn new(directory: &Directory) -> Self {
-        Self { path: directory.file(), connection: None }
+        Self { path: directory.file(), connection: None, oldest: 0 }
     }
 
     fn chunk(&mut self, lane: &Lane, from: u64, end: u64, max: usize) -> rusqlite::Result<Vec<Record>> {
@@ -51,6 +54,11 @@ impl OnDisk {
                 }
             }
         }
+        self.oldest = if records.is_empty() || records[0].offset != from {
+            Kept::of(&connection, lane.topic, lane.partition)?.from
+        } else {
+            from
+        };
         let caught_up = records.last().is_some_and(|last| last.offset + 1 == end);
         self.connection = (!caught_up).then_some(connection);
         Ok(records)
@@ -74,6 +82,9 @@ impl Older for OnDisk {
             partition,
             source: error.into(),
         })?;
+        if self.oldest > from {
+            return Err(lane.out_of_range(from, self.oldest..lane.range()?.end));
+        }
         for (record, offset) in records.iter().zip(from..) {
             if record.offset != offset {
                 return Err(Error::Gap { topic, partition, offset });

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::trim::Trim;
 use super::{Shared, is_durable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
@@ -20,13 +21,15 @@ pub(crate) enum Item {
     Append { lane: usize, key: Vec<u8>, value: Vec<u8>, pending: Pending },
     /// Visible already (a volatile topic); only its outcome is to be told.
     Notice { offset: u64, pending: Pending },
+    /// Old records to be forgotten.
+    Trim(Trim),
 }
 
 impl Item {
     fn bytes(&self) -> usize {
         match self {
             Self::Append { key, value, .. } => key.len() + value.len(),
-            Self::Notice { .. } => 0,
+            Self::Notice { .. } | Self::Trim(_) => 0,
         }
     }
 }
@@ -63,6 +66,18 @@ impl Queue {
         if std::mem::take(&mut waiting.writer_idle) {
             drop(waiting);
             self.filled.notify_one();
+        }
+    }
+
+    /// Queues a trim. Where the log has ended nothing is forgotten.
+    pub(crate) fn push_trim(&self, trim: Trim) {
+        let mut waiting = lock(&self.waiting);
+        if waiting.ended.is_none() {
+            waiting.items.push_back(Item::Trim(trim));
+            if std::mem::take(&mut waiting.writer_idle) {
+                drop(waiting);
+                self.filled.notify_one();
+            }
         }
     }
 

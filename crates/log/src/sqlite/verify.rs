@@ -8,6 +8,7 @@ use super::directory::Directory;
 use super::file::{File, table};
 use super::is_durable;
 use super::older::{open_read_only, record};
+use super::trim::Kept;
 use crate::lane::Lane;
 use crate::{Chain, Error, Hash, Head, Record, Topic, Verdict};
 
@@ -44,7 +45,16 @@ pub(crate) fn verify_all(directory: &Directory, lanes: &[Arc<Lane>]) -> Result<V
     for lane in lanes.iter().filter(|lane| is_durable(lane.topic)) {
         let end = lane.range()?.end;
         let mut chain = Chain::new();
-        scan(&connection, lane.topic, lane.partition, 0, end, |record| {
+        // Commands are forgotten from the first on; of all else everything has to be there.
+        let from = match lane.topic {
+            Topic::Commands => {
+                Kept::of(&connection, lane.topic, lane.partition)
+                    .map_err(|error| Error::open("find the first command", error))?
+                    .from
+            }
+            _ => 0,
+        };
+        scan(&connection, lane.topic, lane.partition, from, end, |record| {
             verified.records += 1;
             if lane.topic == Topic::Journal { extend(&mut chain, lane.partition, record) } else { Ok(()) }
         })?;

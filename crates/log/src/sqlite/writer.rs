@@ -42,6 +42,7 @@ impl Writer {
             match item {
                 Item::Append { pending, .. } => pending.finish(Err(AppendError::Unknown(reason.clone()))),
                 Item::Notice { offset, pending } => pending.finish(Ok(offset)),
+                Item::Trim(_) => {}
             }
         }
         (self.on_fatal)(&reason);

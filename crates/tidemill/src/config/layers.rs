@@ -244,6 +244,7 @@ mod tests {
             ("[log]\nbackend = \"paper\"\n", "error: log.backend: \"paper\": unknown variant"),
             ("api = 3\n", "error: api: 3: must be a section"),
             ("[log]\npartitions = 0\n", "error: log.partitions: 0: must be 1 to 4096"),
+            ("[log]\nkeep_commands_days = 0\n", "error: log.keep_commands_days: 0: must be 1 to 36500"),
         ] {
             let told = origin_and_value(Some(file), &[], &[], "");
             assert!(told.starts_with(start), "{file}: {told}");

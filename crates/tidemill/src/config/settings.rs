@@ -92,6 +92,9 @@ pub(crate) struct LogSettings {
     /// Kafka: more settings of its client library, as in `{ "security.protocol" = "ssl" }`. Those that the
     /// protocol fixes are refused. Default none.
     pub(crate) kafka: BTreeMap<String, String>,
+    /// Embedded: how many days commands are kept, once they are decided; the journal is kept for ever. Default
+    /// 14; 1 to 36500. On Kafka the settings of the topic say it.
+    pub(crate) keep_commands_days: u32,
 }
 
 impl Default for LogSettings {
@@ -103,6 +106,7 @@ impl Default for LogSettings {
             partitions: 16,
             single_broker: false,
             kafka: BTreeMap::new(),
+            keep_commands_days: 14,
         }
     }
 }
@@ -216,6 +220,9 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<(), (String, String)> {
         if !(1..=4096).contains(&self.log.partitions) {
             return Err(("log.partitions".to_owned(), "must be 1 to 4096".to_owned()));
+        }
+        if !(1..=36_500).contains(&self.log.keep_commands_days) {
+            return Err(("log.keep_commands_days".to_owned(), "must be 1 to 36500".to_owned()));
         }
         if self.log.backend == LogBackend::Kafka && self.log.brokers.is_empty() {
             return Err((

@@ -12,6 +12,7 @@ use crate::failure::{Done, Failure};
 /// share one disk and one writer.
 pub(crate) const EMBEDDED_PARTITIONS: u32 = 2;
 /// Where the embedded log lives in the data directory.
+const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 const DIRECTORY: &str = "log";
 
 /// The log in the data directory, for this process alone.
@@ -34,6 +35,7 @@ pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<Sql
     });
     match SqliteLog::open(&config, on_fatal) {
         Ok(log) => Ok(Ok(Arc::new(log))),
+    config.keep_commands_ms = u64::from(settings.log.keep_commands_days) * DAY_MS;
         Err(error) => {
             let failure = Failure::caused(format!("cannot open the log in {}", directory.display()), &error);
             if matches!(error, tidemill_log::Error::Locked { .. }) { Ok(Err(failure)) } else { Err(failure) }
