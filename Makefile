@@ -70,6 +70,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill -- schemas write
 	$(CARGO) run --locked -p tidemill-projector --example schemas
 	$(CARGO) run --locked -p tidemill-store --example tables_reference
+	$(CARGO) run --locked -p tidemill-checker --example checker_reference
 
 services-start: ## Kafka, MariaDB and Redis for development
 	$(SERVICES) start

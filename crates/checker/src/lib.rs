@@ -8,6 +8,7 @@
 //! - [`Invariant`]: every rule that is checked, with its name and its sentence.
 //! - [`Checker`]: fed record by record, in any order of partitions.
 //! - [`check_log`], [`check_file`], [`export_journal`]: whole histories.
+//! - [`reference()`]: the rules as a page.
 //!
 //! ```text
 //!  bytes ─► link (does it count?) ─► envelope (time, commands, requests) ─► shard (jobs, batches, workers)
@@ -29,6 +30,7 @@ mod invariant;
 mod link;
 mod messages;
 mod partition;
+mod reference;
 mod requests;
 mod shard;
 mod source;
@@ -39,4 +41,5 @@ pub use export::export_journal;
 pub use findings::{PartitionSummary, Report, Violation, VoidRecord};
 pub use invariant::Invariant;
 pub use link::Void;
+pub use reference::reference;
 pub use source::{check_file, check_log};

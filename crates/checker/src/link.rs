@@ -34,6 +34,19 @@ pub enum Void {
     NoOwner,
 }
 
+impl Void {
+    /// All of them.
+    pub const ALL: &'static [Void] = &[
+        Self::Garbled,
+        Self::BeforeGenesis,
+        Self::SecondGenesis,
+        Self::WrongEpoch,
+        Self::WrongPrev,
+        Self::WrongSeq,
+        Self::NoOwner,
+    ];
+}
+
 impl std::fmt::Display for Void {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

@@ -55,4 +55,4 @@ pub use port::{
 };
 pub use route::partition_of_key;
 pub use signal::Waker;
-pub use sqlite::{SqliteConfig, SqliteLog};
+pub use sqlite::{SqliteConfig, SqliteLog, SqliteView};

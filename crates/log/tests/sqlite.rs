@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use conformance::site::{PARTITIONS, PATIENCE, Site, append, pipeline, read};
 use rusqlite::Connection;
 use tidemill_log::{
-    AppendError, Error, From, Kind, Log, QueueBound, SqliteConfig, SqliteLog, Topic, VoidReason,
+    AppendError, Error, From, Kind, Log, QueueBound, SqliteConfig, SqliteLog, SqliteView, Topic, VoidReason,
 };
 
 fn sqlite(queue: QueueBound) -> Site {
@@ -321,4 +321,40 @@ fn closing_stores_what_is_queued() {
     assert_eq!(open(directory.path()).unwrap().range(Topic::Commands, 0).unwrap(), 0..5000);
     let outcome = append(producer.as_ref(), Topic::Commands, 0, "late");
     assert!(matches!(outcome, Err(AppendError::Refused(_))), "{outcome:?}");
+}
+
+/// BYD-9: what no process would open can still be looked at, as it lies there.
+#[test]
+fn view_reads_beside_the_owner_and_what_is_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = on(open(directory.path()).unwrap());
+    write_journal(&site, 3);
+    let view = SqliteView::open(directory.path()).unwrap();
+    assert_eq!(view.log_id(), site.log.log_id());
+    let mut reader = view.reader(Topic::Journal, 0, From::Start).unwrap();
+    let offsets = |records: Vec<tidemill_log::Record>| -> Vec<u64> {
+        records.iter().map(|record| record.offset).collect()
+    };
+    assert_eq!(offsets(reader.poll(2, PATIENCE).unwrap()), [0, 1]);
+    assert_eq!(offsets(reader.poll(9, PATIENCE).unwrap()), [2, 3, 4]);
+    reader.waker().wake();
+    assert!(reader.poll(9, PATIENCE).unwrap().is_empty());
+    let producer = site.producer();
+    append(producer.as_ref(), Topic::Commands, 0, b"more".to_vec()).unwrap();
+    assert_eq!(view.range(Topic::Commands, 0).unwrap(), 0..1, "it sees what is written meanwhile");
+    assert!(view.producer().is_err() && view.reader(Topic::Work, 0, From::Start).is_err());
+
+    drop((producer, site));
+    by_hand(
+        directory.path(),
+        "DELETE FROM journal_0 WHERE offset = 2; UPDATE journal_0 SET value = x'00' WHERE offset = 4;",
+    );
+    assert!(open(directory.path()).is_err(), "an owner refuses it");
+    let view = SqliteView::open(directory.path()).unwrap();
+    let mut reader = view.reader(Topic::Journal, 0, From::Start).unwrap();
+    let records = reader.poll(9, PATIENCE).unwrap();
+    assert_eq!(&*records[3].value, [0]);
+    assert_eq!(offsets(records), [0, 1, 3, 4]);
+    assert!(open(directory.path()).is_err(), "the view leaves it as it was");
+    assert!(SqliteView::open(&directory.path().join("absent")).is_err());
 }

@@ -12,11 +12,12 @@ pub(crate) enum Exit {
     OutcomeUnknown,
     BatchFailed,
     BatchKilled,
+    RuleBroken,
 }
 
 impl Exit {
     /// Every code, in order of its number.
-    pub(crate) const ALL: [Exit; 9] = [
+    pub(crate) const ALL: [Exit; 10] = [
         Exit::Success,
         Exit::Failure,
         Exit::BadInput,
@@ -26,6 +27,7 @@ impl Exit {
         Exit::OutcomeUnknown,
         Exit::BatchFailed,
         Exit::BatchKilled,
+        Exit::RuleBroken,
     ];
 
     /// The number.
@@ -40,6 +42,7 @@ impl Exit {
             Exit::OutcomeUnknown => 6,
             Exit::BatchFailed => 10,
             Exit::BatchKilled => 11,
+            Exit::RuleBroken => 12,
         }
     }
 
@@ -55,6 +58,7 @@ impl Exit {
             Exit::OutcomeUnknown => "no answer came, so it may or may not have been done",
             Exit::BatchFailed => "with --wait: the batch failed",
             Exit::BatchKilled => "with --wait: the batch was killed",
+            Exit::RuleBroken => "verify --journal: the journal breaks a rule",
         }
     }
 }
@@ -93,6 +97,6 @@ mod tests {
     fn exit_codes_are_distinct() {
         let mut codes = Exit::ALL.map(Exit::code).to_vec();
         codes.dedup();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 10, 11]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 10, 11, 12]);
     }
 }

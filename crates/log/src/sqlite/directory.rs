@@ -30,7 +30,12 @@ impl Directory {
 
     /// Where the log itself is.
     pub(crate) fn file(&self) -> PathBuf {
-        self.path.join("log.db")
+        Self::file_in(&self.path)
+    }
+
+    /// Where the log of this directory is.
+    pub(crate) fn file_in(path: &Path) -> PathBuf {
+        path.join("log.db")
     }
 
     /// Makes the directory's entries durable.

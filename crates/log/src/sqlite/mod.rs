@@ -21,6 +21,7 @@ mod older;
 mod queue;
 mod trim;
 mod verify;
+mod view;
 mod writer;
 
 use std::ops::Range;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use verify::Verified;
+pub use view::SqliteView;
 
 use crate::lane::{Gone, Keep, Lane, LaneReader};
 use crate::memory::begin;
@@ -41,9 +43,9 @@ use directory::Directory;
 use file::File;
 use older::OnDisk;
 use queue::{Queue, SqliteProducer};
+use trim::Kept;
 use writer::Writer;
 
-use trim::Kept;
 /// How the embedded log is set up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,8 +65,6 @@ pub struct SqliteConfig {
     /// Default: no bound.
     #[serde(default)]
     pub max_bytes: Option<u64>,
-}
-
     /// How long commands are kept, milliseconds, once they are said to be done with. Default 14 days.
     #[serde(default = "keep_commands")]
     pub keep_commands_ms: u64,
@@ -72,6 +72,8 @@ pub struct SqliteConfig {
 
 const fn keep_commands() -> u64 {
     14 * 24 * 60 * 60 * 1_000
+}
+
 const fn one() -> u32 {
     1
 }
@@ -89,9 +91,9 @@ impl SqliteConfig {
             queue: QueueBound::default(),
             ring_records: ring_records(),
             max_bytes: None,
+            keep_commands_ms: keep_commands(),
         }
     }
-            keep_commands_ms: keep_commands(),
 
     const fn keep(&self, topic: Topic) -> Keep {
         if is_durable(topic) {
@@ -127,11 +129,11 @@ struct Shared {
     lanes: Vec<Arc<Lane>>,
     queue: Queue,
     bound: QueueBound,
-}
-
     /// From where on each lane is kept on disk.
     kept: Vec<Mutex<Kept>>,
     keep_commands_ms: u64,
+}
+
 impl Shared {
     fn lane_index(&self, topic: Topic, partition: u32) -> Result<usize, Error> {
         let count = self.partitions;
@@ -169,20 +171,20 @@ impl SqliteLog {
                 Ok(Lane::new(topic, partition, config.keep(topic), next))
             })
             .collect::<Result<Vec<_>, Error>>()?;
-        let chains = (0..config.partitions).map(|partition| verify::resume(&file, partition));
-        let chains = chains.collect::<Result<Vec<_>, Error>>()?;
         let kept = lanes.iter().map(|lane| file.kept(lane.topic, lane.partition).map(Mutex::new));
         let kept = kept.collect::<Result<Vec<_>, Error>>()?;
+        let chains = (0..config.partitions).map(|partition| verify::resume(&file, partition));
+        let chains = chains.collect::<Result<Vec<_>, Error>>()?;
         let shared = Arc::new(Shared {
             id: file.log_id().clone(),
             partitions: config.partitions,
             lanes,
             queue: Queue::default(),
             bound: config.queue,
-        });
-        let writer = Writer::new(Arc::clone(&shared), file, chains, on_fatal);
             kept,
             keep_commands_ms: config.keep_commands_ms,
+        });
+        let writer = Writer::new(Arc::clone(&shared), file, chains, on_fatal);
         let thread = thread::Builder::new()
             .name("sqlite-log".to_owned())
             .spawn(move || writer.run())

@@ -11,7 +11,7 @@ use crate::lane::{Lane, Older};
 use crate::{Error, Record};
 
 /// One answer holds no more than this, and one record.
-const CHUNK_BYTES: usize = 8 << 20;
+pub(crate) const CHUNK_BYTES: usize = 8 << 20;
 
 pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)

@@ -2,10 +2,12 @@
 
 mod batch;
 mod job;
+mod journal;
 mod operate;
 
 pub(crate) use batch::{BatchCommand, word};
 pub(crate) use job::{JobCommand, Parameter};
+pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use operate::{
     AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand,
     PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
@@ -110,10 +112,14 @@ pub(crate) enum Command {
     ///
     /// Nothing has to be stopped: a process that serves the data directory does it itself.
     Rebuild,
-    /// Compare the read tables with the journal, row by row
+    /// Compare the read tables with the journal, row by row; with --journal, check the journal itself
     ///
-    /// Exit code 1 where they differ. A process that serves the data directory does it itself.
-    Verify,
+    /// Exit code 1 where tables differ, 12 where the journal breaks a rule. The tables are compared by the
+    /// process that serves the data directory, if one does.
+    Verify(VerifyArgs),
+    /// Copy the journal into a file
+    #[command(subcommand)]
+    Journal(JournalCommand),
     /// Mend a partition after something went wrong outside
     #[command(subcommand)]
     Partition(PartitionCommand),
@@ -192,6 +198,9 @@ mod tests {
             "bootstrap",
             "rebuild --data d",
             "verify --data d -o json",
+            "verify --journal",
+            "verify --journal x.journal --at-rest -o json",
+            "journal export x.journal --from d",
             "schemas check",
             "partition set-time --partition 1 --at 2026-01-01T00:00:00Z",
             "partition accept-loss --partition 1 --reason restored --by me",
@@ -229,6 +238,8 @@ mod tests {
             "nonsense",
             "demo --fix --break message-words",
             "demo --break load-1",
+            "verify --at-rest",
+            "journal export",
             "partition accept-loss --partition 1 --by me",
             "partition accept-loss --partition 1 --by me --reason= ",
         ] {

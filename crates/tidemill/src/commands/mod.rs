@@ -41,7 +41,8 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Projector => roles::projector(&global),
         Command::Bootstrap => roles::bootstrap(&global),
         Command::Rebuild => roles::rebuild(&global),
-        Command::Verify => roles::verify(&global),
+        Command::Verify(args) => roles::verify(&global, &args),
+        Command::Journal(command) => roles::journal(&global, &command),
         Command::Partition(PartitionCommand::SetTime { partition, at }) => {
             operate::set_time(&Session::new(&global)?, partition, at)
         }

@@ -1,5 +1,6 @@
 //! Opens the log that the settings name.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidemill_log::{Log, SqliteConfig, SqliteLog};
@@ -15,6 +16,11 @@ pub(crate) const EMBEDDED_PARTITIONS: u32 = 2;
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 const DIRECTORY: &str = "log";
 
+/// The directory of the embedded log in a data directory.
+pub(crate) fn directory(data: &Path) -> PathBuf {
+    data.join(DIRECTORY)
+}
+
 /// The log in the data directory, for this process alone.
 pub(crate) fn embedded(settings: &Settings) -> Done<Arc<SqliteLog>> {
     embedded_unless_served(settings)?.map_err(|failure| {
@@ -26,7 +32,7 @@ pub(crate) fn embedded(settings: &Settings) -> Done<Arc<SqliteLog>> {
 
 /// As [`embedded`]; where another process has the log, the inner error says which.
 pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<SqliteLog>, Failure>> {
-    let directory = settings.data_dir.join(DIRECTORY);
+    let directory = directory(&settings.data_dir);
     let mut config = SqliteConfig::new(&directory);
     config.partitions = EMBEDDED_PARTITIONS;
     let on_fatal = Box::new(|reason: &str| {

@@ -8,6 +8,7 @@ mod first_start;
 mod groups;
 mod in_process;
 mod interface;
+mod journal;
 mod live;
 mod log;
 mod operator;
@@ -26,7 +27,7 @@ use std::process::ExitCode;
 use tidemill_api::ports::Operation;
 use tracing_subscriber::EnvFilter;
 
-use crate::cli::{AcceptLossArgs, Global};
+use crate::cli::{AcceptLossArgs, Global, JournalCommand, VerifyArgs};
 use crate::config::{self, Flag, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -105,8 +106,19 @@ pub(crate) fn rebuild(global: &Global) -> Done<Exit> {
 }
 
 /// `tidemill verify`.
-pub(crate) fn verify(global: &Global) -> Done<Exit> {
-    replay(global, Operation::Verify)
+pub(crate) fn verify(global: &Global, args: &VerifyArgs) -> Done<Exit> {
+    let Some(source) = &args.journal else { return replay(global, Operation::Verify) };
+    let check = journal::Check { source: source.as_deref(), at_rest: args.at_rest };
+    journal::verify(global, &start(global)?, &check)
+}
+
+/// `tidemill journal …`.
+pub(crate) fn journal(global: &Global, command: &JournalCommand) -> Done<Exit> {
+    match command {
+        JournalCommand::Export { file, from } => {
+            journal::export(global, &start(global)?, from.as_deref(), file)
+        }
+    }
 }
 
 fn replay(global: &Global, operation: Operation) -> Done<Exit> {

@@ -158,7 +158,7 @@ fn shutdown(stop: Receiver<()>) -> Done<Shutdown> {
     Ok(shutdown)
 }
 
-fn bar(what: &'static str) -> ProgressBar {
+pub(super) fn bar(what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{prefix} {bar:40} {pos}/{len} records, {per_sec}, {eta} left")
         .expect("the template is well formed");
     let target = match std::io::stderr().is_terminal() {

@@ -1,0 +1,168 @@
+//! The log file as it lies there: read only, without the lock on its directory, and without a word on what is
+//! in it. So it can be read while a process writes it, and when no process would open it any more.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, params};
+
+use super::directory::Directory;
+use super::file::{FORMAT_VERSION, table};
+use super::is_durable;
+use super::older::{CHUNK_BYTES, open_read_only, record};
+use crate::signal::{Heard, Signal, deadline};
+use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Record, Topic, Usage, Waker};
+
+/// Between two looks of a reader that waits.
+const LOOK: Duration = Duration::from_millis(20);
+/// A writer that recovers the file holds it for a moment.
+const PATIENCE: Duration = Duration::from_secs(5);
+const ONLY_IN_MEMORY: &str = "it is only in the memory of the process that has the log";
+
+/// The embedded log, for reading alone. It gives the records of the durable topics whatever they hold: gaps
+/// and damage too.
+pub struct SqliteView {
+    id: LogId,
+    partitions: u32,
+    path: PathBuf,
+}
+
+impl SqliteView {
+    /// Opens the log in this directory, which another process may have.
+    ///
+    /// # Errors
+    /// There is no log, it cannot be read, or it is of another version.
+    pub fn open(directory: &Path) -> Result<Self, Error> {
+        let path = Directory::file_in(directory);
+        let failed =
+            |error: rusqlite::Error| Error::open(format!("open {} for reading", path.display()), error);
+        let connection = connect(&path).map_err(failed)?;
+        let found = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
+        if found != FORMAT_VERSION {
+            return Err(Error::FormatVersion { found, wanted: FORMAT_VERSION });
+        }
+        let (id, partitions): (String, u32) = connection
+            .query_row("SELECT log_id, partitions FROM log", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .map_err(failed)?;
+        let id = LogId::try_from(id).map_err(|error| Error::open("read the log id", error))?;
+        Ok(Self { id, partitions, path })
+    }
+
+    fn check(&self, topic: Topic, partition: u32) -> Result<(), Error> {
+        let count = self.partitions;
+        if partition >= count {
+            return Err(Error::NoSuchPartition { topic, partition, count });
+        }
+        if is_durable(topic) { Ok(()) } else { Err(Error::open(format!("read {topic}"), ONLY_IN_MEMORY)) }
+    }
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = open_read_only(path)?;
+    connection.busy_timeout(PATIENCE)?;
+    Ok(connection)
+}
+
+impl Log for SqliteView {
+    fn log_id(&self) -> &LogId {
+        &self.id
+    }
+
+    fn partitions(&self, _: Topic) -> u32 {
+        self.partitions
+    }
+
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        Err(Error::open("write to the log", "it is opened for reading alone"))
+    }
+
+    fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
+        let range = self.range(topic, partition)?;
+        let next = match from {
+            From::Start => range.start,
+            From::End => range.end,
+            From::Offset(offset) => offset,
+        };
+        let failed = |source: rusqlite::Error| Error::Read { topic, partition, source: source.into() };
+        let connection = connect(&self.path).map_err(failed)?;
+        Ok(Box::new(ViewReader { connection, topic, partition, next, signal: Arc::default() }))
+    }
+
+    fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
+        self.check(topic, partition)?;
+        let ends = || -> rusqlite::Result<Range<u64>> {
+            let sql = format!(
+                "SELECT coalesce(min(offset), 0), coalesce(max(offset) + 1, 0) FROM {}",
+                table(topic, partition)
+            );
+            connect(&self.path)?.query_row(&sql, [], |row| {
+                Ok(row.get::<_, i64>(0)?.cast_unsigned()..row.get::<_, i64>(1)?.cast_unsigned())
+            })
+        };
+        ends().map_err(|error| Error::Range { topic, partition, source: error.into() })
+    }
+
+    fn membership(&self, _: &str) -> Result<Box<dyn Membership>, Error> {
+        Err(Error::open("take part in the log", "it is opened for reading alone"))
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        let size = std::fs::metadata(&self.path).map_err(|error| Error::Usage { source: error.into() })?;
+        Ok(Usage { bytes: Some(size.len()) })
+    }
+}
+
+/// Each poll is a transaction of its own, so that it never holds up the writer's checkpoints.
+struct ViewReader {
+    connection: Connection,
+    topic: Topic,
+    partition: u32,
+    next: u64,
+    signal: Arc<Signal>,
+}
+
+impl ViewReader {
+    fn read(&mut self, max_records: usize) -> rusqlite::Result<Vec<Record>> {
+        let sql = format!(
+            "SELECT offset, at_ms, key, value FROM {} WHERE offset >= ?1 ORDER BY offset LIMIT ?2",
+            table(self.topic, self.partition)
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let limit = i64::try_from(max_records).unwrap_or(i64::MAX);
+        let mut rows = statement.query(params![self.next.cast_signed(), limit])?;
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        while bytes < CHUNK_BYTES
+            && let Some(row) = rows.next()?
+        {
+            let record = record(row)?;
+            bytes += record.value.len();
+            self.next = record.offset.saturating_add(1);
+            records.push(record);
+        }
+        Ok(records)
+    }
+}
+
+impl Reader for ViewReader {
+    fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
+        let (topic, partition) = (self.topic, self.partition);
+        let end = deadline(timeout);
+        loop {
+            let read = self.read(max_records);
+            let records = read.map_err(|error| Error::Read { topic, partition, source: error.into() })?;
+            if !records.is_empty() {
+                return Ok(records);
+            }
+            // Nobody tells of what another process writes.
+            if self.signal.wait(deadline(LOOK).min(end)) == Heard::Woken || Instant::now() >= end {
+                return Ok(Vec::new());
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.signal))
+    }
+}
