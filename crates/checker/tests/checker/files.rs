@@ -6,7 +6,10 @@ use std::time::Duration;
 use tidemill_checker::{Checker, Options, check_file, check_log, export_journal};
 use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
 
-use crate::kit::{History, Step, done};
+use serde_json::json;
+use tidemill_model::Outcome;
+
+use crate::kit::{History, Step, done, event, harmless, resume, source};
 
 fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/demo.journal")
@@ -18,12 +21,17 @@ fn at_rest() -> Options {
 
 /// A memory log with the journal of `done()` behind its own genesis.
 fn live() -> MemoryLog {
+    live_with(|history| history.command([crate::kit::group(), crate::kit::harmless()]))
+}
+
+/// A memory log with a claim and what follows behind its own genesis.
+fn live_with(follows: impl FnOnce(History) -> History) -> MemoryLog {
     let log = MemoryLog::new(1);
     let producer = log.producer().unwrap();
     let mut reader = log.reader(Topic::Journal, 0, From::Start).unwrap();
     let genesis = reader.poll(1, Duration::from_secs(5)).unwrap().remove(0);
     let mut rest = History::new().restart(genesis.value.to_vec());
-    rest = rest.claim(1).command([crate::kit::group(), crate::kit::harmless()]);
+    rest = follows(rest.claim(1));
     for step in rest.steps.drain(1..) {
         let Step::Journal { bytes, .. } = step else { continue };
         append_wait(&*producer, Topic::Journal, 0, b"", bytes, Duration::from_secs(5)).unwrap();
@@ -42,6 +50,34 @@ fn a_live_log_and_its_export_give_the_same_report() {
     let path = directory.path().join("x.journal");
     assert_eq!(export_journal(&log, std::fs::File::create(&path).unwrap()).unwrap(), 3);
     assert_eq!(check_file(&path, options).unwrap(), report);
+}
+
+/// Rule 5: the commands that are there were never those of the journal before an accepted loss.
+#[test]
+fn commands_are_compared_with_what_follows_an_accepted_loss() {
+    let command = |worker: &str| {
+        let wish = json!({"resume_worker": {"worker": worker}});
+        serde_json::to_vec(&json!({"shard": 1, "actor": {"app": ""}, "command": wish})).unwrap()
+    };
+    let [marker, next] = ["marker", "next"].map(command);
+    let loss = json!({"by": "me", "reason": "r", "done": 5, "kept_from": 0, "resumed_at": 0});
+    let loss = event(json!({ "loss_accepted": loss }));
+    let one = |offset, events| [(source(offset, None), Outcome::Done, events)];
+    let options = Options { clock_tolerance_ms: 0, ..Options::default() };
+    for (decided, clean) in [(&next, true), (&marker, false)] {
+        let log = live_with(|history| {
+            let history = history.causes_to(resume(5, b"old"), one(5, vec![harmless()]));
+            let history = history.causes_to(resume(0, &marker), one(0, vec![loss.clone()]));
+            history.causes_to(resume(1, decided), one(1, vec![harmless()]))
+        });
+        let producer = log.producer().unwrap();
+        for value in [&marker, &next] {
+            append_wait(&*producer, Topic::Commands, 0, b"1", value.clone(), Duration::from_secs(5)).unwrap();
+        }
+        let report = check_log(&log, options).unwrap();
+        assert_eq!(report.is_clean(), clean, "{report}");
+        assert_eq!(report.commands, 2);
+    }
 }
 
 /// BYD-9: the journal of a real run is whole, and keeps every rule at rest, its commands included.
