@@ -50,7 +50,7 @@ pub struct AcceptedLoss {
 pub enum AcceptLossError {
     /// The journal is not there, or cannot be read, or cannot be written.
     #[error(transparent)]
-    Owner(#[from] Error),
+    Owner(Box<Error>),
     /// The command that the journal names is where it says.
     #[error("partition {partition}: nothing was lost: command {offset} is the one that was done last")]
     NothingLost {
@@ -95,6 +95,12 @@ pub enum AcceptLossError {
         /// Why not.
         source: tidemill_log::AppendError,
     },
+}
+
+impl std::convert::From<Error> for AcceptLossError {
+    fn from(error: Error) -> Self {
+        Self::Owner(Box::new(error))
+    }
 }
 
 /// Until an append, or a record that has to be there, is given up.
