@@ -10,8 +10,10 @@ ONCE ?=
 DATA ?=
 ARGS ?=
 SEEDS ?= 0..10000
+MINUTES ?= 10
+SEED ?=
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim chaos chaos-ci chaos-build fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -20,6 +22,7 @@ help: ## list the targets
 	@printf '  make run DATA=DIR   keep its data in DIR\n'
 	@printf '  make bench ARGS=…   options of the runner, see ARGS=--help\n'
 	@printf '  make sim SEEDS=A..B the histories of these seeds\n'
+	@printf '  make chaos MINUTES=10 SEED=N ARGS=…  see ARGS=--help\n'
 
 run: ## the demo: one process, nothing to install, until Ctrl-C
 	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
@@ -59,6 +62,15 @@ bench: ## the workloads, embedded and on Kafka, with the raw limits beside them
 
 sim: ## histories of a simulated cluster: SEEDS=0..10000
 	$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- --seeds $(SEEDS) --shrink
+
+chaos: chaos-build ## faults against real processes and services: MINUTES=10 SEED=…
+	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+chaos-ci: chaos-build ## three minutes of it, the short set, a new seed each time
+	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes 3 --short $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+chaos-build:
+	$(CARGO) build --locked -p tidemill -p tidemill-chaos --features tidemill/kafka,tidemill/mysql
 
 fmt: ## format the Rust code
 	$(CARGO) fmt --all

@@ -3,7 +3,7 @@
 #
 # A service is known by its name. Its pid and port live in .services/state, its
 # output in .services/log. A pid file counts only while the command line of that
-# process still holds the service's marker (a path inside this checkout), so a
+# process still holds the service's marker (a path inside SERVICES_DIR), so a
 # reused pid is never taken for ours, and never killed.
 
 pid_file() { printf '%s/state/%s.pid' "$SERVICES_DIR" "$1"; }
@@ -26,18 +26,25 @@ port_remembered_elsewhere() {
   return 1
 }
 
+# Ports to try for a service that prefers one. A private instance takes any one
+# below those that outgoing connections get, so that it is still free after a crash.
+port_candidates() {
+  port_of "$1"
+  if [[ -n $PRIVATE ]]; then shuf -i 20000-31999 -n 200; else seq "$2" $(($2 + 200)); fi
+}
+
 # choose_port NAME PREFERRED: remembers a port nobody listens on. Only for a
 # service that does not run: an open port is then somebody else's.
 choose_port() {
   local name=$1 preferred=$2 candidate
-  for candidate in $(port_of "$name") $(seq "$preferred" $((preferred + 200))); do
+  for candidate in $(port_candidates "$name" "$preferred"); do
     port_open "$candidate" && continue
     port_remembered_elsewhere "$name" "$candidate" && continue
-    [[ $candidate == "$preferred" ]] || say "$name: using port $candidate instead of $preferred"
+    [[ $candidate == "$preferred" || -n $PRIVATE ]] || say "$name: using port $candidate instead of $preferred"
     printf '%s\n' "$candidate" >"$(port_file "$name")"
     return 0
   done
-  die "$name: no free port between $preferred and $((preferred + 200))"
+  die "$name: no free port among those tried"
 }
 
 # Prints the pid when the process NAME of this checkout is alive; else fails.

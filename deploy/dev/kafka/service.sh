@@ -3,46 +3,50 @@
 
 KAFKA_DIR=$SERVICES_DIR/kafka
 KAFKA_MARKER=$KAFKA_DIR/server.properties
+KAFKA_LIB=$INSTALL_DIR/kafka/lib
 KAFKA_HEAP=${TIDEMILL_DEV_KAFKA_HEAP:-512m}
 
 kafka_address() { printf '127.0.0.1:%s' "$(port_of kafka)"; }
 
 kafka_packages() {
   need java openjdk-17-jre-headless
-  [[ -e $KAFKA_DIR/lib/complete ]] || need mvn maven
+  [[ -e $KAFKA_LIB/complete ]] || need mvn maven
 }
 
 # The jars are copied beside their place first: a cut download is never used.
 kafka_install() {
   local pom=$DEV_DIR/kafka/pom.xml
-  [[ ! -e $KAFKA_DIR/lib/complete ]] || cmp -s "$pom" "$KAFKA_DIR/lib/complete" || rm -rf "$KAFKA_DIR/lib"
-  [[ ! -e $KAFKA_DIR/lib/complete ]] || return 0
+  mkdir -p "$KAFKA_DIR"
+  [[ ! -e $KAFKA_LIB/complete ]] || cmp -s "$pom" "$KAFKA_LIB/complete" || rm -rf "$KAFKA_LIB"
+  [[ ! -e $KAFKA_LIB/complete ]] || return 0
   say "kafka: fetching the jars"
-  rm -rf "$KAFKA_DIR/lib" "$KAFKA_DIR/lib.partial"
-  mkdir -p "$KAFKA_DIR/lib.partial"
+  rm -rf "$KAFKA_LIB" "$KAFKA_LIB.partial"
+  mkdir -p "$KAFKA_LIB.partial"
   if ! mvn -q -B -f "$pom" dependency:copy-dependencies \
-    -DoutputDirectory="$KAFKA_DIR/lib.partial" >"$(log_file maven)" 2>&1; then
+    -DoutputDirectory="$KAFKA_LIB.partial" >"$(log_file maven)" 2>&1; then
     show_log maven
     die "kafka: Maven could not fetch the jars"
   fi
-  cp "$pom" "$KAFKA_DIR/lib.partial/complete"
-  mv "$KAFKA_DIR/lib.partial" "$KAFKA_DIR/lib"
+  cp "$pom" "$KAFKA_LIB.partial/complete"
+  mv "$KAFKA_LIB.partial" "$KAFKA_LIB"
 }
 
 kafka_configure() {
+  local parts=("$DEV_DIR/kafka/server.properties")
+  [[ ! -e $KAFKA_DIR/more.properties ]] || parts+=("$KAFKA_DIR/more.properties")
   sed -e "s|@PORT@|$(port_of kafka)|g" \
     -e "s|@CONTROLLER_PORT@|$(port_of kafka-controller)|g" \
     -e "s|@DATA@|$KAFKA_DIR/data|g" \
-    "$DEV_DIR/kafka/server.properties" >"$KAFKA_DIR/server.properties"
+    "${parts[@]}" >"$KAFKA_DIR/server.properties"
 }
 
 kafka_format() {
   [[ ! -e $KAFKA_DIR/data/meta.properties ]] || return 0
   mkdir -p "$KAFKA_DIR/data"
   local id
-  id=$(java -cp "$KAFKA_DIR/lib/*" kafka.tools.StorageTool random-uuid 2>/dev/null) ||
+  id=$(java -cp "$KAFKA_LIB/*" kafka.tools.StorageTool random-uuid 2>/dev/null) ||
     die "kafka: no cluster id (is java 17 or newer on the path?)"
-  if ! java -cp "$KAFKA_DIR/lib/*" kafka.tools.StorageTool format --ignore-formatted \
+  if ! java -cp "$KAFKA_LIB/*" kafka.tools.StorageTool format --ignore-formatted \
     -t "$id" -c "$KAFKA_DIR/server.properties" >"$(log_file kafka)" 2>&1; then
     show_log kafka
     die "kafka: the storage could not be formatted"
@@ -57,7 +61,7 @@ kafka_launch() {
   spawn kafka java "-Xms128m" "-Xmx$KAFKA_HEAP" -XX:+UseG1GC -XX:MaxGCPauseMillis=20 \
     -Dorg.slf4j.simpleLogger.showDateTime=true \
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSS" \
-    -cp "$KAFKA_DIR/lib/*" kafka.Kafka "$KAFKA_DIR/server.properties"
+    -cp "$KAFKA_LIB/*" kafka.Kafka "$KAFKA_DIR/server.properties"
 }
 
 kafka_answers() {

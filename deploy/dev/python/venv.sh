@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # The virtual environment of the tests written in Python.
 
-VENV_DIR=$SERVICES_DIR/venv
+VENV_DIR=$INSTALL_DIR/venv
 VENV_REQUIREMENTS=$REPO_DIR/tests/python/requirements.txt
 
 venv_python() { printf '%s/bin/python' "$VENV_DIR"; }

@@ -1,0 +1,191 @@
+//! What clients were told, against what the journal says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use tidemill_model::{Event, Outcome, Source};
+
+use crate::history::{Told, Wish, Written};
+use crate::journal::{Entry, What};
+
+/// A decision about a wish.
+struct Decided<'a> {
+    place: String,
+    outcome: &'a Outcome,
+    events: Vec<&'a Event>,
+}
+
+impl Decided<'_> {
+    fn is_granted(&self) -> bool {
+        matches!(self.outcome, Outcome::Done | Outcome::Answered(_))
+    }
+}
+
+/// Compares; gives what is wrong. A wish's request id on record is `APP:KEY`, and `APP:KEY~N` where the
+/// interface asked again by itself.
+#[must_use]
+pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<String> {
+    let decided = decisions(app, entries);
+    let killed = kill_requests(entries);
+    let mut wrong = Vec::new();
+    let mut known = BTreeSet::new();
+    for written in writes {
+        let found = decided.get(written.key.as_str()).map(Vec::as_slice).unwrap_or_default();
+        let granted: Vec<_> = found.iter().filter(|decided| decided.is_granted()).collect();
+        let places: Vec<_> = granted.iter().map(|decided| decided.place.as_str()).collect();
+        let mut say = |what: String| wrong.push(format!("{what}: {written:?}"));
+        match &written.told {
+            Told::Ok(answer) => match granted.as_slice() {
+                [one] if has_its_event(written, answer, &one.events, &killed) => {}
+                [one] => say(format!("acknowledged, and its event is not at {}", one.place)),
+                _ => say(format!("acknowledged, and granted on record at {places:?}")),
+            },
+            Told::Refused(_) if granted.is_empty() => {}
+            Told::Refused(_) => say(format!("refused, and granted on record at {places:?}")),
+            Told::Unknown(_) if granted.len() <= 1 => {}
+            Told::Unknown(_) => say(format!("unknown, and granted more than once, at {places:?}")),
+        }
+        known.insert(written.key.as_str());
+    }
+    for (key, found) in decided.iter().filter(|(key, _)| key.starts_with("chaos-") && !known.contains(**key))
+    {
+        let places: Vec<_> = found.iter().map(|decided| decided.place.as_str()).collect();
+        wrong.push(format!("nobody asked for {key}, decided at {places:?}"));
+    }
+    wrong
+}
+
+/// All decisions that are no repeats, by the key of the wish.
+fn decisions<'a>(app: &str, entries: &'a [Entry]) -> BTreeMap<&'a str, Vec<Decided<'a>>> {
+    let mut decided: BTreeMap<&str, Vec<Decided<'_>>> = BTreeMap::new();
+    for entry in entries {
+        let What::Envelope(envelope) = &entry.what else { continue };
+        let mut first = 0;
+        for cause in &envelope.causes {
+            let events = first..first + cause.events as usize;
+            first = events.end;
+            let Source::Command { request: Some(request), .. } = &cause.source else { continue };
+            let key = request.as_str().strip_prefix(app).and_then(|rest| rest.strip_prefix(':'));
+            let Some(key) = key.and_then(|key| key.split('~').next()) else { continue };
+            if matches!(cause.outcome, Outcome::Repeated) {
+                continue;
+            }
+            let events = envelope.events.get(events).unwrap_or_default();
+            let events = events.iter().map(|recorded| &recorded.event).collect();
+            let place = format!("{}:{}", entry.partition, entry.offset);
+            decided.entry(key).or_default().push(Decided { place, outcome: &cause.outcome, events });
+        }
+    }
+    decided
+}
+
+fn kill_requests(entries: &[Entry]) -> BTreeSet<i64> {
+    let envelopes = entries.iter().filter_map(|entry| match &entry.what {
+        What::Envelope(envelope) => Some(envelope),
+        What::Claim(_) | What::Left | What::Genesis => None,
+    });
+    let events = envelopes.flat_map(|envelope| &envelope.events);
+    let killed = events.filter_map(|recorded| match &recorded.event {
+        Event::KillRequested { batch, .. } => Some(batch.0),
+        _ => None,
+    });
+    killed.collect()
+}
+
+fn has_its_event(written: &Written, answer: &Value, events: &[&Event], killed: &BTreeSet<i64>) -> bool {
+    let any = |fits: &dyn Fn(&Event) -> bool| events.iter().any(|event| fits(event));
+    match &written.wish {
+        Wish::Run | Wish::Rerun(_) => {
+            any(&|event| matches!(event, Event::BatchGenerated { batch, .. } if answer["batch"] == batch.0))
+        }
+        // The end of one batch can be asked for twice: the first time is on record.
+        Wish::Kill(of) if events.is_empty() => killed.contains(of),
+        Wish::Kill(of) => any(&|event| match event {
+            Event::KillRequested { batch, .. } | Event::BatchFinished { batch, .. } => batch.0 == *of,
+            _ => false,
+        }),
+        Wish::Apply(comment) => any(
+            &|event| matches!(event, Event::JobDefined { definition, .. } if definition.comment == *comment),
+        ),
+        // It may have been so already.
+        Wish::Switch(..) if events.is_empty() => true,
+        Wish::Switch(of, on) => any(&|event| match event {
+            Event::JobEnabled { job } => *on && job.0 == *of,
+            Event::JobDisabled { job } => !*on && job.0 == *of,
+            _ => false,
+        }),
+        Wish::Submit => any(
+            &|event| matches!(event, Event::JobSubmitted { definition } if answer["job_id"] == definition.id.0),
+        ),
+        Wish::Absurd => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tidemill_model::Envelope;
+
+    /// An envelope that grants `request` by one batch, or refuses it.
+    fn entry(request: &str, batch: Option<i64>) -> Entry {
+        let outcome = match batch {
+            Some(batch) => json!({"answered": {"generated": {"batch": batch}}}),
+            None => json!({"refused": {"unknown": {"what": "job", "id": "1"}}}),
+        };
+        let generated = |batch| {
+            json!({"shard": 1, "event": {"batch_generated": {
+                "batch": batch, "job": 1, "version": 1, "logical_time": "2026-01-01T00:00:00Z", "origin": "manual",
+            }}})
+        };
+        let events: Vec<_> = batch.into_iter().map(generated).collect();
+        let source = json!({"command": {"offset": 1, "request": request, "actor": {"app": "admin"}}});
+        let envelope = json!({
+            "now": "2026-01-01T00:00:00Z", "events": events,
+            "causes": [{"source": source, "outcome": outcome, "events": events.len()}],
+        });
+        let envelope: Envelope = serde_json::from_value(envelope).unwrap();
+        Entry { partition: 1, offset: 9, at_ms: 0, what: What::Envelope(Box::new(envelope)) }
+    }
+
+    fn written(told: Told) -> Written {
+        Written { key: "chaos-1-1".to_owned(), wish: Wish::Run, tries: 1, at_ms: 0, told }
+    }
+
+    fn wrong(told: Told, entries: &[Entry]) -> usize {
+        compare("admin", &[written(told)], entries).len()
+    }
+
+    #[test]
+    fn acknowledged_write_has_exactly_its_event() {
+        let told = || Told::Ok(json!({"batch": 7}));
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", Some(7))]), 0);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1~2", Some(7))]), 0);
+        assert_eq!(wrong(told(), &[]), 1);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", Some(8))]), 1);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", None)]), 1);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", Some(7)), entry("admin:chaos-1-1", Some(7))]), 1);
+    }
+
+    #[test]
+    fn refused_write_has_none() {
+        let told = || Told::Refused("409".to_owned());
+        assert_eq!(wrong(told(), &[]), 0);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", None)]), 0);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", Some(7))]), 1);
+    }
+
+    #[test]
+    fn unknown_write_has_none_or_one() {
+        let told = || Told::Unknown(String::new());
+        assert_eq!(wrong(told(), &[]), 0);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", Some(7))]), 0);
+        assert_eq!(wrong(told(), &[entry("admin:chaos-1-1", Some(7)), entry("admin:chaos-1-1", Some(8))]), 1);
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_found() {
+        assert_eq!(compare("admin", &[], &[entry("admin:chaos-9-1", Some(7))]).len(), 1);
+        assert_eq!(compare("admin", &[], &[entry("other:chaos-9-1", Some(7))]).len(), 0);
+    }
+}

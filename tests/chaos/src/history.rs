@@ -1,0 +1,64 @@
+//! What the clients asked for, and what they were told.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// A wish.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wish {
+    /// One batch of a job by hand.
+    Run,
+    /// The same logical time of a batch again.
+    Rerun(i64),
+    /// The end of a batch.
+    Kill(i64),
+    /// A job's definition with this comment.
+    Apply(String),
+    /// A job switched on or off.
+    Switch(i64, bool),
+    /// A job of no definition, once.
+    Submit,
+    /// Something that no owner can grant.
+    Absurd,
+}
+
+/// How it ended for the client.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Told {
+    /// Done, with this answer.
+    Ok(Value),
+    /// Not done, and why.
+    Refused(String),
+    /// Nobody knows.
+    Unknown(String),
+}
+
+/// A write of a client, all its tries together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Written {
+    /// The name of the wish; unique.
+    pub key: String,
+    /// What it was.
+    pub wish: Wish,
+    /// How often it was sent.
+    pub tries: u32,
+    /// When the last answer came, milliseconds since 1970.
+    pub at_ms: i64,
+    /// How it ended.
+    pub told: Told,
+}
+
+/// All that one client did.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct History {
+    /// Its writes.
+    pub writes: Vec<Written>,
+    /// Reads with an answer.
+    pub reads_ok: u64,
+    /// Reads without one.
+    pub reads_failed: u64,
+    /// What the client itself saw go wrong.
+    pub violations: Vec<String>,
+}

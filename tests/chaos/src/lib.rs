@@ -1,0 +1,41 @@
+//! Faults from a seed against the real program on real services, and the verdict on what it did.
+//!
+//! ```text
+//!  seed ─► schedule ─► nemesis ─► processes, services, disks, networks, proxies
+//!     └──► clients ──► REST ─► history ─┐
+//!                        journal ───────┼─► verdict: checker, comparison, marks on disk, tables, takeovers
+//!               marks of jobs on disk ──┘
+//! ```
+//! Where to start reading: [`run()`], one run from start to verdict; [`Kind`](fault::Kind), what can go wrong;
+//! `site`, what runs.
+//!
+//! It must never judge by anything but what clients, journal, tables and disk say; it knows no rule of the engine.
+
+mod client;
+mod command;
+mod compare;
+mod disk;
+pub mod fault;
+mod history;
+mod jobs;
+mod journal;
+mod nemesis;
+mod network;
+mod prepare;
+mod proxy;
+mod recovery;
+pub mod report;
+mod rest;
+mod rng;
+mod role;
+mod run;
+mod schedule;
+mod services;
+mod site;
+mod takeover;
+mod verdict;
+mod witness;
+
+pub use report::Report;
+pub use run::{Plan, run};
+pub use site::Place;

@@ -1,0 +1,99 @@
+//! Everything that has to be there before the first fault: groups, executors, jobs.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Value, json};
+
+use crate::client::Common;
+use crate::jobs;
+use crate::recovery::items;
+use crate::report::Report;
+use crate::rest::{Answer, Rest};
+use crate::role::{Part, Role};
+use crate::site::{GROUPS, Site};
+
+/// Until everything works the first time.
+const START: Duration = Duration::from_secs(60);
+
+/// Groups with short bounds, executors, and jobs.
+pub(crate) fn prepare(site: &Site, report: &mut Report) -> Result<Common> {
+    let key = std::fs::read_to_string(site.dir.join("keys/admin.key"))?;
+    let interfaces: Vec<_> =
+        site.of_part(Part::Api).map(|role| Rest::new(&role.address, key.trim())).collect();
+    jobs::write_program(&site.dir)?;
+    let interface = interfaces.first().ok_or_else(|| anyhow!("there is no interface"))?;
+    granted("the interface answers", || interface.get("/api/groups"))?;
+    site.operate(&["--server", &server(site)?, "group", "define", GROUPS[1]])?;
+    let groups = until("both groups are there", || {
+        ok(interface.get("/api/groups")).filter(|groups| items(groups).len() == GROUPS.len())
+    })?;
+    for (number, group) in items(&groups).iter().enumerate() {
+        let settings = json!({
+            "start_timeout_ms": 10_000, "lost_after_ms": 3_000, "lease_ms": 6_000, "lease_margin_ms": 500,
+            "kill_grace_ms": 1_000,
+        });
+        let body = json!({"name": group["name"], "worker_key": group["worker_key"], "settings": settings});
+        granted("the bounds of a group are set", || {
+            interface.post("/api/groups", &format!("group-{number}"), &body)
+        })?;
+    }
+    site.of_part(Part::Executor).try_for_each(Role::start)?;
+    let body = json!({"jobs": jobs::specs(&site.dir)});
+    let applied = granted("the jobs are defined", || interface.post("/api/jobs/apply", "jobs", &body))?;
+    let across = json!({"jobs": [jobs::across(&site.dir)]});
+    if let Answer::Refused(why) = interface.post("/api/jobs/apply", "across", &across) {
+        report.not_possible_here.insert("parent-in-another-group", why);
+    }
+    let changes = applied["changes"].as_array().into_iter().flatten();
+    let ids = changes.filter_map(|it| Some((it["name"].as_str()?.to_owned(), it["job"].as_i64()?)));
+    let jobs: BTreeMap<_, _> = ids.collect();
+    until("the jobs are in the tables", || {
+        let list = ok(interface.get("/api/jobs?limit=100"))?;
+        (items(&list).len() >= jobs.len()).then_some(())
+    })?;
+    let alpha = items(&groups).iter().find(|group| group["name"] == GROUPS[0]);
+    let group =
+        alpha.and_then(|group| group["id"].as_i64()).ok_or_else(|| anyhow!("a group has no number"))?;
+    Ok(Common { interfaces, jobs, group, dir: site.dir.clone() })
+}
+
+fn server(site: &Site) -> Result<String> {
+    let role = site.of_part(Part::Api).next().ok_or_else(|| anyhow!("there is no interface"))?;
+    Ok(format!("http://{}", role.address))
+}
+
+/// Asks until the answer is good.
+pub(crate) fn granted(what: &str, ask: impl Fn() -> Answer) -> Result<Value> {
+    let mut last = None;
+    let granted = until(what, || match ask() {
+        Answer::Ok(value) => Some(value),
+        Answer::Refused(why) | Answer::Unknown(why) => {
+            last = Some(why);
+            None
+        }
+    });
+    granted.with_context(|| last.unwrap_or_default())
+}
+
+fn ok(answer: Answer) -> Option<Value> {
+    match answer {
+        Answer::Ok(value) => Some(value),
+        Answer::Refused(_) | Answer::Unknown(_) => None,
+    }
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T> {
+    let begun_at = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        if begun_at.elapsed() > START {
+            bail!("not within {START:?}: {what}");
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}

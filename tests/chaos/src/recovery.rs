@@ -1,0 +1,179 @@
+//! After the last heal: until everything works again, and until nothing is left to do.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use tidemill_model::Event;
+
+use crate::client::Common;
+use crate::journal::{Entry, Journal, What};
+use crate::rest::Answer;
+use crate::role::Part;
+use crate::site::Site;
+
+/// After healing, everything works again within this.
+pub(crate) const BOUND: Duration = Duration::from_secs(30);
+/// And nothing is left to do within this.
+pub(crate) const DRAIN: Duration = Duration::from_secs(180);
+/// Records that tables may be behind while clients work.
+const LAG: u64 = 100;
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits until everything works; gives how long that took, or what does not work after [`BOUND`].
+pub(crate) fn recover(
+    site: &Site,
+    common: &Common,
+    journal: &mut Journal,
+) -> Result<Result<Duration, String>> {
+    let begun_at = Instant::now();
+    let probes = (0..).map(|number| format!("probe-{number}"));
+    for probe in probes {
+        let missing = match missing(site, common, journal)? {
+            None => probe_failed(common, journal, &probe, begun_at)?,
+            missing => missing,
+        };
+        let Some(missing) = missing else { return Ok(Ok(begun_at.elapsed())) };
+        if begun_at.elapsed() > BOUND {
+            return Ok(Err(format!("{BOUND:?} after the last heal: {missing}")));
+        }
+        thread::sleep(LOOK);
+    }
+    unreachable!("there is always another probe")
+}
+
+/// What does not work, if anything.
+fn missing(site: &Site, common: &Common, journal: &mut Journal) -> Result<Option<String>> {
+    if let Some(role) = site.roles.iter().find(|role| !role.is_running()) {
+        return Ok(Some(format!("{} does not run", role.name)));
+    }
+    journal.catch_up()?;
+    for (partition, owner) in journal.owners().into_iter().enumerate() {
+        let lives = |address: &String| site.of_part(Part::Dispatcher).any(|role| role.address == *address);
+        if !owner.as_ref().is_some_and(lives) {
+            return Ok(Some(format!("partition {partition} has no owner")));
+        }
+    }
+    for (interface, role) in common.interfaces.iter().zip(site.of_part(Part::Api)) {
+        let ready = interface.get("/readyz");
+        if !matches!(ready, Answer::Ok(_)) {
+            return Ok(Some(format!("{} is not ready: {ready:?}", role.name)));
+        }
+    }
+    let Some(interface) = common.interfaces.first() else { bail!("there is no interface") };
+    let Answer::Ok(workers) = interface.get("/api/workers?state=live&limit=100") else {
+        return Ok(Some("workers cannot be listed".to_owned()));
+    };
+    let live = |name: &str| items(&workers).iter().any(|worker| worker["host"] == name);
+    if let Some(role) = site.of_part(Part::Executor).find(|role| !live(&role.name)) {
+        return Ok(Some(format!("{} is not registered, or lost", role.name)));
+    }
+    let status = interface.get("/api/status");
+    let Answer::Ok(status) = status else { return Ok(Some(format!("there is no status: {status:?}"))) };
+    let lags = status["partitions"].as_array().into_iter().flatten().map(|it| it["lag_records"].as_u64());
+    let lag = lags.map(|lag| lag.unwrap_or(u64::MAX)).max().unwrap_or(u64::MAX);
+    Ok((lag > LAG).then(|| format!("tables are {lag} records behind")))
+}
+
+pub(crate) fn items(list: &Value) -> &[Value] {
+    list["items"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A wish is granted, and done.
+fn probe_failed(
+    common: &Common,
+    journal: &mut Journal,
+    probe: &str,
+    begun_at: Instant,
+) -> Result<Option<String>> {
+    let Some(interface) = common.interfaces.last() else { bail!("there is no interface") };
+    let job = common.jobs.get("beta/quick").copied().unwrap_or_default();
+    let answer = interface.post(&format!("/api/jobs/{job}/run"), probe, &json!({}));
+    let Answer::Ok(answer) = answer else { return Ok(Some(format!("a wish is not granted: {answer:?}"))) };
+    let mut is_done = false;
+    while !is_done && begun_at.elapsed() < BOUND {
+        journal.catch_up()?;
+        is_done = events(journal.entries())
+            .any(|event| matches!(event, Event::BatchFinished { batch, .. } if answer["batch"] == batch.0));
+        thread::sleep(LOOK);
+    }
+    Ok((!is_done).then(|| format!("a batch is not done: {answer}")))
+}
+
+/// All events, partition by partition in order.
+pub(crate) fn events(entries: &[Entry]) -> impl Iterator<Item = &Event> {
+    let envelopes = entries.iter().filter_map(|entry| match &entry.what {
+        What::Envelope(envelope) => Some(envelope),
+        What::Claim(_) | What::Left | What::Genesis => None,
+    });
+    envelopes.flat_map(|envelope| &envelope.events).map(|recorded| &recorded.event)
+}
+
+/// A batch that has not ended.
+struct Open {
+    unmet: u32,
+    /// Something of it goes on, or will by itself.
+    moves: bool,
+}
+
+fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
+    let mut open: BTreeMap<i64, Open> = BTreeMap::new();
+    for event in events(entries) {
+        match event {
+            Event::BatchGenerated { batch, dependencies, .. } => {
+                let unmet = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
+                let unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
+                open.insert(batch.0, Open { unmet, moves: unmet == 0 });
+            }
+            Event::DependencySatisfied { batch, unmet, .. }
+            | Event::DependencyWithdrawn { batch, unmet, .. } => {
+                if let Some(open) = open.get_mut(&batch.0) {
+                    (open.unmet, open.moves) = (*unmet, *unmet == 0);
+                }
+            }
+            Event::BatchFinished { batch, .. } => {
+                open.remove(&batch.0);
+            }
+            _ => {}
+        }
+    }
+    open
+}
+
+/// Waits until every batch has ended. One that only waits for a parent that will not succeed any more is
+/// killed. Gives how long it took, or what is left after [`DRAIN`].
+pub(crate) fn drain(common: &Common, journal: &mut Journal) -> Result<Result<Duration, String>> {
+    let begun_at = Instant::now();
+    let mut looks_stuck = 0;
+    let mut kills = 0_u32;
+    loop {
+        journal.catch_up()?;
+        let open = open_batches(journal.entries());
+        if open.is_empty() {
+            return Ok(Ok(begun_at.elapsed()));
+        }
+        if begun_at.elapsed() > DRAIN {
+            let some: Vec<_> = open.keys().take(20).collect();
+            return Ok(Err(format!(
+                "{DRAIN:?} after the workload's end {} batches go on: {some:?}",
+                open.len()
+            )));
+        }
+        looks_stuck = if open.values().any(|open| open.moves) { 0 } else { looks_stuck + 1 };
+        // A child's word of its parent may still be on its way between two shards.
+        if looks_stuck > 20 {
+            looks_stuck = 0;
+            for batch in open.keys() {
+                kills += 1;
+                let Some(interface) = common.interfaces.first() else { bail!("there is no interface") };
+                let body = json!({"reason": "its parent did not succeed"});
+                let key = format!("drain-{kills}");
+                // Where this is refused or lost, the next round asks again.
+                let _ = interface.post(&format!("/api/batches/{batch}/kill"), &key, &body);
+            }
+        }
+        thread::sleep(LOOK);
+    }
+}

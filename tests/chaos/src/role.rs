@@ -1,0 +1,200 @@
+//! One process of the real program: started, killed, stopped, let go, and started again.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::command::call;
+use crate::network::Network;
+use crate::proxy::Link;
+
+/// Between the end of a process by itself and its next start, as a service manager would wait.
+const AGAIN: Duration = Duration::from_secs(1);
+const STOP: Duration = Duration::from_secs(20);
+
+/// Which role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Owns partitions.
+    Dispatcher,
+    /// Runs jobs.
+    Executor,
+    /// Fills tables.
+    Projector,
+    /// Serves.
+    Api,
+}
+
+impl Part {
+    /// Its command.
+    #[must_use]
+    pub(crate) const fn command(self) -> &'static str {
+        match self {
+            Self::Dispatcher => "dispatcher",
+            Self::Executor => "executor",
+            Self::Projector => "projector",
+            Self::Api => "api",
+        }
+    }
+}
+
+/// A process and all that it is started with.
+pub(crate) struct Role {
+    pub(crate) name: String,
+    pub(crate) part: Part,
+    /// Where it answers: questions of others, or requests.
+    pub(crate) address: String,
+    pub(crate) network: Option<Network>,
+    pub(crate) log: Link,
+    pub(crate) tables: Option<Link>,
+    pub(crate) program: PathBuf,
+    pub(crate) environment: BTreeMap<String, String>,
+    pub(crate) lines: PathBuf,
+    pub(crate) state: Mutex<State>,
+}
+
+/// Its present life.
+#[derive(Default)]
+pub(crate) struct State {
+    child: Option<Child>,
+    /// Whether somebody else than the nemesis has it end.
+    wanted: bool,
+    ended_at: Option<Instant>,
+    /// How it ended when nobody had asked for it.
+    own_ends: Vec<String>,
+}
+
+impl Role {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each change is one assignment.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawn(&self, state: &mut State) -> Result<()> {
+        let file = File::options().create(true).append(true).open(&self.lines)?;
+        let mut command = match &self.network {
+            None => Command::new(&self.program),
+            Some(network) => {
+                let [program, argument] = network.entry();
+                let mut command = Command::new(program);
+                command.arg(argument).arg(&self.program);
+                command
+            }
+        };
+        command.arg(self.part.command()).env_clear().envs(&self.environment);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        state.child = Some(command.spawn().with_context(|| format!("cannot start {}", self.name))?);
+        state.ended_at = None;
+        Ok(())
+    }
+
+    pub(crate) fn start(&self) -> Result<()> {
+        let mut state = self.state();
+        state.wanted = true;
+        if state.child.is_none() { self.spawn(&mut state) } else { Ok(()) }
+    }
+
+    /// SIGKILL, and its end; it stays down until it is started.
+    pub(crate) fn kill(&self) -> Result<()> {
+        let mut state = self.state();
+        state.wanted = false;
+        if let Some(mut child) = state.child.take() {
+            child.kill()?;
+            child.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Gives no error where it does not run: it has ended by itself then, and that is on record.
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        match &self.state().child {
+            Some(child) => Ok(kill_process(Pid::from_child(child), signal)?),
+            None => Ok(()),
+        }
+    }
+
+    /// SIGTERM, and its end by itself.
+    pub(crate) fn stop(&self) -> Result<ExitStatus> {
+        let mut state = self.state();
+        state.wanted = false;
+        let Some(mut child) = state.child.take() else { bail!("{} does not run", self.name) };
+        kill_process(Pid::from_child(&child), Signal::TERM)?;
+        let begun_at = Instant::now();
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok(status);
+            }
+            if begun_at.elapsed() > STOP {
+                self.write_stacks(&child);
+                child.kill()?;
+                child.wait()?;
+                bail!("{} does not stop within {STOP:?}", self.name);
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts it again where it has ended by itself.
+    pub(crate) fn watch(&self) -> Result<()> {
+        let mut state = self.state();
+        if !state.wanted {
+            return Ok(());
+        }
+        if let Some(child) = &mut state.child
+            && let Some(status) = child.try_wait()?
+        {
+            state.own_ends.push(format!("{status} at {}", jiff::Timestamp::now()));
+            state.child = None;
+            state.ended_at = Some(Instant::now());
+        }
+        if state.child.is_none() && state.ended_at.is_none_or(|ended_at| ended_at.elapsed() > AGAIN) {
+            self.spawn(&mut state)?;
+        }
+        Ok(())
+    }
+
+    /// What it is doing, for whoever looks into a failure: the stacks of all threads, where there is a debugger.
+    pub(crate) fn stacks(&self) {
+        if let Some(child) = &self.state().child {
+            self.write_stacks(child);
+        }
+    }
+
+    fn write_stacks(&self, child: &Child) {
+        let pid = child.id().to_string();
+        if let Ok(stacks) = call("gdb", &["-p", &pid, "-batch", "-ex", "thread apply all backtrace"]) {
+            // Without them the failure is as bad, and only harder to explain.
+            let _ = fs::write(self.lines.with_extension("stacks"), stacks);
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.state().child.is_some()
+    }
+
+    pub(crate) fn own_ends(&self) -> Vec<String> {
+        self.state().own_ends.clone()
+    }
+
+    /// Lines that no process may write, whatever happens to it.
+    pub(crate) fn panics(&self) -> Vec<String> {
+        let lines = fs::read(&self.lines).unwrap_or_default();
+        let lines = String::from_utf8_lossy(&lines);
+        lines.lines().filter(|line| line.contains("panicked at")).map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        if let Err(error) = self.kill() {
+            eprintln!("{} is left behind: {error:#}", self.name);
+        }
+    }
+}

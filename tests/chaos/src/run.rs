@@ -1,0 +1,132 @@
+//! One run: everything started, struck, healed, drained, stopped and judged.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::json;
+use tidemill_checker::export_journal;
+
+use crate::client::{Client, Common};
+use crate::fault::Kind;
+use crate::history::History;
+use crate::journal::Journal;
+use crate::prepare::{granted, prepare};
+use crate::report::Report;
+use crate::role::Role;
+use crate::site::{Machine, Place, Site};
+use crate::verdict::{judge, settle};
+use crate::{jobs, nemesis, recovery, schedule};
+
+const CLIENTS: u64 = 4;
+/// What a run is to be.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// All choices come from it.
+    pub seed: u64,
+    /// How long faults are made.
+    pub minutes: f64,
+    /// Which.
+    pub kinds: Vec<Kind>,
+}
+
+/// Does it. Violations are in the report.
+///
+/// # Errors
+/// The run could not be made at all, or not be judged.
+pub fn run(plan: &Plan, place: &Place, is_over: &AtomicBool) -> Result<Report> {
+    let mut machine = Machine::default();
+    let site = Site::start(place, &mut machine)?;
+    let mut report = Report { seed: plan.seed, ..Report::default() };
+    let not_possible = machine.not_possible.iter().filter(|(kind, _)| plan.kinds.contains(kind));
+    report.not_possible_here = not_possible.map(|(kind, why)| (kind.name(), why.clone())).collect();
+    let common = Arc::new(prepare(&site, &mut report)?);
+    let mut journal = Journal::open(site.log()?)?;
+
+    let watching = AtomicBool::new(true);
+    let judged = thread::scope(|scope| {
+        scope.spawn(|| site.watch(&|| !watching.load(Ordering::SeqCst)));
+        let judged = work(plan, &site, &common, &mut journal, is_over, &mut report);
+        watching.store(false, Ordering::SeqCst);
+        judged
+    });
+    let histories = judged?;
+    settle(&site, &mut journal, &mut report)?;
+    judge(&site, &mut journal, histories, &mut report)?;
+    report.own_ends = site.roles.iter().map(|role| (role.name.clone(), role.own_ends())).collect();
+    report.own_ends.retain(|_, ends| !ends.is_empty());
+    if !report.is_clean() {
+        let file = std::fs::File::create(place.dir.join("journal.export"))?;
+        export_journal(journal.log(), file).context("cannot export the journal")?;
+    }
+    Ok(report)
+}
+
+/// Workload and faults, then recovery with the workload going on, then the rest of the work.
+fn work(
+    plan: &Plan,
+    site: &Site,
+    common: &Arc<Common>,
+    journal: &mut Journal,
+    is_over: &AtomicBool,
+    report: &mut Report,
+) -> Result<Vec<History>> {
+    match recovery::recover(site, common, journal)? {
+        Ok(took) => println!("everything works after {took:.1?}"),
+        Err(why) => bail!("nothing was struck yet, and {why}"),
+    }
+    let total_ms = (plan.minutes * 60_000.0) as u64;
+    let steps = schedule::draw(plan.seed, total_ms, &plan.kinds, &|kind| site.targets(kind));
+    println!("schedule of seed {} over {:.1} minutes:", plan.seed, plan.minutes);
+    steps.iter().for_each(|step| println!("{step}"));
+    println!("faults, as they strike:");
+
+    let enough = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (1..=CLIENTS)
+            .map(|number| {
+                let client = Client::new(common, plan.seed, number);
+                scope.spawn(|| client.run(&enough))
+            })
+            .collect();
+        let begun_at = Instant::now();
+        report.struck = nemesis::run(site, &steps, is_over);
+        report.minutes = begun_at.elapsed().as_secs_f64() / 60.0;
+        println!("all is healed");
+        let recovered = recovery::recover(site, common, journal);
+        enough.store(true, Ordering::SeqCst);
+        let histories: Vec<_> = clients.into_iter().map(|client| client.join()).collect();
+        match recovered? {
+            Ok(took) => report.recovered_s = Some(took.as_secs_f64()),
+            Err(why) => {
+                site.roles.iter().for_each(Role::stacks);
+                report.violations.push(format!("recovered_within_30_s_and_drained: {why}"));
+            }
+        }
+        for struck in &report.struck {
+            *report.faults.entry(struck.step.kind.name()).or_default() += 1;
+            if let Some(failed) = &struck.failed {
+                report.violations.push(format!("fault {} was not made or healed: {failed}", struck.step));
+            }
+        }
+        switch_off(common)?;
+        match recovery::drain(common, journal)? {
+            Ok(took) => report.drained_s = Some(took.as_secs_f64()),
+            Err(why) => report.violations.push(format!("recovered_within_30_s_and_drained: {why}")),
+        }
+        histories.into_iter().map(|joined| joined.map_err(|_| anyhow!("a client panicked"))).collect()
+    })
+}
+
+fn switch_off(common: &Common) -> Result<()> {
+    for name in jobs::SCHEDULED {
+        let job = common.jobs.get(name).copied().unwrap_or_default();
+        let interface = common.interfaces.first().ok_or_else(|| anyhow!("there is no interface"))?;
+        granted("schedules are switched off", || {
+            interface.post(&format!("/api/jobs/{job}/disable"), &format!("off-{job}"), &json!({}))
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! The end of a run: everything stopped in order, and what has to hold.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use tidemill_checker::{Invariant, Options, check_log};
+
+use crate::history::{History, Told, Wish};
+use crate::journal::Journal;
+use crate::recovery::events;
+use crate::report::{Operations, Report};
+use crate::role::Part;
+use crate::site::Site;
+use crate::{compare, takeover, witness};
+
+/// Until the tables, and what is decided, have caught up.
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// Rules of this run beyond those of the checker.
+const OWN_RULES: [&str; 11] = [
+    "acknowledged_write_has_its_event",
+    "refused_write_has_none",
+    "unknown_write_has_none_or_one",
+    "repeated_wish_gets_the_same_answer",
+    "read_shows_what_was_acknowledged",
+    "one_live_attempt_on_disk",
+    "no_process_outlives_its_attempt",
+    "tables_equal_the_journal",
+    "takeover_within_10_s",
+    "recovered_within_30_s_and_drained",
+    "no_process_panics",
+];
+
+/// Stops the roles in order, so that every command is decided and the tables have it all.
+pub(crate) fn settle(site: &Site, journal: &mut Journal, report: &mut Report) -> Result<()> {
+    let stop = |part, report: &mut Report| {
+        for role in site.of_part(part) {
+            match role.stop() {
+                Ok(status) if status.success() => {}
+                Ok(status) => report.violations.push(format!("{} stopped with {status}", role.name)),
+                Err(error) => report.violations.push(format!("{error:#}")),
+            }
+        }
+    };
+    stop(Part::Executor, report);
+    stop(Part::Api, report);
+    let begun_at = Instant::now();
+    loop {
+        journal.catch_up()?;
+        if journal.has_decided_all()? {
+            break;
+        }
+        if begun_at.elapsed() > SETTLE {
+            report.violations.push(format!("commands are undecided after {SETTLE:?}"));
+            break;
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    // It tells of rows that differ, and waits for nobody: the projector may need a moment more.
+    let begun_at = Instant::now();
+    let verified = loop {
+        let verified = site.operate(&["verify", "-o", "json"]);
+        if verified.is_ok() || begun_at.elapsed() > SETTLE / 4 {
+            break verified;
+        }
+    };
+    if let Err(error) = verified {
+        report.violations.push(format!("tables_equal_the_journal: {error:#}"));
+    }
+    stop(Part::Projector, report);
+    stop(Part::Dispatcher, report);
+    journal.catch_up()?;
+    Ok(())
+}
+
+/// Everything that has to hold.
+pub(crate) fn judge(
+    site: &Site,
+    journal: &mut Journal,
+    histories: Vec<History>,
+    report: &mut Report,
+) -> Result<()> {
+    report.invariants = Invariant::ALL.iter().map(|rule| rule.name().to_owned()).collect();
+    report.invariants.extend(OWN_RULES.map(str::to_owned));
+    let checked = check_log(journal.log(), Options { at_rest: true, ..Options::default() })?;
+    report.checked = checked.to_string().lines().next().unwrap_or_default().to_owned();
+    report.violations.extend(checked.violations.iter().map(ToString::to_string));
+
+    count(&histories, journal, report);
+    let violations = histories.iter().flat_map(|history| history.violations.clone());
+    report.violations.extend(violations);
+    let writes: Vec<_> = histories.into_iter().flat_map(|history| history.writes).collect();
+    std::fs::write(site.dir.join("history.json"), serde_json::to_vec(&writes)?)?;
+    report.violations.extend(compare::compare("admin", &writes, journal.entries()));
+
+    let seen = witness::check(&site.dir.join("witness"), journal.entries())?;
+    report.attempts_on_disk = seen.starts;
+    report.violations.extend(seen.wrong);
+
+    let address_of = |name: &str| site.role(name).ok().map(|role| role.address.clone());
+    report.takeovers = takeover::takeovers(journal.entries(), &report.struck, &address_of);
+    let late = report.takeovers.iter().filter(|it| !it.disturbed && it.took_ms > takeover::BOUND_MS);
+    let late: Vec<_> = late.map(|it| format!("takeover_within_10_s: {it:?}")).collect();
+    report.violations.extend(late);
+    for role in &site.roles {
+        let panics =
+            role.panics().into_iter().map(|line| format!("no_process_panics: {}: {line}", role.name));
+        report.violations.extend(panics);
+    }
+    let nothing =
+        report.all_writes().ok == 0 || report.batches.get("success").is_none_or(|count| *count == 0);
+    if nothing {
+        report.violations.push("nothing succeeded".to_owned());
+    }
+    Ok(())
+}
+
+fn count(histories: &[History], journal: &Journal, report: &mut Report) {
+    for history in histories {
+        report.reads.ok += history.reads_ok;
+        report.reads.failed += history.reads_failed;
+        for written in &history.writes {
+            let operations: &mut Operations = report.writes.entry(name_of(&written.wish)).or_default();
+            match &written.told {
+                Told::Ok(_) => operations.ok += 1,
+                Told::Refused(_) => operations.failed += 1,
+                Told::Unknown(_) => operations.unknown += 1,
+            }
+        }
+    }
+    for event in events(journal.entries()) {
+        if let tidemill_model::Event::BatchFinished { result, .. } = event {
+            *report.batches.entry(result.as_str()).or_default() += 1;
+        }
+    }
+}
+
+const fn name_of(wish: &Wish) -> &'static str {
+    match wish {
+        Wish::Run => "run",
+        Wish::Rerun(_) => "rerun",
+        Wish::Kill(_) => "kill",
+        Wish::Apply(_) => "apply",
+        Wish::Switch(..) => "switch",
+        Wish::Submit => "submit",
+        Wish::Absurd => "absurd",
+    }
+}
