@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -411,6 +412,8 @@ fn take(
 struct Feed {
     records: Receiver<Read>,
     waker: Waker,
+    /// Nobody listens any more. A channel that is full when its receiver goes stays full, so it cannot tell.
+    over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -428,17 +431,20 @@ impl Feed {
         let waker = reader.waker();
         let (sender, records) = bounded::<Read>(READ_AHEAD);
         let name = format!("{topic}-{partition}");
-        let read = move || loop {
-            let read = reader.poll(batch, READ_PATIENCE);
-            let ended = read.is_err();
-            let idle = read.as_ref().is_ok_and(Vec::is_empty);
-            // An empty batch only finds out whether anybody still listens.
-            if !(idle && sender.is_full()) && (sender.send(read).is_err() || ended) {
-                return;
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
+        let read = move || {
+            while !is_over.load(Ordering::Acquire) {
+                let read = reader.poll(batch, READ_PATIENCE);
+                let ended = read.is_err();
+                let idle = read.as_ref().is_ok_and(Vec::is_empty);
+                if !idle && (sender.send(read).is_err() || ended) {
+                    return;
+                }
             }
         };
         let thread = thread::Builder::new().name(name).spawn(read).map_err(Error::Thread)?;
-        Ok(Self { records, waker, thread: Some(thread) })
+        Ok(Self { records, waker, over, thread: Some(thread) })
     }
 }
 
@@ -446,6 +452,7 @@ impl Drop for Feed {
     fn drop(&mut self) {
         let (_, nobody) = bounded(0);
         drop(std::mem::replace(&mut self.records, nobody));
+        self.over.store(true, Ordering::Release);
         self.waker.wake();
         if let Some(thread) = self.thread.take() {
             // A reader that panicked has nothing more to say.
@@ -512,4 +519,36 @@ fn back_off(times: u32) -> Duration {
     let _ = getrandom::fill(&mut bytes);
     let spread = u64::from_le_bytes(bytes) % (high - low);
     Duration::from_millis((low + spread) << times.min(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use tidemill_log::MemoryLog;
+
+    use super::*;
+
+    /// While an owner waits for a broker that does not answer, nobody takes what its readers have.
+    #[test]
+    fn feed_that_is_full_ends_when_dropped() {
+        let log: Arc<dyn Log> = Arc::new(MemoryLog::new(1));
+        let producer = log.producer().unwrap();
+        for _ in 0..=READ_AHEAD {
+            append_wait(&*producer, Topic::Commands, 0, b"", vec![0], READ_PATIENCE).unwrap();
+        }
+        let feed = Feed::start(&log, Topic::Commands, 0, From::Start, 1).unwrap();
+        while !feed.records.is_full() {
+            thread::yield_now();
+        }
+        // One more record waits for room; taken one, the reader has none left and idles beside a full channel.
+        feed.records.recv().unwrap().unwrap();
+        while !feed.records.is_full() {
+            thread::yield_now();
+        }
+        let (ended, has_ended) = bounded(1);
+        thread::spawn(move || {
+            drop(feed);
+            ended.send(()).unwrap();
+        });
+        has_ended.recv_timeout(10 * READ_PATIENCE).expect("a feed ends within its patience");
+    }
 }
