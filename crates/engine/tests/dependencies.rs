@@ -369,4 +369,67 @@ fn a_deleted_parent_holds_nothing_else_up() {
     world.until("2026-07-01T12:01:00Z");
     assert_eq!(world.unfinished(), 0);
     assert_eq!(world.wall, at("2026-07-01T12:01:00Z"));
+    assert_eq!(world.partition, world.folded());
+}
+
+/// API-1: only without dependencies a submitted job runs at once. For a parent that never had a batch it waits
+/// for the first one, whatever that one's logical time is, and for its success.
+#[test]
+fn a_submission_waits_for_the_first_batch_of_its_parent() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("p", json!({})), job("q", json!({"schedule": every("day")}))]);
+    let worker = world.worker("w", 4, Script::Fail);
+    for parent in ids.clone() {
+        world.submit(World::submission("once", &[parent]));
+    }
+    world.events();
+    assert_eq!(world.unfinished(), 2);
+    let waits: Vec<String> = (1..=2)
+        .flat_map(|n| world.why(tidemill_model::BatchId::mint(n, kit::GROUP)))
+        .map(|condition| format!("{}: {}", condition.kind, condition.message))
+        .collect();
+    assert_eq!(
+        waits,
+        [
+            "dependency: waits for the first batch of g/p: it has no batch yet",
+            "dependency: waits for the first batch of g/q: it has no batch yet"
+        ]
+    );
+    let first = world.batch(ids[0], Some("2027-01-01T00:00:00Z"));
+    world.played(&worker).script = Script::Succeed;
+    assert_eq!(world.unfinished(), 2, "the first batch has failed");
+    world.events();
+    world.rerun(first, ids[0], "2027-01-01T00:00:00Z");
+    expect![[r#"
+        b4 generated p 2027-01-01 00:00 run 1
+        b4 assigned t2 attempt 1 to w
+        b4 granted t2
+        b4 started t2
+        b4 attempt 1 Success
+        b4 finished success
+        b1 satisfied p 2027-01-01 00:00, unmet 0
+        b1 assigned t3 attempt 1 to w
+        b1 granted t3
+        b1 started t3
+        b1 attempt 1 Success
+        b1 finished success
+    "#]]
+    .assert_eq(&world.told());
+    // The day's logical time of today was never generated: the job counts from its definition on.
+    world.until("2026-07-02T00:01:00Z");
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// API-1: one that is killed while it waits for a first batch is waited for by nothing.
+#[test]
+fn a_killed_submission_waits_for_no_first_batch() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("p", json!({}))]);
+    let (_, batch) = world.submit(World::submission("once", &ids));
+    world.kill(batch);
+    world.worker("w", 1, Script::Succeed);
+    world.batch(ids[0], None);
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
 }

@@ -76,7 +76,8 @@ pub struct Submission {
     pub parameters: BTreeMap<String, String>,
     /// Who goes first.
     pub priority: Priority,
-    /// Jobs of this shard whose newest batch must succeed first.
+    /// Jobs of this shard whose newest batch must succeed first. For one that has never had a batch it waits for
+    /// the first: only without dependencies it runs at once (API-1).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<JobId>,
     /// Further attempts after a failed one.

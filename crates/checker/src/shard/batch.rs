@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Token, WorkerId};
+use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Mapping, Token, WorkerId};
 
 use super::job::Version;
 
@@ -64,6 +64,11 @@ impl Waits {
     pub(super) fn of(dependency: &Dependency) -> Self {
         let met = dependency.met.clone();
         Self { dependency: Dependency { met: Vec::new(), ..dependency.clone() }, met }
+    }
+
+    /// Of a job for once: it waits for the first batch of a parent that had none.
+    pub(super) fn is_open(&self) -> bool {
+        self.dependency.times.is_empty() && self.dependency.mapping == Mapping::Any
     }
 
     pub(super) fn is_satisfied(&self) -> bool {

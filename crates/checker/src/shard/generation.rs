@@ -41,10 +41,26 @@ impl Shard {
             known.once.times.push(time);
             known.once.unfinished += 1;
         }
+        self.first_batch(job, time);
+        if job.shard() == self.id {
+            for waits in waits.iter().filter(|waits| waits.is_open()) {
+                self.first_waiters.entry(waits.dependency.parent).or_default().push(batch);
+            }
+        }
         let phase = Phase::Waiting;
         let generated =
             Batch { job, of, time, phase, attempts: 0, waits, kill: None, events: 1, said: at.offset };
         self.batches.insert(batch, generated);
+    }
+
+    /// Jobs for once that waited for any batch of `parent` wait for this one from now on.
+    fn first_batch(&mut self, parent: JobId, time: Timestamp) {
+        for id in self.first_waiters.remove(&parent).unwrap_or_default() {
+            let waits = self.batches.get_mut(&id).into_iter().flat_map(|batch| &mut batch.waits);
+            for open in waits.filter(|waits| waits.dependency.parent == parent && waits.is_open()) {
+                open.dependency.times.push(time);
+            }
+        }
     }
 
     /// `one_generated_per_run` and `run_numbers_without_gaps`

@@ -46,6 +46,8 @@ pub(crate) struct Shard {
     /// Parent → children without a schedule.
     children: HashMap<JobId, BTreeSet<JobId>>,
     batches: HashMap<BatchId, Batch>,
+    /// Jobs without any batch yet → jobs for once that wait for their first one.
+    first_waiters: HashMap<JobId, Vec<BatchId>>,
     /// The newest run of every logical time.
     runs: HashMap<(JobId, Timestamp), Run>,
     /// Batches that their parent's generation asks for.
@@ -74,6 +76,7 @@ impl Shard {
             jobs: HashMap::new(),
             children: HashMap::new(),
             batches: HashMap::new(),
+            first_waiters: HashMap::new(),
             runs: HashMap::new(),
             triggered: BTreeSet::new(),
             workers: HashMap::new(),

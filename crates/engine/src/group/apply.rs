@@ -229,7 +229,9 @@ impl GroupShard {
 
     fn is_needed(&self, id: JobId, job: &Job) -> bool {
         let mut waited_for = self.waiters.range((id, Timestamp::MIN)..=(id, Timestamp::MAX));
-        waited_for.next().is_some() || job.unfinished().next().is_some()
+        waited_for.next().is_some()
+            || self.first_waiters.contains_key(&id)
+            || job.unfinished().next().is_some()
     }
 
     fn leave_parents(&mut self, job: &Job) {
@@ -279,7 +281,9 @@ impl GroupShard {
             return;
         };
         self.batches_minted += 1;
+        self.first_batch(*job_id, *logical_time);
         let Some(job) = self.jobs.get_mut(job_id) else { return };
+        let submitted = job.submitted;
         let parameters = (!parameters.is_empty()).then(|| Arc::new(parameters.clone()));
         let newest = Newest { run: *run, batch: *id, result: None, parameters: parameters.clone() };
         let is_newest = job.history.get(*logical_time).is_none_or(|old| old.run < *run);
@@ -306,6 +310,10 @@ impl GroupShard {
                 let key = (dependency.declared.parent, *time);
                 self.waiters.entry(key).or_default().insert((*id, index as u16));
             }
+            if submitted && dependency.is_open() {
+                let waiters = self.first_waiters.entry(dependency.declared.parent).or_default();
+                waiters.insert((*id, index as u16));
+            }
         }
         let triggered_by = match origin {
             tidemill_model::Origin::Parent => batch.definition.parents.iter().map(|p| p.job).collect(),
@@ -320,6 +328,18 @@ impl GroupShard {
         let trigger = Trigger { parent: *job_id, logical_time: *logical_time, after: None };
         if self.next_child(&trigger).is_some() {
             self.triggers.push_back(trigger);
+        }
+    }
+
+    /// Jobs for once that waited for any batch of `parent` wait for this one from now on.
+    fn first_batch(&mut self, parent: JobId, time: Timestamp) {
+        for (id, index) in self.first_waiters.remove(&parent).unwrap_or_default() {
+            let batch = self.batches.get_mut(&id);
+            let dependency = batch.and_then(|batch| batch.dependencies.get_mut(usize::from(index)));
+            if let Some(dependency) = dependency.filter(|dependency| dependency.is_open()) {
+                dependency.wait_for(time);
+                self.waiters.entry((parent, time)).or_default().insert((id, index));
+            }
         }
     }
 
@@ -606,8 +626,15 @@ impl GroupShard {
             Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
         }
         for (index, dependency) in batch.dependencies.iter().enumerate() {
+            let parent = dependency.declared.parent;
+            if let Some(waiters) = self.first_waiters.get_mut(&parent).filter(|_| dependency.is_open()) {
+                waiters.remove(&(id, index as u16));
+                if waiters.is_empty() {
+                    self.first_waiters.remove(&parent);
+                }
+            }
             for time in &dependency.declared.times {
-                let key = (dependency.declared.parent, *time);
+                let key = (parent, *time);
                 if let Some(waiters) = self.waiters.get_mut(&key) {
                     waiters.remove(&(id, index as u16));
                     if waiters.is_empty() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, Nonce, Token, WorkerId,
+    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, Mapping, Nonce, Token, WorkerId,
 };
 
 use super::queue::ReadyKey;
@@ -100,6 +100,17 @@ impl WaitsFor {
     pub(crate) fn new(declared: Dependency) -> Self {
         let met = declared.times.iter().map(|time| declared.met.contains(time)).collect();
         Self { declared, met }
+    }
+
+    /// Of a job for once, whose parent had no batch yet: it waits for the first one.
+    pub(crate) fn is_open(&self) -> bool {
+        self.declared.times.is_empty() && self.declared.mapping == Mapping::Any
+    }
+
+    /// The parent's first batch is for this time.
+    pub(crate) fn wait_for(&mut self, time: Timestamp) {
+        self.declared.times.push(time);
+        self.met = Box::new([false]);
     }
 
     pub(crate) fn is_satisfied(&self) -> bool {

@@ -105,6 +105,9 @@ impl GroupShard {
     }
 
     fn resolve(&self, job: &Job, parent: &Parent, logical_time: Timestamp) -> Dependency {
+        if job.submitted {
+            return self.resolve_newest(parent, logical_time);
+        }
         let own_past = parent.job == job.definition.id;
         let known = if own_past { Some(job) } else { self.jobs.get(&parent.job).map(Box::as_ref) };
         let mut times = match known {
@@ -118,6 +121,21 @@ impl GroupShard {
         let met = |time: &&Timestamp| known.is_some_and(|known| known.has_succeeded(**time));
         let met = times.iter().filter(met).copied().collect();
         Dependency { parent: parent.job, mapping: parent.mapping, times, met }
+    }
+
+    /// API-1: a job for once waits for the newest batch that each of its parents has, whatever its logical time.
+    /// For a parent that has none yet it waits for the first one: no times, any of which is enough.
+    fn resolve_newest(&self, parent: &Parent, logical_time: Timestamp) -> Dependency {
+        let Parent { job: id, mapping } = *parent;
+        let Some(known) = self.jobs.get(&id) else {
+            return Dependency { parent: id, mapping, times: vec![logical_time], met: Vec::new() };
+        };
+        let newest = known.history.last().map(|(time, _)| time);
+        let Some(time) = known.history.newest_upto(logical_time).or(newest) else {
+            return Dependency { parent: id, mapping: Mapping::Any, times: Vec::new(), met: Vec::new() };
+        };
+        let met = if known.has_succeeded(time) { vec![time] } else { Vec::new() };
+        Dependency { parent: id, mapping, times: vec![time], met }
     }
 
     fn times_of(&self, job: &Job, parent: &Job, mapping: Mapping, time: Timestamp) -> Vec<Timestamp> {

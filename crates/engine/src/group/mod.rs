@@ -68,6 +68,8 @@ pub struct GroupShard {
     pub(crate) tokens: FxHashMap<Token, BatchId>,
     /// (parent, logical time) → who waits for it.
     pub(crate) waiters: BTreeMap<(JobId, Timestamp), BTreeSet<Waiter>>,
+    /// Jobs that never had a batch → jobs for once that wait for the first one.
+    pub(crate) first_waiters: BTreeMap<JobId, BTreeSet<Waiter>>,
     /// (parent, logical time) whose newest run changed, and the last waiter that has been told.
     pub(crate) changed: BTreeMap<(JobId, Timestamp), Option<Waiter>>,
     /// Generated batches whose dependency-triggered children are still to be generated.
@@ -180,6 +182,7 @@ impl GroupShard {
             batches: FxHashMap::default(),
             tokens: FxHashMap::default(),
             waiters: BTreeMap::new(),
+            first_waiters: BTreeMap::new(),
             changed: BTreeMap::new(),
             triggers: VecDeque::new(),
             queue: Queue::default(),

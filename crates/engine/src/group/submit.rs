@@ -18,7 +18,8 @@ const MAX_RETRIES: u64 = 100;
 const MAX_RETRY_INTERVAL_MS: u64 = 7 * 86_400_000;
 
 impl GroupShard {
-    /// API-1 without cron: runs at once, or as soon as the newest batches of its parents have succeeded.
+    /// API-1 without cron: runs at once, or as soon as the newest batches of its parents have succeeded. A parent
+    /// that has never had a batch is waited for until it has had one.
     pub(crate) fn submit_job(&self, submission: &Submission, now: Timestamp) -> Result<Decision, Rejection> {
         let known = self.group.as_ref().filter(|group| group.name == submission.group);
         let group = known.ok_or_else(|| Rejection::unknown("group", &submission.group))?;
