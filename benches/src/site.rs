@@ -120,7 +120,7 @@ impl Site {
         });
         match told.recv().context("the submitter has ended")??.outcome {
             Outcome::Answered(answer) => Ok(answer),
-            Outcome::Done | Outcome::Repeated => Ok(Answer::Done),
+            Outcome::Done | Outcome::Repeated | Outcome::Deferred => Ok(Answer::Done),
             Outcome::Refused(rejection) => bail!("refused: {rejection}"),
         }
     }
@@ -155,7 +155,7 @@ impl Site {
                 bytes < 160_000
             });
             let (chunk, later) = rest.split_at(fits.count().max(1));
-            self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: chunk.to_vec(), prune: Vec::new() })?;
+            self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: chunk.to_vec(), prune: Vec::new(), cancel: false })?;
             rest = later;
         }
         Ok(())

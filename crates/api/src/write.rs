@@ -82,7 +82,7 @@ impl<'a> Write<'a> {
             Outcome::Done => Ok(Done { answer: Answer::Done, position }),
             Outcome::Answered(answer) => Ok(Done { answer, position }),
             Outcome::Refused(rejection) => Err(rejection),
-            Outcome::Repeated => {
+            Outcome::Repeated | Outcome::Deferred => {
                 return Err(Problem::internal("the answer to a repeated request is missing"));
             }
         })

@@ -64,6 +64,13 @@ impl Messages {
                     self.send(at, to, says(event), found);
                 }
             }
+            Event::UnfinishedAsked { jobs, .. } => {
+                let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
+                for to in asked.collect::<std::collections::BTreeSet<_>>() {
+                    self.send(at, to, says(event), found);
+                }
+            }
+            Event::JobCancelled { shard, .. } => self.send(at, *shard, says(event), found),
             _ => {}
         }
     }
@@ -178,6 +185,10 @@ fn says(event: &Event) -> Option<u64> {
         Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
         Event::JobSwitched { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
         Event::JobDeleted { job } | Event::JobRemoved { job } => fingerprint(&("remove", job)),
+        Event::UnfinishedAsked { question, .. } | Event::UnfinishedTold { question, .. } => {
+            fingerprint(&("unfinished", question))
+        }
+        Event::JobCancelled { job, .. } | Event::CancelReceived { job, .. } => fingerprint(&("cancel", job)),
         _ => return None,
     })
 }

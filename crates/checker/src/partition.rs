@@ -214,6 +214,9 @@ impl Partition {
             self.shards_stay_in_their_partition(&at, recorded.shard, shared.found);
             self.between_shards(&at, recorded, envelope.events[..end].get(index + 1), shared);
             shared.effects.event(&recorded.event);
+            if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {
+                shared.effects.decided(&at, request, outcome);
+            }
             let bounds = self.bounds;
             let shard =
                 self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, bounds));
@@ -318,7 +321,7 @@ fn refused_changes_nothing(
     };
     let caused = &envelope.events[events];
     let why = match &cause.outcome {
-        Outcome::Done | Outcome::Answered(_) => return,
+        Outcome::Done | Outcome::Answered(_) | Outcome::Deferred => return,
         Outcome::Refused(Rejection::Quarantined { .. }) => {
             if caused.len() == 1 && is_set_aside(&caused[0].event) {
                 return;

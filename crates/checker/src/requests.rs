@@ -49,11 +49,14 @@ impl Requests {
             (Outcome::Repeated, None) => {
                 at.breaks(found, rule, format!("request {request} is answered as a repeat of nothing"));
             }
-            (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_), Some((_, offset))) => {
+            (
+                Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred,
+                Some((_, offset)),
+            ) => {
                 let why = format!("request {request} is decided again");
                 at.contradicts(found, rule, why, &[offset]);
             }
-            (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_), None) => {
+            (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred, None) => {
                 self.decided.insert(key, (at.now, at.offset));
                 self.order.push_back((key, at.now));
             }

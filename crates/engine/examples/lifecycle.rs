@@ -175,7 +175,7 @@ impl Site {
             JobSpec::from_value(serde_json::from_str(&text).unwrap()).unwrap()
         };
         let jobs = (0..count).map(spec).collect();
-        self.send(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune: Vec::new() });
+        self.send(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false });
         self.settle();
         (1..=count as u64).map(|n| JobId::mint(n, ShardId::CATALOGUE)).collect()
     }

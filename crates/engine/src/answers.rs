@@ -25,7 +25,11 @@ impl Size {
     fn of(request: &RequestId, outcome: &Outcome) -> Self {
         let weight = match outcome {
             Outcome::Answered(Answer::Applied { changes, .. }) => 1 + changes.len(),
-            Outcome::Answered(_) | Outcome::Done | Outcome::Refused(_) | Outcome::Repeated => 1,
+            Outcome::Answered(_)
+            | Outcome::Done
+            | Outcome::Refused(_)
+            | Outcome::Repeated
+            | Outcome::Deferred => 1,
         };
         Self { weight, bytes: of_text(request.as_str()) + of_outcome(outcome) }
     }

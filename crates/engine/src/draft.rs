@@ -191,7 +191,10 @@ impl<'a> Draft<'a> {
                     Event::CommandQuarantined { reason, .. } => Some(reason.clone()),
                     _ => None,
                 });
+                let is_deferred = events.iter().any(|event| matches!(event, Event::UnfinishedAsked { .. }))
+                    && !events.iter().any(|event| matches!(event, Event::UnfinishedHeard { .. }));
                 let outcome = match (quarantined, answer) {
+                    _ if is_deferred => Outcome::Deferred,
                     (Some(reason), _) => Outcome::Refused(Rejection::Quarantined { reason }),
                     (None, Some(answer)) => Outcome::Answered(answer),
                     (None, None) => Outcome::Done,
@@ -279,7 +282,7 @@ fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
             let reason = panic_text(panic.as_ref());
             vec![Event::TimerSuspended { entity: timer.entity(), reason }]
         }
-        Task::Tell(..) | Task::Settle(_) | Task::Trigger | Task::Anchor(_) | Task::Place(..) => {
+        Task::Tell(..) | Task::Settle(_) | Task::Cancel(_) | Task::Trigger | Task::Anchor(_) | Task::Place(..) => {
             resume_unwind(panic)
         }
     }

@@ -92,6 +92,13 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
         if let Event::CommandQuarantined { offset, reason } = &recorded.event {
             effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
         }
+        if let Event::RemovalDecided { request: Some(request), reply_to: Some(to), outcome, .. } =
+            &recorded.event
+        {
+            let (request, outcome) = (request.clone(), outcome.clone());
+            let reply = Reply { request, outcome, partition: partition.number(), offset };
+            effects.push(Effect::Reply { to: to.clone(), reply });
+        }
         let messages = work(partition, recorded.shard, &recorded.event);
         effects.extend(messages.into_iter().map(|(worker, message)| Effect::Work { worker, message }));
     }
@@ -110,6 +117,9 @@ fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> O
         Outcome::Repeated => partition.answer_to(request)?.clone(),
         outcome => outcome.clone(),
     };
+    if outcome == Outcome::Deferred {
+        return None;
+    }
     let reply = Reply { request: request.clone(), outcome, partition: partition.number(), offset };
     Some(Effect::Reply { to: to.clone(), reply })
 }
@@ -162,6 +172,12 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::JobSwitched { .. }
         | Event::JobRemoved { .. }
         | Event::JobSubmitted { .. }
+        | Event::UnfinishedAsked { .. }
+        | Event::UnfinishedTold { .. }
+        | Event::UnfinishedHeard { .. }
+        | Event::RemovalDecided { .. }
+        | Event::JobCancelled { .. }
+        | Event::CancelReceived { .. }
         | Event::BatchGenerated { .. }
         | Event::FiresSkipped { .. }
         | Event::DependencySatisfied { .. }

@@ -9,7 +9,7 @@ use tidemill_model::{
 };
 
 use crate::answers::Answers;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Wisher};
 use crate::decision::Decision;
 use crate::group::{GroupShard, Task};
 use crate::outbox::Post;
@@ -178,16 +178,21 @@ impl Partition {
                 wrong_shard("what only an owner can see", record.shard)
             }
             Command::SetTime { now } => Decision::events(vec![Event::TimeSet { now: *now }]),
-            command => self.dispatch(record.shard, command, &record.actor, now),
+            command => {
+                let (request, reply_to) = (record.request.as_ref(), record.reply_to.as_ref());
+                let wisher = Wisher { request, reply_to, actor: &record.actor };
+                self.dispatch(record.shard, command, wisher, now)
+            }
         }
     }
 
     /// What follows from something that the owner saw by its own monotonic clock.
     pub(crate) fn decide_observed(&self, shard: ShardId, command: &Command, now: Timestamp) -> Decision {
-        self.dispatch(shard, command, &Actor::default(), now)
+        let wisher = Wisher { request: None, reply_to: None, actor: &Actor::default() };
+        self.dispatch(shard, command, wisher, now)
     }
 
-    fn dispatch(&self, id: ShardId, command: &Command, actor: &Actor, now: Timestamp) -> Decision {
+    fn dispatch(&self, id: ShardId, command: &Command, wisher: Wisher<'_>, now: Timestamp) -> Decision {
         if let Command::Acknowledge { from, upto } = command {
             let news = self.shards.get(&id).is_some_and(|shard| shard.post().is_news(*from, *upto));
             let event = Event::OutboxAcknowledged { to: *from, upto: *upto };
@@ -202,8 +207,8 @@ impl Partition {
             }
         };
         match shard {
-            Shard::Catalogue(catalogue) => catalogue.decide(command, now),
-            Shard::Group(group) => group.decide(command, actor, now),
+            Shard::Catalogue(catalogue) => catalogue.decide(command, wisher, now),
+            Shard::Group(group) => group.decide(command, wisher.actor, now),
         }
     }
 

@@ -58,7 +58,7 @@ pub(crate) fn of_cause(source: &Source, outcome: &Outcome) -> usize {
 /// Of what came of a command.
 pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
     match outcome {
-        Outcome::Done | Outcome::Repeated => 0,
+        Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
         Outcome::Answered(
             Answer::Done | Answer::Group { .. } | Answer::Submitted { .. } | Answer::Generated { .. },
         ) => 120,

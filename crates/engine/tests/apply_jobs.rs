@@ -5,7 +5,7 @@
 mod kit;
 
 use expect_test::{Expect, expect};
-use kit::{World, at, every, job, rejection};
+use kit::{Script, World, at, every, job, rejection};
 use serde_json::{Value, json};
 use tidemill_model::{Answer, Command, GroupSettings, JobId, JobSpec, Outcome, ShardId};
 
@@ -56,10 +56,13 @@ fn apply_says_what_it_did_to_every_job() {
     "#]]
     .assert_eq(&changes(&outcome));
     expect![[r#"
+        asked 1: unfinished of d
+        told 1: 
         job defined b v2
         job disabled c
         job defined e v1
         job deleted d
+        decided 1: done
         job received b v2, next never
         job switched c false, next never
         job received e v1, next never
@@ -303,15 +306,15 @@ fn prune_refuses_parents_and_takes_whole_families() {
 fn a_parent_is_not_deleted() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))]);
-    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0] });
+    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false });
     expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first"]
         .assert_eq(&rejection(&outcome));
-    world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[1] });
+    world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[1], cancel: false });
     assert_eq!(
-        world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0] }),
+        world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false }),
         Outcome::Answered(Answer::Done)
     );
-    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: JobId(ids[0].0) });
+    let outcome = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: JobId(ids[0].0), cancel: false });
     expect!["unknown: there is no job 4096"].assert_eq(&rejection(&outcome));
 }
 
@@ -398,4 +401,145 @@ fn the_last_super_administrator_stays() {
     }
     assert_eq!(world.ask(ShardId::CATALOGUE, key("other", SuperAdministrator, false)), done);
     assert_eq!(world.ask(ShardId::CATALOGUE, Command::RevokeKey { app: "root".to_owned() }), done);
+}
+
+fn delete(job: JobId, cancel: bool) -> Command {
+    Command::DeleteJob { job, cancel }
+}
+
+/// JOB-9: a job of which something is unfinished is not deleted, and the refusal names it; when all has ended,
+/// it is.
+#[test]
+fn a_job_with_unfinished_batches_is_not_deleted() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({})), job("b", json!({}))]);
+    world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T01:00:00Z"));
+    world.events();
+    let outcome = world.ask(ShardId::CATALOGUE, delete(ids[0], false));
+    expect!["job_in_use: job g/a cannot be deleted: it has unfinished batches (2, the newest is 8193); wait for them, or cancel them with the deletion"]
+        .assert_eq(&rejection(&outcome));
+    expect![[r#"
+        asked 1: unfinished of a
+        told 1: a 2
+        decided 1: refused
+    "#]]
+    .assert_eq(&world.told());
+    // All or none: b has nothing unfinished, and stays with the rest of the same apply.
+    let outcome = world.apply_pruning(vec![job("c", json!({}))], &["g"]);
+    assert!(rejection(&outcome).starts_with("job_in_use: job g/a"), "{}", rejection(&outcome));
+    let told = world.told();
+    assert!(!told.contains("defined") && !told.contains("deleted"), "{told}");
+    world.worker("w", 2, Script::Succeed);
+    world.events();
+    let outcome = world.apply_pruning(vec![job("c", json!({}))], &["g"]);
+    expect![[r#"
+        Added g/c v1 
+        Deleted g/a v1 
+        Deleted g/b v1 
+    "#]]
+    .assert_eq(&changes(&outcome));
+    assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-9: told to cancel, the same apply ends what is unfinished: what waits at once, what runs by its worker.
+#[test]
+fn a_deletion_cancels_what_is_unfinished_if_told_to() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({"max_concurrent": 1, "retries": 3}))]);
+    world.worker("w", 1, Script::Run);
+    world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T01:00:00Z"));
+    world.events();
+    let prune = vec![kit::group("g")];
+    let outcome = world.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: Vec::new(), prune, cancel: true });
+    expect![[r#"
+        Deleted g/a v1 
+    "#]]
+    .assert_eq(&changes(&outcome));
+    expect![[r#"
+        job deleted a
+        job cancelled a
+        job removed a
+        cancels a
+        b1 kill t1
+        b2 finished killed by ann
+        b1 attempt 1 Killed
+        b1 finished killed by ann
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-9: thousands of unfinished batches are ended in steps that fit into records.
+#[test]
+fn a_deletion_cancels_thousands_of_batches() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({}))]);
+    for second in 0..2_000 {
+        let logical_time = Some(jiff::Timestamp::from_second(1_700_000_000 + second).unwrap());
+        let parameters = std::collections::BTreeMap::new();
+        world.send(kit::GROUP, Command::RunJob { job: ids[0], logical_time, parameters });
+    }
+    world.run();
+    assert_eq!(world.unfinished(), 2_000);
+    world.ask(ShardId::CATALOGUE, delete(ids[0], true));
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-9: what is decided when the shards have answered is what holds then: a child that came meanwhile keeps its
+/// parent, a repeat of the wish is answered once, and with the same outcome after.
+#[test]
+fn a_deletion_is_decided_on_what_holds_when_the_shards_have_answered() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({}))]);
+    world.held = Some(Vec::new());
+    let record = |request: &str| tidemill_model::CommandRecord {
+        shard: ShardId::CATALOGUE,
+        request: Some(tidemill_model::RequestId::new(request)),
+        reply_to: Some(tidemill_model::InstanceId::new("tester")),
+        actor: tidemill_model::Actor { app: "test".into(), user: Some("ann".into()) },
+        command: delete(ids[0], false),
+    };
+    let replies = |world: &World| {
+        let is_reply = |effect: &&tidemill_engine::Effect| match effect {
+            tidemill_engine::Effect::Reply { reply, .. } => reply.request.as_str() == "wish",
+            _ => false,
+        };
+        world.outside.iter().filter(is_reply).count()
+    };
+    world.send_record(record("wish"));
+    world.run();
+    world.send_record(record("wish"));
+    world.run();
+    assert_eq!(replies(&world), 0, "nothing is decided yet");
+    world.define(vec![job("b", json!({"parents": ["a"]}))]);
+    let held = world.held.take().unwrap();
+    for effect in held {
+        let tidemill_engine::Effect::Send { shard, command } = effect else { continue };
+        world.send(shard, command);
+    }
+    world.run();
+    assert_eq!(replies(&world), 1);
+    let outcome = world.ask_as(ShardId::CATALOGUE, delete(ids[0], false), tidemill_model::RequestId::new("wish"));
+    expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first"]
+        .assert_eq(&rejection(&outcome));
+    assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-9: deletions that wait for answers have a bound.
+#[test]
+fn deletions_that_wait_for_answers_are_bounded() {
+    let mut world = World::new();
+    let jobs: Vec<JobSpec> = (0..65).map(|n| job(&format!("j{n}"), json!({}))).collect();
+    let ids = world.define(jobs);
+    world.held = Some(Vec::new());
+    for job in &ids[..64] {
+        world.send(ShardId::CATALOGUE, delete(*job, false));
+    }
+    world.run();
+    let outcome = world.ask(ShardId::CATALOGUE, delete(ids[64], false));
+    assert!(rejection(&outcome).starts_with("limit_reached"), "{}", rejection(&outcome));
 }

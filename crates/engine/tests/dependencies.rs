@@ -348,25 +348,19 @@ fn a_deleted_parent_holds_nothing_else_up() {
     let (mut world, ids) = family(json!("same"));
     world.until("2026-07-01T11:01:00Z");
     world.define(vec![job("c", json!({"schedule": every("hour")}))]);
-    world.ask(tidemill_model::ShardId::CATALOGUE, Command::DeleteJob { job: ids[0] });
+    let delete = Command::DeleteJob { job: ids[0], cancel: true };
+    world.ask(tidemill_model::ShardId::CATALOGUE, delete);
     world.events();
     world.worker("w", 4, Script::Succeed);
     expect![[r#"
         w registered 1
-        b1 assigned t1 attempt 1 to w
-        b1 granted t1
-        b1 started t1
-        b1 attempt 1 Success
-        b1 finished success
-        b2 satisfied p 2026-07-01 11:00, unmet 0
-        b2 assigned t2 attempt 1 to w
-        b2 granted t2
-        b2 started t2
-        b2 attempt 1 Success
-        b2 finished success
     "#]]
     .assert_eq(&world.told());
     world.until("2026-07-01T12:01:00Z");
+    assert_eq!(world.unfinished(), 1);
+    let old = tidemill_model::BatchId::mint(2, kit::GROUP);
+    assert_eq!(world.why_kinds(old), ["dependency"]);
+    world.kill(old);
     assert_eq!(world.unfinished(), 0);
     assert_eq!(world.wall, at("2026-07-01T12:01:00Z"));
     assert_eq!(world.partition, world.folded());

@@ -177,6 +177,12 @@ impl Model {
             | Event::LeaseExpired { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. }
+            | Event::UnfinishedAsked { .. }
+            | Event::UnfinishedTold { .. }
+            | Event::UnfinishedHeard { .. }
+            | Event::RemovalDecided { .. }
+            | Event::JobCancelled { .. }
+            | Event::CancelReceived { .. }
             | Event::TimeSet { .. }
             | Event::LossAccepted { .. } => {}
             Event::CommandQuarantined { reason, .. } | Event::TimerSuspended { reason, .. } => {
@@ -317,7 +323,7 @@ impl Player {
         let (shard, command) = match self.random.below(6) {
             0 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: false }),
             1 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: true }),
-            2 if self.random.below(4) == 0 => (ShardId::CATALOGUE, Command::DeleteJob { job }),
+            2 if self.random.below(4) == 0 => (ShardId::CATALOGUE, Command::DeleteJob { job, cancel: self.random.below(2) == 0 }),
             3 => (GROUP, Command::KillJob { job }),
             _ => {
                 let hours = self.random.below(50) as i64 - 25;

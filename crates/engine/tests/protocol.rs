@@ -165,7 +165,7 @@ fn commands_of_another_shard_are_refused() {
     };
     let cases = [
         (ShardId::CATALOGUE, submit()),
-        (GROUP, Command::ApplyJobs { jobs: Vec::new(), prune: Vec::new() }),
+        (GROUP, Command::ApplyJobs { jobs: Vec::new(), prune: Vec::new(), cancel: false }),
         (GROUP, lost),
     ];
     for (shard, command) in cases {
@@ -298,7 +298,7 @@ fn causes_account_for_every_event() {
 #[test]
 fn a_repeated_apply_changes_nothing() {
     let mut world = World::new();
-    let apply = || Command::ApplyJobs { jobs: vec![job("a", json!({}))], prune: Vec::new() };
+    let apply = || Command::ApplyJobs { jobs: vec![job("a", json!({}))], prune: Vec::new(), cancel: false };
     let first = world.ask_as(ShardId::CATALOGUE, apply(), RequestId::new("r"));
     assert!(matches!(first, Outcome::Answered(Answer::Applied { .. })));
     assert_eq!(world.ask_as(ShardId::CATALOGUE, apply(), RequestId::new("r")), first);

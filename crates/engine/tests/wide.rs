@@ -12,7 +12,7 @@ use tidemill_model::{Command, CommandRecord, Event, ShardId};
 
 fn apply_all(world: &mut World, jobs: Vec<tidemill_model::JobSpec>) {
     for part in jobs.chunks(300) {
-        let command = Command::ApplyJobs { jobs: part.to_vec(), prune: Vec::new() };
+        let command = Command::ApplyJobs { jobs: part.to_vec(), prune: Vec::new(), cancel: false };
         world.send_record(CommandRecord {
             shard: ShardId::CATALOGUE,
             request: None,

@@ -173,6 +173,56 @@ pub enum ShardMessage {
         /// Which job.
         job: JobId,
     },
+    /// Which of these jobs have unfinished batches?
+    AskUnfinished {
+        /// The catalogue's number for it.
+        question: u64,
+        /// All of the receiving shard.
+        jobs: Vec<JobId>,
+    },
+    /// The answer.
+    TellUnfinished {
+        /// To which question.
+        question: u64,
+        /// Those that have some; the others had none when this was written.
+        jobs: Vec<UnfinishedJob>,
+    },
+    /// What is unfinished of a removed job is to be ended.
+    Cancel {
+        /// Which job.
+        job: JobId,
+        /// Who wants it.
+        by: Actor,
+    },
+}
+
+/// A job that has unfinished batches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnfinishedJob {
+    /// Which.
+    pub job: JobId,
+    /// How many of its logical times.
+    pub batches: u32,
+    /// One of them, for the newest logical time.
+    pub newest: BatchId,
+}
+
+/// A wish to delete jobs, kept until it is known whether they have unfinished batches (JOB-9).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Removal {
+    /// Of [`Command::ApplyJobs`].
+    Apply {
+        /// As written.
+        jobs: Vec<JobSpec>,
+        /// Groups whose other jobs are deleted.
+        prune: Vec<GroupName>,
+    },
+    /// Of [`Command::DeleteJob`].
+    Delete {
+        /// Which job.
+        job: JobId,
+    },
 }
 
 /// A wish.
@@ -215,6 +265,9 @@ pub enum Command {
         /// Also delete the jobs of these groups that are not named.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         prune: Vec<GroupName>,
+        /// End what is unfinished of deleted jobs; else they are not deleted while something is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cancel: bool,
     },
     /// A job with a schedule or parents, known by its id; its name need not be unique.
     DefineJob {
@@ -235,6 +288,9 @@ pub enum Command {
     DeleteJob {
         /// Which job.
         job: JobId,
+        /// End what is unfinished of it; else it is not deleted while something is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cancel: bool,
     },
 
     // ---- group shards, from people

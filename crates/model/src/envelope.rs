@@ -94,6 +94,8 @@ pub enum Outcome {
     Refused(Rejection),
     /// The same request was decided before; the sender gets the stored answer.
     Repeated,
+    /// It is decided when other shards have answered; the sender hears then.
+    Deferred,
 }
 
 impl Outcome {

@@ -9,10 +9,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, JobDefinition, JobId, JobType, Mapping,
-    Nonce, Role, ShardId, Token, WorkerId,
-};
+use crate::{Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, ShardId, Token, UnfinishedJob, WorkerId};
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -226,6 +223,54 @@ pub enum Event {
         job: JobId,
     },
 
+    /// Before jobs are deleted, the shards that run them are asked whether something of them is unfinished.
+    UnfinishedAsked {
+        /// The question's number; asked again, it is the same.
+        question: u64,
+        /// What is decided when all have answered.
+        removal: Arc<Removal>,
+        /// The jobs that would be deleted.
+        jobs: Vec<JobId>,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+    /// A shard has answered.
+    UnfinishedHeard {
+        /// To which question.
+        question: u64,
+        /// Which shard.
+        from: ShardId,
+        /// Its jobs that have unfinished batches.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        jobs: Vec<UnfinishedJob>,
+    },
+    /// What was put off until shards had answered is decided.
+    RemovalDecided {
+        /// The question that is settled.
+        question: u64,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// What is unfinished of a deleted job is to be ended.
+    JobCancelled {
+        /// Which job.
+        job: JobId,
+        /// The shard that runs it.
+        shard: ShardId,
+        /// Who wants it.
+        by: Actor,
+    },
+
     // ---- between shards
     /// A message was applied; what it caused follows.
     MessageReceived {
@@ -278,6 +323,21 @@ pub enum Event {
     JobRemoved {
         /// Which job.
         job: JobId,
+    },
+    /// The catalogue was told what is unfinished.
+    UnfinishedTold {
+        /// To which question.
+        question: u64,
+        /// The jobs that have unfinished batches.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        jobs: Vec<UnfinishedJob>,
+    },
+    /// The shard ends what is unfinished of a removed job.
+    CancelReceived {
+        /// Which job.
+        job: JobId,
+        /// Who wants it.
+        by: Actor,
     },
     /// A job for once.
     JobSubmitted {
@@ -560,6 +620,12 @@ impl Event {
             Event::JobSwitched { .. } => "job.switched",
             Event::JobRemoved { .. } => "job.removed",
             Event::JobSubmitted { .. } => "job.submitted",
+            Event::UnfinishedAsked { .. } => "unfinished.asked",
+            Event::UnfinishedTold { .. } => "unfinished.told",
+            Event::UnfinishedHeard { .. } => "unfinished.heard",
+            Event::RemovalDecided { .. } => "removal.decided",
+            Event::JobCancelled { .. } => "job.cancelled",
+            Event::CancelReceived { .. } => "cancel.received",
             Event::BatchGenerated { .. } => "batch.generated",
             Event::FiresSkipped { .. } => "fires.skipped",
             Event::DependencySatisfied { .. } => "dependency.satisfied",
@@ -602,8 +668,14 @@ impl Event {
             | Event::JobDeleted { job }
             | Event::JobSwitched { job, .. }
             | Event::JobRemoved { job }
+            | Event::JobCancelled { job, .. }
+            | Event::CancelReceived { job, .. }
             | Event::FiresSkipped { job, .. }
             | Event::HistoryEvicted { job, .. } => format!("job/{job}"),
+            Event::UnfinishedAsked { question, .. }
+            | Event::UnfinishedTold { question, .. }
+            | Event::UnfinishedHeard { question, .. }
+            | Event::RemovalDecided { question, .. } => format!("question/{question}"),
             Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
             Event::MessageReceived { from, .. } => format!("shard/{from}"),
             Event::BatchGenerated { batch, .. }

@@ -109,7 +109,8 @@ pub enum WorkMessage {
 pub struct Reply {
     /// The sender's id of the command.
     pub request: RequestId,
-    /// What came of it; never [`Outcome::Repeated`], which is resolved to the stored answer.
+    /// What came of it; never [`Outcome::Repeated`], which is resolved to the stored answer, nor
+    /// [`Outcome::Deferred`], which is none yet.
     pub outcome: Outcome,
     /// The partition of the journal that holds the decision.
     pub partition: u32,

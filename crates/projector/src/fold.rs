@@ -194,6 +194,12 @@ impl Caches {
             Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::HistoryEvicted { .. }
+            | Event::UnfinishedAsked { .. }
+            | Event::UnfinishedTold { .. }
+            | Event::UnfinishedHeard { .. }
+            | Event::RemovalDecided { .. }
+            | Event::JobCancelled { .. }
+            | Event::CancelReceived { .. }
             | Event::TimeSet { .. }
             | Event::LossAccepted { .. } => {}
         }

@@ -137,6 +137,9 @@ impl Known {
                     known.enabled = matches!(event, Event::JobEnabled { .. });
                 }
             }
+            Event::RemovalDecided { request: Some(request), outcome, .. } => {
+                self.outcomes.insert(request.clone(), outcome.clone());
+            }
             Event::JobDeleted { job } => {
                 self.jobs.remove(job);
             }

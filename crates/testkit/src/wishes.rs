@@ -151,7 +151,7 @@ impl World {
         let jobs: Vec<JobSpec> =
             jobs.into_iter().map(|job| JobSpec::from_value(job).expect("of the right form")).collect();
         let prune = if rng.chance(4) { vec![group.try_into().expect("a name")] } else { Vec::new() };
-        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune });
+        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune, cancel: rng.chance(30) });
     }
 
     fn define_job(&mut self, rng: &mut Rng) {
@@ -236,7 +236,7 @@ impl World {
 
     fn delete(&mut self, rng: &mut Rng) {
         let Some(job) = self.some_job(rng, rng.clone().chance(10)) else { return self.submit(rng) };
-        self.ask(ShardId::CATALOGUE, Command::DeleteJob { job: job.id });
+        self.ask(ShardId::CATALOGUE, Command::DeleteJob { job: job.id, cancel: rng.chance(30) });
     }
 
     fn drain(&mut self, rng: &mut Rng) {

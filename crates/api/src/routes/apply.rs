@@ -39,6 +39,10 @@ pub(crate) struct ApplyRequest {
     /// Also delete the jobs of these groups that are not named.
     #[serde(default)]
     prune: Vec<GroupName>,
+    /// End what is unfinished of jobs that are deleted. Otherwise nothing of this is applied while one of them
+    /// has an unfinished batch.
+    #[serde(default)]
+    cancel: bool,
 }
 
 /// What `apply` did.
@@ -73,7 +77,7 @@ pub(super) async fn apply(
     for group in groups {
         caller.may_act(group.as_str())?;
     }
-    let command = Command::ApplyJobs { jobs, prune: request.prune };
+    let command = Command::ApplyJobs { jobs, prune: request.prune, cancel: request.cancel };
     let bytes = serde_json::to_vec(&command).expect("a command is JSON").len();
     if bytes > MAX_APPLY_BYTES {
         let rule = format!("one apply takes at most {MAX_APPLY_BYTES} bytes of JSON; split it");

@@ -81,7 +81,10 @@ fn job_calls(calls: Calls) -> Calls {
         )
         .add(id(Verb::Get, "/api/jobs/{id}", "A job").role(Role::Viewer).gives::<JobDetail>(), jobs::get)
         .add(
-            id(Verb::Delete, "/api/jobs/{id}", "Removes a definition").role(Role::User).gives::<Written>(),
+            id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
+                .role(Role::User)
+                .query(&[("cancel", "`true`: end what is unfinished of it; else it is refused while something is.")])
+                .gives::<Written>(),
             run::delete,
         )
         .add(

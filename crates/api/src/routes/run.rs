@@ -111,8 +111,8 @@ pub(super) async fn enable(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    let command = |job| Command::SwitchJob { job, enabled: true };
-    change(app, caller, path, params, headers, command).await
+    params.only(&[])?;
+    change(app, caller, path, headers, |job| Command::SwitchJob { job, enabled: true }).await
 }
 
 /// No more batches are generated.
@@ -123,11 +123,11 @@ pub(super) async fn disable(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    let command = |job| Command::SwitchJob { job, enabled: false };
-    change(app, caller, path, params, headers, command).await
+    params.only(&[])?;
+    change(app, caller, path, headers, |job| Command::SwitchJob { job, enabled: false }).await
 }
 
-/// Removes a definition.
+/// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that.
 pub(super) async fn delete(
     app: State<Arc<App>>,
     caller: Extension<Caller>,
@@ -135,7 +135,9 @@ pub(super) async fn delete(
     params: Params,
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
-    change(app, caller, path, params, headers, |job| Command::DeleteJob { job }).await
+    let cancel = params.parse("cancel", "must be true or false")?.unwrap_or(false);
+    params.only(&["cancel"])?;
+    change(app, caller, path, headers, |job| Command::DeleteJob { job, cancel }).await
 }
 
 /// Changes a definition of the catalogue.
@@ -143,11 +145,9 @@ async fn change(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
-    params: Params,
     headers: HeaderMap,
     command: impl FnOnce(JobId) -> Command,
 ) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
     let job: JobId = id("job", &text)?;
     let place = job_place(&app, job).await?;
     caller.may_act(&place.group)?;

@@ -94,7 +94,7 @@ async fn export_round_trips_through_apply() {
     .assert_eq(&applied.text());
     let seen = site.owner.seen();
     assert_eq!(seen[0].shard, ShardId::CATALOGUE);
-    let Command::ApplyJobs { jobs, prune } = &seen[0].command else { panic!("{seen:?}") };
+    let Command::ApplyJobs { jobs, prune, .. } = &seen[0].command else { panic!("{seen:?}") };
     let jobs: Value = serde_json::to_value(jobs).unwrap();
     assert_eq!((&jobs, prune.len()), (&exported.body["jobs"], 0));
 }

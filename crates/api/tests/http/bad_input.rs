@@ -160,11 +160,11 @@ async fn bad_bodies_are_problems() {
         422 application/problem+json
         {
           "code": "invalid",
-          "detail": "purge: \"[]\": unknown field `purge`, expected `jobs` or `prune`",
+          "detail": "purge: \"[]\": unknown field `purge`, expected one of `jobs`, `prune`, `cancel`",
           "errors": [
             {
               "field": "purge",
-              "rule": "unknown field `purge`, expected `jobs` or `prune`",
+              "rule": "unknown field `purge`, expected one of `jobs`, `prune`, `cancel`",
               "value": "[]"
             }
           ],

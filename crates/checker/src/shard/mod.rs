@@ -140,6 +140,12 @@ impl Shard {
             | Event::KeyRevoked { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
+            | Event::UnfinishedAsked { .. }
+            | Event::UnfinishedTold { .. }
+            | Event::UnfinishedHeard { .. }
+            | Event::RemovalDecided { .. }
+            | Event::JobCancelled { .. }
+            | Event::CancelReceived { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::CommandQuarantined { .. }

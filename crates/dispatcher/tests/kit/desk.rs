@@ -217,7 +217,7 @@ impl Desk {
     /// Defines one job from its fields; gives its id.
     pub fn apply(&mut self, spec: serde_json::Value) -> JobId {
         let jobs = vec![tidemill_model::JobSpec::from_value(spec).unwrap()];
-        self.wish(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune: Vec::new() });
+        self.wish(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false });
         self.settle();
         let history = self.history();
         let received = history.events().filter_map(|event| match event {

@@ -7,12 +7,12 @@ use jiff::Timestamp;
 use tidemill_calendar::Schedule;
 use tidemill_model::{
     Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName, JobSpec,
-    Mapping, Parent, Rejection, ShardId,
+    Mapping, Parent, Rejection, Removal, ShardId,
 };
 
 use super::accept::{check_bounds, check_program, is_ambiguous_in_overlap, program, schedule};
 use super::graph::Overlay;
-use super::{Catalogue, Job};
+use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
 use crate::schedule::{check_mapping, grid_from_spec, required_times, same_grid};
 use crate::weight::of_definition;
@@ -33,6 +33,7 @@ impl Catalogue {
         specs: &[JobSpec],
         prune: &[GroupName],
         now: Timestamp,
+        terms: &Terms<'_>,
     ) -> Result<Decision, Rejection> {
         let names = self.check_names(specs)?;
         let accepted = self.accept(specs, &names)?;
@@ -47,6 +48,11 @@ impl Catalogue {
             );
             return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", specs.len()), rule));
         }
+        let gone: Vec<JobId> = pruned.iter().map(|(id, _)| *id).collect();
+        let removal = || Removal::Apply { jobs: specs.to_vec(), prune: prune.to_vec() };
+        if let Some(asked) = self.may_remove(&gone, terms, removal)? {
+            return Ok(Decision::events(vec![asked]));
+        }
         let mut events = Vec::new();
         let mut changes = Vec::new();
         let mut warnings = Vec::new();
@@ -57,7 +63,7 @@ impl Catalogue {
             changes.push(change);
         }
         for (id, job) in pruned {
-            events.push(Event::JobDeleted { job: id });
+            events.extend(self.removed(id, terms));
             changes.push(change_of(&job.definition, JobChangeKind::Deleted, Vec::new()));
         }
         Ok(Decision::answered(events, Answer::Applied { changes, warnings }))

@@ -1,8 +1,8 @@
 //! Groups, keys, and single jobs: small commands with small answers.
 
-use tidemill_model::{Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Role, ShardId};
+use tidemill_model::{Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Removal, Role, ShardId};
 
-use super::Catalogue;
+use super::{Catalogue, Terms};
 use crate::decision::Decision;
 use crate::group::is_public_key;
 
@@ -113,11 +113,14 @@ impl Catalogue {
         Ok(Decision::answered(events, Answer::Done))
     }
 
-    /// JOB-9, as far as the catalogue sees: nothing is deleted that others name as parent.
-    pub(super) fn delete_job(&self, job: JobId) -> Result<Decision, Rejection> {
+    /// JOB-9: nothing is deleted that others name as parent, or of which something is unfinished.
+    pub(super) fn delete_job(&self, job: JobId, terms: &Terms<'_>) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
         self.check_unneeded(job, known, &|_| false)?;
-        Ok(Decision::answered(vec![Event::JobDeleted { job }], Answer::Done))
+        if let Some(asked) = self.may_remove(&[job], terms, || Removal::Delete { job })? {
+            return Ok(Decision::events(vec![asked]));
+        }
+        Ok(Decision::answered(self.removed(job, terms), Answer::Done))
     }
 
     pub(super) fn check_unneeded(

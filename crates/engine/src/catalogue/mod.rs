@@ -5,6 +5,7 @@ mod accept;
 mod apply_jobs;
 mod graph;
 mod manage;
+mod remove;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ use tidemill_model::{
 
 pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
+use self::remove::{Pending, Terms};
+pub(crate) use self::remove::Wisher;
 use crate::decision::Decision;
 use crate::outbox::Post;
 
@@ -30,6 +33,10 @@ pub struct Catalogue {
     /// Job → those that name it as parent.
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) jobs_minted: u64,
+    /// Wishes to delete jobs that wait for answers of shards, by question.
+    pub(crate) pending: BTreeMap<u64, Pending>,
+    /// Questions asked so far.
+    pub(crate) questions: u64,
     pub(crate) post: Post,
 }
 
@@ -50,7 +57,12 @@ pub(crate) struct Job {
 }
 
 impl Catalogue {
-    pub(crate) fn decide(&self, command: &Command, now: Timestamp) -> Decision {
+    pub(crate) fn decide(
+        &self,
+        command: &Command,
+        wisher: Wisher<'_>,
+        now: Timestamp,
+    ) -> Decision {
         match command {
             Command::DefineGroup { name, worker_key, settings } => {
                 self.define_group(name, worker_key, settings).into()
@@ -59,10 +71,15 @@ impl Catalogue {
                 self.define_key(app, hash, *role, groups, *first_only).into()
             }
             Command::RevokeKey { app } => self.revoke_key(app).into(),
-            Command::ApplyJobs { jobs, prune } => self.apply_jobs(jobs, prune, now).into(),
+            Command::ApplyJobs { jobs, prune, cancel } => {
+                self.apply_jobs(jobs, prune, now, &Terms::new(*cancel, wisher)).into()
+            }
             Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
-            Command::DeleteJob { job } => self.delete_job(*job).into(),
+            Command::DeleteJob { job, cancel } => {
+                self.delete_job(*job, &Terms::new(*cancel, wisher)).into()
+            }
+            Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
             Command::PlantedPanic {} => panic!("planted"),
             Command::SubmitJob(_)
             | Command::RunJob { .. }
@@ -79,7 +96,6 @@ impl Catalogue {
             | Command::ReportFinished { .. }
             | Command::DeclareLost { .. }
             | Command::ExpireLease { .. }
-            | Command::Deliver { .. }
             | Command::Acknowledge { .. }
             | Command::SetTime { .. } => {
                 let what = "a command of a group's shard".to_owned();
@@ -114,9 +130,19 @@ impl Catalogue {
             Event::JobEnabled { job } => self.switched(*job, true),
             Event::JobDisabled { job } => self.switched(*job, false),
             Event::JobDeleted { job } => self.job_deleted(*job),
+            Event::UnfinishedAsked { .. } => self.unfinished_asked(event),
+            Event::UnfinishedHeard { question, from, jobs } => self.unfinished_heard(*question, *from, jobs),
+            Event::RemovalDecided { question, .. } => {
+                self.pending.remove(question);
+            }
+            Event::JobCancelled { job, shard, by } => {
+                self.post.send(*shard, ShardMessage::Cancel { job: *job, by: by.clone() });
+            }
+            Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
             // Facts of group shards, which the catalogue's journal never holds for it.
-            Event::MessageReceived { .. }
+            Event::UnfinishedTold { .. }
+            | Event::CancelReceived { .. }
             | Event::GroupReceived { .. }
             | Event::JobReceived { .. }
             | Event::JobSwitched { .. }

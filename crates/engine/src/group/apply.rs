@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, ReturnReason,
-    Token, WorkerId,
+    ShardId, ShardMessage, Token, WorkerId,
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
@@ -46,6 +46,11 @@ impl GroupShard {
                 self.promote(*job);
             }
             Event::JobRemoved { job } => self.job_removed(now, *job),
+            Event::UnfinishedTold { question, jobs } => {
+                let message = ShardMessage::TellUnfinished { question: *question, jobs: jobs.clone() };
+                self.post.send(ShardId::CATALOGUE, message);
+            }
+            Event::CancelReceived { job, by } => self.cancel_received(*job, by),
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             Event::BatchGenerated { .. } => self.batch_generated(now, event),
             Event::FiresSkipped { job, next, .. } => {
@@ -87,6 +92,7 @@ impl GroupShard {
             }
             Event::RetryDue { batch } => self.retry_due(now, *batch),
             Event::KillRequested { batch, by, .. } => {
+                self.cancelling.remove(batch);
                 if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
                     grant.kill = Some(by.clone());
                 }
@@ -124,7 +130,11 @@ impl GroupShard {
             | Event::JobDefined { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
-            | Event::JobDeleted { .. } => {}
+            | Event::JobDeleted { .. }
+            | Event::UnfinishedAsked { .. }
+            | Event::UnfinishedHeard { .. }
+            | Event::RemovalDecided { .. }
+            | Event::JobCancelled { .. } => {}
         }
     }
 
@@ -613,6 +623,7 @@ impl GroupShard {
     }
 
     fn batch_finished(&mut self, now: Timestamp, id: BatchId, result: BatchResult) {
+        self.cancelling.remove(&id);
         let Some(batch) = self.batches.get(&id) else { return };
         if let Some((token, _)) = batch.holder() {
             self.release(token);

@@ -28,11 +28,11 @@ impl GroupShard {
             return Err(Rejection::OutOfOrder { from: from.0, number, expected });
         }
         let received = Event::MessageReceived { from, number };
-        Ok(Decision::events(vec![received, self.learned(message, now)]))
+        Ok(Decision::events(vec![received, self.learned(message, now)?]))
     }
 
-    fn learned(&self, message: &ShardMessage, now: Timestamp) -> Event {
-        match message {
+    fn learned(&self, message: &ShardMessage, now: Timestamp) -> Result<Event, Rejection> {
+        Ok(match message {
             ShardMessage::Group { id, name, worker_key, settings } => Event::GroupReceived {
                 group: *id,
                 name: name.clone(),
@@ -50,7 +50,15 @@ impl GroupShard {
                 next: if *enabled { self.next_of(*job, now) } else { None },
             },
             ShardMessage::Remove { job } => Event::JobRemoved { job: *job },
-        }
+            ShardMessage::AskUnfinished { question, jobs } => {
+                Event::UnfinishedTold { question: *question, jobs: self.unfinished_of(jobs) }
+            }
+            ShardMessage::Cancel { job, by } => Event::CancelReceived { job: *job, by: by.clone() },
+            ShardMessage::TellUnfinished { .. } => {
+                let what = "an answer to the catalogue".to_owned();
+                return Err(Rejection::WrongShard { what, shard: self.id.0 });
+            }
+        })
     }
 
     /// A changed definition keeps a fire that is pending on the same schedule; otherwise times count from

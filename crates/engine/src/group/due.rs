@@ -12,6 +12,7 @@ use super::{GroupShard, Timer};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Task {
     Settle(WorkerId),
+    Cancel(BatchId),
     Tell(JobId, Timestamp, Waiter),
     Trigger,
     Timer(Timestamp, Timer),
@@ -24,6 +25,9 @@ impl GroupShard {
     pub(crate) fn next_task(&self, horizon: Timestamp) -> Option<Task> {
         if let Some(worker) = self.unsettled.keys().next() {
             return Some(Task::Settle(worker.clone()));
+        }
+        if let Some(batch) = self.cancelling.keys().next() {
+            return Some(Task::Cancel(*batch));
         }
         if let Some(((job, time), after)) = self.changed.first_key_value()
             && let Some(waiter) = self.next_untold(*job, *time, *after)
@@ -52,6 +56,7 @@ impl GroupShard {
     pub(crate) fn decide_task(&self, task: &Task, now: Timestamp) -> Vec<Event> {
         match task {
             Task::Settle(worker) => self.settle(worker, now),
+            Task::Cancel(batch) => self.cancel(*batch),
             Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
             Task::Trigger => self.triggered(now).unwrap_or_default(),
             Task::Timer(_, timer) => self.timer(*timer, now),

@@ -13,6 +13,7 @@
 mod apply;
 mod batch;
 mod by_hand;
+mod cancel;
 mod decide;
 mod deliver;
 mod due;
@@ -36,6 +37,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
+    Actor,
     BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence, RunSpec, ShardId,
     Token, WorkMessage, WorkerId,
 };
@@ -78,6 +80,8 @@ pub struct GroupShard {
     pub(crate) workers: Workers,
     /// Workers with tokens that are to be taken from them.
     pub(crate) unsettled: BTreeMap<WorkerId, Unsettled>,
+    /// Batches that are to be ended, for their jobs were deleted, and who wants it.
+    pub(crate) cancelling: BTreeMap<BatchId, Actor>,
     pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
     /// Timers that could not be decided; nothing fires for these until a person acts.
     pub(crate) suspended: BTreeSet<String>,
@@ -188,6 +192,7 @@ impl GroupShard {
             queue: Queue::default(),
             workers: Workers::default(),
             unsettled: BTreeMap::new(),
+            cancelling: BTreeMap::new(),
             timers: BTreeSet::new(),
             suspended: BTreeSet::new(),
             finished: Remembered::new(),

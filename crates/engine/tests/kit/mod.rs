@@ -287,7 +287,7 @@ impl World {
 
     pub(crate) fn apply_pruning(&mut self, jobs: Vec<JobSpec>, prune: &[&str]) -> Outcome {
         let prune = prune.iter().map(|name| group(name)).collect();
-        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune })
+        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune, cancel: false })
     }
 
     /// Applies jobs that must be accepted, and gives their ids in order.

@@ -36,6 +36,21 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("job switched {} {enabled}, next {next}", name(job))
         }
         Event::JobRemoved { job } => format!("job removed {}", name(job)),
+        Event::UnfinishedAsked { question, jobs, .. } => {
+            let names: Vec<String> = jobs.iter().map(name).collect();
+            format!("asked {question}: unfinished of {}", names.join(", "))
+        }
+        Event::UnfinishedTold { question, jobs } => {
+            let told: Vec<String> = jobs.iter().map(|j| format!("{} {}", name(&j.job), j.batches)).collect();
+            format!("told {question}: {}", told.join(", "))
+        }
+        Event::UnfinishedHeard { .. } => return None,
+        Event::RemovalDecided { question, outcome, .. } => {
+            let refused = matches!(outcome, Outcome::Refused(_));
+            format!("decided {question}: {}", if refused { "refused" } else { "done" })
+        }
+        Event::JobCancelled { job, .. } => format!("job cancelled {}", name(job)),
+        Event::CancelReceived { job, .. } => format!("cancels {}", name(job)),
         Event::JobSubmitted { definition } => format!("job submitted {}", definition.name),
         Event::BatchGenerated { batch, job, logical_time, run, dependencies, .. } => {
             let waits: Vec<String> = dependencies
@@ -93,6 +108,6 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
 pub(crate) fn rejection(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Refused(rejection) => format!("{}: {rejection}", rejection.code()),
-        Outcome::Done | Outcome::Answered(_) | Outcome::Repeated => format!("accepted: {outcome:?}"),
+        Outcome::Done | Outcome::Answered(_) | Outcome::Repeated | Outcome::Deferred => format!("accepted: {outcome:?}"),
     }
 }

@@ -67,6 +67,12 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::OutboxAcknowledged { .. }
         | Event::GroupReceived { .. }
         | Event::HistoryEvicted { .. }
+        | Event::UnfinishedAsked { .. }
+        | Event::UnfinishedTold { .. }
+        | Event::UnfinishedHeard { .. }
+        | Event::RemovalDecided { .. }
+        | Event::JobCancelled { .. }
+        | Event::CancelReceived { .. }
         | Event::CommandQuarantined { .. }
         | Event::TimerSuspended { .. }
         | Event::TimeSet { .. }

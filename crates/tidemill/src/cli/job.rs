@@ -17,6 +17,9 @@ pub(crate) enum JobCommand {
         /// Also delete the jobs of this group that are not named (repeatable)
         #[arg(long, value_name = "GROUP")]
         prune: Vec<String>,
+        /// End what is unfinished of jobs that are deleted
+        #[arg(long, requires = "prune")]
+        cancel: bool,
         /// Sets a parameter of every job in the file (repeatable)
         #[arg(long = "param", value_name = "NAME=VALUE")]
         parameters: Vec<Parameter>,
@@ -92,6 +95,9 @@ pub(crate) enum JobCommand {
     Delete {
         /// Id, or group/name
         job: String,
+        /// End what is unfinished of it; else it is not deleted while something is
+        #[arg(long)]
+        cancel: bool,
     },
 }
 

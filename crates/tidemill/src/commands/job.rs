@@ -13,10 +13,10 @@ use crate::yaml::{self, JobFiles};
 
 pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
     match command {
-        JobCommand::Apply { file, prune, parameters } => {
+        JobCommand::Apply { file, prune, cancel, parameters } => {
             let mut files = JobFiles::read(&file)?;
             files.set_parameters(&parameters);
-            let answer = apply(&session.client, &files, &prune)?;
+            let answer = apply(&session.client, &files, &prune, cancel)?;
             Ok(session.show(&answer, changes))
         }
         JobCommand::Export { group } => export(session, group),
@@ -52,8 +52,9 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             let answer = session.client.get(&path, &query)?;
             Ok(session.show(&answer, preview))
         }
-        JobCommand::Delete { job } => {
-            let path = format!("/api/jobs/{}", id_of(session, &job)?);
+        JobCommand::Delete { job, cancel } => {
+            let cancel = if cancel { "?cancel=true" } else { "" };
+            let path = format!("/api/jobs/{}{cancel}", id_of(session, &job)?);
             let answer = session.client.write(Method::Delete, &path, None, None)?;
             Ok(session.show(&answer, |_| format!("Job {job} deleted.")))
         }
@@ -91,8 +92,8 @@ const PARENTS: &[Column] =
     &[Column("ID", &["/job"]), Column("PARENT", &["/name"]), Column("MAPPING", &["/mapping"])];
 
 /// Applies jobs; errors name file and job.
-pub(crate) fn apply(client: &Client, files: &JobFiles, prune: &[String]) -> Done<Value> {
-    let body = json!({ "jobs": files.jobs, "prune": prune });
+pub(crate) fn apply(client: &Client, files: &JobFiles, prune: &[String], cancel: bool) -> Done<Value> {
+    let body = json!({ "jobs": files.jobs, "prune": prune, "cancel": cancel });
     client.post("/api/jobs/apply", Some(&body)).map_err(|failure| files.explain(failure))
 }
 

@@ -115,7 +115,7 @@ impl Demo {
         let client = Client::new(Target::find(Some(&server), None, settings)?);
         greet(&server, settings, &workplace);
         let files = JobFiles::read(&workplace.jobs_file())?;
-        let applied = apply_jobs(&client, &files, &[])?;
+        let applied = apply_jobs(&client, &files, &[], false)?;
         let jobs = files.jobs.iter().filter_map(|job| job["name"].as_str()).map(str::to_owned).collect();
         let position = applied["position"].as_str().unwrap_or_default().to_owned();
         let program = std::env::args().next().unwrap_or_else(|| "tidemill".to_owned());

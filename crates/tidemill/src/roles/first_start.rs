@@ -92,7 +92,7 @@ fn accepted(outcome: Outcome, what: &str) -> Done<Option<Answer>> {
         Outcome::Refused(rejection) => {
             Err(Failure::new(Exit::Refused, format!("{what} was refused: {rejection}")))
         }
-        Outcome::Repeated => {
+        Outcome::Repeated | Outcome::Deferred => {
             Err(Failure::new(Exit::Failure, format!("{what} was answered without its answer")))
         }
     }
