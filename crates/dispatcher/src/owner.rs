@@ -19,7 +19,7 @@ mod reading;
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
-use tidemill_engine::{Courier, Effect, Partition};
+use tidemill_engine::{Courier, Effect, Partition, Rig};
 use tidemill_log::{AppendError, Chain, Head, Kind, Record};
 use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId};
 
@@ -189,6 +189,14 @@ impl Owner {
             resigning: false,
             check_resume: None,
         }
+    }
+
+    /// The same, with rules that a test has rigged.
+    #[doc(hidden)]
+    pub fn rigged(start: Start, rig: Rig) -> Self {
+        let mut owner = Self::new(start);
+        owner.state = owner.state.rigged(rig);
+        owner
     }
 
     /// Where it stands.

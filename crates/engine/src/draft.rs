@@ -137,6 +137,7 @@ impl<'a> Draft<'a> {
             let now = self.envelope.now;
             let decided = self.partition.group(shard).map(|group| {
                 let decide = || {
+                    self.partition.rig().decides(group, &task);
                     let decided = group.decide_task(&task, now);
                     assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
                     decided

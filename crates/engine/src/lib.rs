@@ -27,6 +27,7 @@ mod effect;
 mod group;
 mod outbox;
 mod partition;
+mod rig;
 mod schedule;
 mod weight;
 
@@ -36,5 +37,7 @@ pub use draft::{Draft, Drafted, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 pub use effect::{Courier, Effect, effects};
 pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};
+#[doc(hidden)]
+pub use rig::Rig;
 pub use schedule::{grid_from_spec, templates};
 pub use weight::of_event as weight_of;

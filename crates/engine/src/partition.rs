@@ -13,6 +13,7 @@ use crate::catalogue::{Catalogue, Wisher};
 use crate::decision::Decision;
 use crate::group::{GroupShard, Task};
 use crate::outbox::Post;
+use crate::rig::Rig;
 
 /// One shard's state.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,6 +57,7 @@ pub struct Partition {
     resume: Option<Resume>,
     answers: Answers,
     shards: BTreeMap<ShardId, Shard>,
+    rig: Rig,
 }
 
 impl Partition {
@@ -68,7 +70,19 @@ impl Partition {
             resume: None,
             answers: Answers::default(),
             shards: BTreeMap::new(),
+            rig: Rig::default(),
         }
+    }
+
+    /// The same, rigged for a test.
+    #[doc(hidden)]
+    pub fn rigged(mut self, rig: Rig) -> Self {
+        self.rig = rig;
+        self
+    }
+
+    pub(crate) fn rig(&self) -> &Rig {
+        &self.rig
     }
 
     /// Its number.
@@ -145,6 +159,10 @@ impl Partition {
         if let Event::TimeSet { now } = recorded.event {
             self.now = now;
         }
+        self.rig.folds(&recorded.event);
+        if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {
+            self.answers.keep(now, request.clone(), outcome.clone());
+        }
         let shard = self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard));
         shard.apply(now, &recorded.event);
     }
@@ -207,7 +225,7 @@ impl Partition {
             }
         };
         match shard {
-            Shard::Catalogue(catalogue) => catalogue.decide(command, wisher, now),
+            Shard::Catalogue(catalogue) => catalogue.decide(command, wisher, now, &self.rig),
             Shard::Group(group) => group.decide(command, wisher.actor, now),
         }
     }

@@ -6,7 +6,7 @@ use super::{Catalogue, Terms};
 use crate::decision::Decision;
 use crate::group::is_public_key;
 
-const MAX_KEYS: usize = 10_000;
+pub(super) const MAX_KEYS: usize = 10_000;
 const MAX_KEY_GROUPS: usize = 256;
 
 impl Catalogue {
@@ -52,6 +52,7 @@ impl Catalogue {
         role: Role,
         groups: &[GroupName],
         first_only: bool,
+        most: usize,
     ) -> Result<Decision, Rejection> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if app.is_empty() || app.len() > 64 || !app.chars().all(fits) {
@@ -73,9 +74,9 @@ impl Catalogue {
         if first_only && !self.keys.is_empty() {
             return Err(Rejection::AlreadyThere { what: "a first key".to_owned() });
         }
-        if self.keys.len() >= MAX_KEYS && !self.keys.contains_key(app) {
+        if self.keys.len() >= most && !self.keys.contains_key(app) {
             let what = "the number of keys".to_owned();
-            return Err(Rejection::LimitReached { what, limit: MAX_KEYS as u64 });
+            return Err(Rejection::LimitReached { what, limit: most as u64 });
         }
         Ok(Decision::answered(
             vec![Event::KeyDefined {

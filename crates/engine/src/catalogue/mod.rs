@@ -22,6 +22,7 @@ use self::remove::{Pending, Terms};
 pub(crate) use self::remove::Wisher;
 use crate::decision::Decision;
 use crate::outbox::Post;
+use crate::rig::Rig;
 
 /// The catalogue's state.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -62,13 +63,15 @@ impl Catalogue {
         command: &Command,
         wisher: Wisher<'_>,
         now: Timestamp,
+        rig: &Rig,
     ) -> Decision {
         match command {
             Command::DefineGroup { name, worker_key, settings } => {
                 self.define_group(name, worker_key, settings).into()
             }
             Command::DefineKey { app, hash, role, groups, first_only } => {
-                self.define_key(app, hash, *role, groups, *first_only).into()
+                let most = rig.max_keys.unwrap_or(manage::MAX_KEYS);
+                self.define_key(app, hash, *role, groups, *first_only, most).into()
             }
             Command::RevokeKey { app } => self.revoke_key(app).into(),
             Command::ApplyJobs { jobs, prune, cancel } => {
