@@ -12,6 +12,13 @@ pub struct Moment {
     pub boot_ms: u64,
 }
 
+impl Moment {
+    /// By how much the wall clock is ahead of the monotonic one; moves only when the wall clock steps.
+    pub(crate) fn off_boot_ms(self) -> i64 {
+        self.wall.as_millisecond() - self.boot_ms as i64
+    }
+}
+
 /// Where moments come from.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock;

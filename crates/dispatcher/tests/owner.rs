@@ -430,6 +430,25 @@ fn clock_is_held_against_the_logs_time_of_the_claim() {
     }
 }
 
+/// Rule 10: a step while the claim is on its way, which the log's time of it cannot tell from a slow read.
+#[test]
+fn clock_that_steps_while_the_claim_is_under_way_stops_the_owner() {
+    for (step_ms, works) in [(4_999, true), (5_001, false), (60_000, false)] {
+        let mut desk = Desk::new();
+        desk.step(Input::Suggested(true));
+        desk.read_journal();
+        let ends = desk.ends();
+        desk.step(ends);
+        let Output::Append(claim) = desk.drive().remove(0) else { panic!("no claim") };
+        desk.land(claim);
+        desk.pass(1_000);
+        desk.moment.wall += jiff::SignedDuration::from_millis(step_ms);
+        let input = desk.unread_journal();
+        let result = desk.owner.step(input, desk.moment);
+        assert_eq!(result.is_ok(), works, "{step_ms}: {result:?}");
+    }
+}
+
 /// Rule 5: a commands topic that is not the one of the resume point.
 #[test]
 fn lost_commands_stop_the_partition() {

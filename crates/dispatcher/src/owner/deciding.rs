@@ -52,7 +52,7 @@ impl Owner {
     /// Rule 10: a clock that steps is not worked with.
     pub(super) fn check_clock(&self, moment: Moment) -> Result<(), Error> {
         let Some(base_ms) = self.clock_base_ms else { return Ok(()) };
-        let off_ms = moment.wall.as_millisecond() - moment.boot_ms as i64 - base_ms;
+        let off_ms = moment.off_boot_ms() - base_ms;
         if off_ms.unsigned_abs() <= self.start.config.max_clock_step_ms {
             return Ok(());
         }

@@ -118,7 +118,9 @@ impl Owner {
             let (partition, against) = (self.start.partition, "the log's time of its claim");
             return Err(Error::Clock { partition, off_ms, against });
         }
-        self.clock_base_ms = Some(moment.wall.as_millisecond() - moment.boot_ms as i64);
+        // Counted from when the claim was sent: the time of its append says nothing of a step after that.
+        self.clock_base_ms = Some(sent.off_boot_ms());
+        self.check_clock(moment)?;
         self.silence.start(moment.boot_ms);
         self.ends = None;
         self.read = self.state.resume().cloned();
