@@ -113,7 +113,8 @@ impl Shard {
             at.breaks(found, Invariant::VersionsRise, why);
         }
         self.relate(id, &version);
-        let old = self.jobs.get(&id).filter(|job| job.enabled && !job.suspended);
+        // One whose timer was suspended goes on where it stood, so that nothing due is left out.
+        let old = self.jobs.get(&id).filter(|job| job.enabled);
         let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.schedule == version.schedule));
         let kept = kept.and_then(|job| job.next);
         self.first_fire(at, (id, &version), enabled, (kept, next), found);
