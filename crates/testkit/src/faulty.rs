@@ -51,6 +51,7 @@ impl World {
             }
             Fault::SlowReader => self.hosts[host].slow_until = until,
             Fault::MoveSuggestion | Fault::OverlapSuggestion => self.move_partition(fault, until, &mut rng),
+            Fault::RivalClaims => self.rival_claims(&mut rng),
             Fault::UnknownLanded => self.arm(Fate::Landed),
             Fault::UnknownLost => self.arm(Fate::Lost),
             Fault::UnknownLate => self.arm(Fate::Late),
@@ -67,6 +68,7 @@ impl World {
             Fault::LostReplies => self.weather.lost_replies_until = until,
             Fault::DuplicatedCommands => self.weather.duplicates_until = until,
             Fault::DelayedCommands => self.weather.delays_until = until,
+            Fault::TrimmedCommands => self.trim_commands(),
             Fault::CrashWorker => self.worker_goes(site, &mut rng, false, false),
             Fault::CrashWorkerLosingDirectory => self.worker_goes(site, &mut rng, true, false),
             Fault::RebootWorker => self.worker_goes(site, &mut rng, true, true),
@@ -138,6 +140,30 @@ impl World {
             self.suggest(from, partition, false);
         } else {
             self.at(until, Happening::Suggest { host: from, partition, suggested: false });
+        }
+    }
+
+    /// Both find a silent owner's partition, and the first claim to be sent is the last to land.
+    fn rival_claims(&mut self, rng: &mut Rng) {
+        let partition = rng.range(0, u64::from(self.plan.partitions)) as u32;
+        for host in 0..HOSTS {
+            if !self.hosts[host].up {
+                continue;
+            }
+            self.hosts[host].fates.push(Fate::SlowClaim);
+            self.hosts[host].seats[partition as usize] = None;
+            self.suggest(host, partition, true);
+        }
+        let (host, at) = (rng.below(HOSTS), self.now + rng.range(8_000, 12_000));
+        self.at(at, Happening::Suggest { host, partition, suggested: false });
+    }
+
+    /// What is done with may be deleted, up to the last command: the owner goes on from there.
+    fn trim_commands(&mut self) {
+        for at in 0..self.truth.len() {
+            if let Some(resume) = self.truth[at].state.resume() {
+                self.commands_from[at] = self.commands_from[at].max(resume.offset);
+            }
         }
     }
 

@@ -1,11 +1,14 @@
 //! Dispatcher processes: the real owners, and the log as each of them sees it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use jiff::SignedDuration;
 use tidemill_dispatcher::{Config, Error, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
 use tidemill_log::AppendError;
 use tidemill_model::{Actor, CommandRecord};
 
+use crate::plan::Mode;
 use crate::rng::Rng;
 use crate::world::{Happening, OwnerTurn, Then, World};
 
@@ -29,6 +32,7 @@ pub(crate) enum Fate {
     Lost,
     Late,
     LateClaim,
+    SlowClaim,
     NoOffset,
     Refused,
     Full,
@@ -49,6 +53,8 @@ pub(crate) struct Host {
     /// What ended lives left under way: up to which life, and what becomes of it.
     pub(crate) dead: Vec<(u64, Option<u64>)>,
     config: Config,
+    /// How long a partition's journal was when its commands turned out to be lost.
+    lost_at: Vec<Option<usize>>,
     turns: u64,
     /// No effect of its on a commands partition lands before this, so that they keep their order.
     floors: Vec<u64>,
@@ -58,7 +64,7 @@ impl Host {
     pub(crate) fn new(count: u32, rng: &mut Rng) -> Self {
         let config = Config {
             claim_after_ms: rng.range(500, 2_500),
-            tick_ms: rng.range(200, 800),
+            tick_ms: rng.range(250, 1_000),
             read_batch: rng.range(2, 500) as usize,
             cover_after_commands: rng.range(20, 500),
             cover_after_ms: rng.range(1_000, 10_000),
@@ -77,10 +83,26 @@ impl Host {
             fates: Vec::new(),
             dead: Vec::new(),
             config,
+            lost_at: vec![None; count as usize],
             turns: 0,
             floors: vec![0; count as usize],
         }
     }
+
+    /// From its next turn on it claims what stopped, too.
+    pub(crate) fn claims_stopped(&mut self) {
+        self.config.claim_stopped = true;
+    }
+}
+
+/// A panic of the rules stops the partition, as in the thread around an owner.
+fn caught<T>(partition: u32, act: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let stopped = |panic: Box<dyn std::any::Any + Send>| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Error::Stopped { partition, reason: text.unwrap_or_default() })
+    };
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(stopped)
 }
 
 impl World {
@@ -106,14 +128,29 @@ impl World {
     pub(crate) fn seat_begins(&mut self, host: usize, partition: u32, life: u64) {
         let at = partition as usize;
         let known = &self.hosts[host];
-        if known.up && known.life == life && known.suggested[at] && known.seats[at].is_none() {
-            self.begin_seat(host, partition);
+        if !(known.up && known.life == life && known.suggested[at] && known.seats[at].is_none()) {
+            return;
         }
+        // A person has to mend it, and the journal says so then.
+        if known.lost_at[at].is_some_and(|grown| self.journal[at].len() <= grown) {
+            return self.after(3_000, Happening::SeatBegins { host, partition, life });
+        }
+        self.begin_seat(host, partition);
+    }
+
+    /// Whether its commands may be gone: for good, or because it is late and others have done them.
+    fn may_lose_commands(&self, host: usize, partition: u32) -> bool {
+        let at = partition as usize;
+        let resume = self.truth[at].state.resume();
+        let is_gone = resume.is_some_and(|resume| resume.offset < self.commands_from[at]);
+        let head = self.hosts[host].seats[at].as_ref().and_then(|seat| seat.owner.head());
+        self.is_closed(partition) || is_gone || head != self.truth[at].chain.head()
     }
 
     fn begin_seat(&mut self, host: usize, partition: u32) {
         let moment = self.moment(host);
         let known = &mut self.hosts[host];
+        known.lost_at[partition as usize] = None;
         known.turns += 1;
         let turn = known.turns;
         let start = Start {
@@ -122,7 +159,7 @@ impl World {
             incarnation: format!("h{host}-{}", known.life),
             config: known.config.clone(),
         };
-        let mut owner = Owner::new(start);
+        let mut owner = Owner::rigged(start, self.rig.clone());
         let outputs = owner.step(Input::Suggested(true), moment).unwrap_or_default();
         known.seats[partition as usize] = Some(Seat {
             owner,
@@ -237,7 +274,8 @@ impl World {
             .as_ref()
             .is_some_and(|seat| seat.owner.role() == Role::Claiming);
         let fates = &mut self.hosts[host].fates;
-        let next = fates.iter().position(|fate| is_claim || *fate != Fate::LateClaim);
+        let next =
+            fates.iter().position(|fate| is_claim || !matches!(fate, Fate::LateClaim | Fate::SlowClaim));
         let mut fate = next.map(|at| fates.remove(at));
         if self.hosts[host].cut_until > self.now {
             fate = Some(if self.rng.chance(50) { Fate::Late } else { Fate::Lost });
@@ -248,6 +286,7 @@ impl World {
         let unknown = |why: &str| OwnerTurn::Completed(Err(AppendError::Unknown(why.to_owned())));
         let (lands, told) = match fate {
             None => (Some((hop, then)), None),
+            Some(Fate::SlowClaim) => (Some((self.rng.range(2_000, 4_000), then)), None),
             Some(Fate::Delayed) => (Some((self.rng.range(500, 9_000), then)), None),
             Some(Fate::Landed) => (Some((hop, Then::Nobody)), Some((2_000, unknown("no answer")))),
             Some(Fate::NoOffset) => {
@@ -315,7 +354,13 @@ impl World {
             }
             OwnerTurn::PollCommands => {
                 let Some(seat) = self.hosts[host].seats[at].as_mut() else { return };
-                let from = seat.commands_read.unwrap_or(0).min(self.commands[at].len());
+                let from = seat.commands_read.unwrap_or(0);
+                if self.is_out_of_range(partition, from as u64) {
+                    let lost = Error::CommandsLost { partition, offset: from as u64 };
+                    return self.owner_fails(host, partition, &lost);
+                }
+                let Some(seat) = self.hosts[host].seats[at].as_mut() else { return };
+                let from = from.min(self.commands[at].len());
                 let end = self.commands[at].len().min(from + batch);
                 let records = self.commands[at][from..end].to_vec();
                 seat.commands_read = Some(end);
@@ -368,7 +413,7 @@ impl World {
     fn owner_hears(&mut self, host: usize, partition: u32, turn: u64, input: Input) {
         let moment = self.moment(host);
         let Some(seat) = self.seat(host, partition, turn) else { return };
-        match seat.owner.step(input, moment) {
+        match caught(partition, || seat.owner.step(input, moment)) {
             Ok(outputs) => self.owner_acts(host, partition, turn, outputs),
             Err(error) => self.owner_fails(host, partition, &error),
         }
@@ -379,7 +424,7 @@ impl World {
         for _ in 0..100 {
             let moment = self.moment(host);
             let Some(seat) = self.seat(host, partition, turn) else { return };
-            let outputs = match seat.owner.drive(moment) {
+            let outputs = match caught(partition, || seat.owner.drive(moment)) {
                 Ok(outputs) => outputs,
                 Err(error) => return self.owner_fails(host, partition, &error),
             };
@@ -402,9 +447,28 @@ impl World {
 
     fn owner_fails(&mut self, host: usize, partition: u32, error: &Error) {
         self.tell(|| format!("host {host} p{partition} fails: {error}"));
+        let last = self.hosts[host].seats[partition as usize].as_ref().map(|seat| &seat.owner);
+        let mut farewell = None;
         match error {
-            Error::Clock { .. } => self.stats.add("owner", "clock"),
+            Error::Clock { .. } => {
+                farewell = last.and_then(Owner::resigned_record);
+                self.stats.add("owner", "clock");
+            }
+            Error::CommandsLost { .. } if self.may_lose_commands(host, partition) => {
+                farewell = last.and_then(Owner::resigned_record);
+                self.stats.add("owner", "commands_lost");
+                let grown = self.journal[partition as usize].len() + usize::from(farewell.is_some());
+                self.hosts[host].lost_at[partition as usize] = Some(grown);
+            }
+            Error::Stopped { .. } if self.plan.mode == Mode::FailingFold => {
+                farewell = last.and_then(Owner::stopped_record);
+                self.stats.add("owner", "stopped");
+            }
             other => self.is_wrong(format!("host {host} p{partition}: {other}")),
+        }
+        if let Some(record) = farewell {
+            let (value, from, held) = (record, (host, self.hosts[host].life), false);
+            self.after(5, Happening::JournalLands { partition, value, from, then: Then::Nobody, held });
         }
         // A supervisor starts the process anew; here, the one partition of it.
         self.hosts[host].seats[partition as usize] = None;
@@ -425,6 +489,20 @@ impl World {
                 Output::ReadCommands(from) => {
                     self.stats.add("owner", "owns");
                     self.tell(|| format!("host {host} owns p{partition}, reads commands from {from}"));
+                    let owns = |host: &Host| {
+                        let seat = host.seats[partition as usize].as_ref();
+                        seat.is_some_and(|seat| seat.owner.role() == Role::Owning)
+                    };
+                    if self.hosts.iter().filter(|host| owns(host)).count() > 1 {
+                        self.stats.add("condition", "two_owners");
+                    }
+                    if self.is_out_of_range(partition, from) {
+                        return self.owner_fails(
+                            host,
+                            partition,
+                            &Error::CommandsLost { partition, offset: from },
+                        );
+                    }
                     let Some(seat) = self.seat(host, partition, turn) else { return };
                     seat.commands_read = Some(from as usize);
                     seat.commands_polled = true;

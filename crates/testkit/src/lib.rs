@@ -11,10 +11,12 @@
 //!
 //! What is deliberately absent: threads, sockets, disks and real time; those are what the other tests are for.
 
+mod coverage;
 mod faulty;
 mod host;
 mod plan;
 mod rng;
+mod ruin;
 mod run;
 mod site;
 mod stats;
@@ -23,6 +25,7 @@ mod wishes;
 mod working;
 mod world;
 
-pub use plan::{Fault, Mask};
-pub use run::{Report, run, shrink};
+pub use coverage::Coverage;
+pub use plan::{Fault, Mask, Mode};
+pub use run::{Report, run, run_in, shrink};
 pub use stats::{Counted, Stats};

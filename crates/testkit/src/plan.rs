@@ -1,5 +1,7 @@
 //! What a seed decides before anything runs: the shape of the cluster, the faults, the moments of the wishes.
 
+use jiff::Timestamp;
+
 use crate::rng::Rng;
 
 /// What is left out of a history, to find what a failure needs.
@@ -9,6 +11,30 @@ pub struct Mask {
     pub faults: Vec<usize>,
     /// Indices of wishes.
     pub wishes: Vec<usize>,
+}
+
+/// What a history may contain beyond the faults that Tidemill lives with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Nothing: every rule holds, and everything comes to rest.
+    #[default]
+    Usual,
+    /// The log loses records that it had acknowledged: the end of a journal, or of the commands.
+    LostTail,
+    /// The commands of a partition are cut off above the resume point, or their topic is made anew.
+    LostTopic,
+    /// To fold an event panics, until somebody mends it.
+    FailingFold,
+}
+
+impl Mode {
+    /// All of them, with their names.
+    pub const ALL: [(Mode, &'static str); 4] = [
+        (Mode::Usual, "usual"),
+        (Mode::LostTail, "lost-tail"),
+        (Mode::LostTopic, "lost-topic"),
+        (Mode::FailingFold, "failing-fold"),
+    ];
 }
 
 /// What goes wrong.
@@ -32,6 +58,8 @@ pub enum Fault {
     MoveSuggestion,
     /// A partition is suggested to two processes.
     OverlapSuggestion,
+    /// Two processes claim one epoch of a partition.
+    RivalClaims,
     /// An append has an unknown outcome, and landed.
     UnknownLanded,
     /// An append has an unknown outcome, and did not land.
@@ -56,6 +84,8 @@ pub enum Fault {
     DuplicatedCommands,
     /// Commands land late.
     DelayedCommands,
+    /// Commands that are done with are deleted.
+    TrimmedCommands,
     /// A worker process ends at once, and comes back.
     CrashWorker,
     /// The same, and its state directory is gone.
@@ -78,7 +108,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [(Fault, &'static str); 30] = [
+    pub const ALL: [(Fault, &'static str); 32] = [
         (Fault::CrashHost, "crash_host"),
         (Fault::CrashHostWithZombies, "crash_host_with_zombies"),
         (Fault::CrashHostLosingAppends, "crash_host_losing_appends"),
@@ -88,6 +118,7 @@ impl Fault {
         (Fault::SlowReader, "slow_reader"),
         (Fault::MoveSuggestion, "move_suggestion"),
         (Fault::OverlapSuggestion, "overlap_suggestion"),
+        (Fault::RivalClaims, "rival_claims"),
         (Fault::UnknownLanded, "unknown_landed"),
         (Fault::UnknownLost, "unknown_lost"),
         (Fault::UnknownLate, "unknown_late"),
@@ -100,6 +131,7 @@ impl Fault {
         (Fault::LostReplies, "lost_replies"),
         (Fault::DuplicatedCommands, "duplicated_commands"),
         (Fault::DelayedCommands, "delayed_commands"),
+        (Fault::TrimmedCommands, "trimmed_commands"),
         (Fault::CrashWorker, "crash_worker"),
         (Fault::CrashWorkerLosingDirectory, "crash_worker_losing_directory"),
         (Fault::RebootWorker, "reboot_worker"),
@@ -130,6 +162,11 @@ pub(crate) struct Planned {
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
+    pub(crate) mode: Mode,
+    /// Nothing is left out of it.
+    pub(crate) whole: bool,
+    /// What the clocks show when it begins.
+    pub(crate) start: Timestamp,
     pub(crate) partitions: u32,
     pub(crate) groups: usize,
     pub(crate) sites: usize,
@@ -140,11 +177,25 @@ pub(crate) struct Plan {
     pub(crate) end: u64,
 }
 
+/// Where most histories begin: an ordinary Thursday.
+const THURSDAY: Timestamp = Timestamp::constant(1_790_812_740, 0);
+/// The others begin a minute before the clocks of Berlin are set back, from 03:00 to 02:00.
+const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_940, 0);
+
 /// Before this, groups and workers begin.
 const BEGIN_MS: u64 = 4_000;
+/// The fewest wishes of a history, each of which is a command at least.
+pub(crate) const LEAST_WISHES: u64 = 100;
+/// The fewest faults of a history.
+pub(crate) const LEAST_FAULTS: u64 = 3;
 
 impl Plan {
-    pub(crate) fn new(seed: u64, mask: &Mask) -> Self {
+    /// Whether an hour comes twice in it.
+    pub(crate) fn is_long_night(&self) -> bool {
+        self.start == LONG_NIGHT
+    }
+
+    pub(crate) fn new(seed: u64, mode: Mode, mask: &Mask) -> Self {
         let mut rng = Rng::new(seed, "plan", 0);
         let groups = rng.range(1, 4) as usize;
         let sites = groups.max(rng.range(1, 4) as usize);
@@ -152,20 +203,23 @@ impl Plan {
         let gap = rng.range(200, 900);
         let mut at = BEGIN_MS;
         let mut wishes = Vec::new();
-        for index in 0..rng.range(100, 125) as usize {
+        for index in 0..rng.range(LEAST_WISHES, 125) as usize {
             at += rng.range(1, 2 * gap);
             if !mask.wishes.contains(&index) {
                 wishes.push((index, at));
             }
         }
         let mut faults = Vec::new();
-        for index in 0..rng.range(3, 12) as usize {
+        for index in 0..rng.range(LEAST_FAULTS, 12) as usize {
             let (fault, _) = Fault::ALL[rng.below(Fault::ALL.len())];
             let at = rng.range(BEGIN_MS, at);
             if !mask.faults.contains(&index) {
                 faults.push(Planned { index, fault, at });
             }
         }
-        Self { seed, partitions, groups, sites, faults, wishes, end: at + 1_000 }
+        let start = if Rng::new(seed, "night", 0).chance(5) { LONG_NIGHT } else { THURSDAY };
+        let whole = *mask == Mask::default();
+        let end = at + 1_000;
+        Self { seed, mode, whole, start, partitions, groups, sites, faults, wishes, end }
     }
 }

@@ -162,6 +162,10 @@ impl Site {
     /// Another state directory, and so another worker.
     pub(crate) fn wipe(&mut self) {
         self.ids += 1;
+        #[cfg(feature = "planted")]
+        if self.ids > 1 && tidemill_planted::is(tidemill_planted::Bug::StateDirectoryWiped) {
+            return self.directory.clear();
+        }
         self.id = WorkerId::new(format!("w{}-{}", self.index, self.ids));
         self.directory.clear();
     }

@@ -1,6 +1,6 @@
 //! What a history consisted of.
 
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 
 /// Something that is counted: its class and its name.
 pub type Counted = (&'static str, &'static str);
@@ -8,7 +8,7 @@ pub type Counted = (&'static str, &'static str);
 /// How often what happened.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats {
-    counts: BTreeMap<Counted, u64>,
+    counts: FxHashMap<Counted, u64>,
 }
 
 impl Stats {
@@ -22,7 +22,7 @@ impl Stats {
         self.counts.get(&(class, name)).copied().unwrap_or(0)
     }
 
-    /// All of it.
+    /// All of it, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Counted, u64)> + '_ {
         self.counts.iter().map(|(what, count)| (*what, *count))
     }

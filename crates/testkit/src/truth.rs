@@ -1,14 +1,14 @@
 //! The journal as it stands, folded anew by the simulator: what owners are compared with, and what the
 //! workload knows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use tidemill_engine::Partition;
+use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{
-    Answer, BatchId, Envelope, Event, JobChangeKind, JobId, Outcome, RequestId, ShardId, Source, Token,
-    WorkerId,
+    Answer, BatchId, Envelope, Event, JobChangeKind, JobId, JobType, Outcome, RequestId, ShardId, Source,
+    Token, WorkerId,
 };
 
 use crate::stats::Stats;
@@ -21,6 +21,7 @@ pub(crate) struct KnownJob {
     pub(crate) group: String,
     pub(crate) enabled: bool,
     pub(crate) submitted: bool,
+    pub(crate) kind: JobType,
 }
 
 #[derive(Debug, Clone)]
@@ -45,13 +46,15 @@ pub(crate) struct Known {
     pub(crate) batches: BTreeMap<BatchId, KnownBatch>,
     pub(crate) workers: BTreeMap<WorkerId, ShardId>,
     pub(crate) tokens: Vec<(Token, WorkerId)>,
+    /// Attempts whose end is on record.
+    pub(crate) ended: BTreeSet<Token>,
     pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
     pub(crate) keys: u32,
 }
 
 impl Truth {
-    pub(crate) fn new(partition: u32, count: u32) -> Self {
-        Self { chain: Chain::new(), state: Partition::new(partition, count) }
+    pub(crate) fn new(partition: u32, count: u32, rig: Rig) -> Self {
+        Self { chain: Chain::new(), state: Partition::new(partition, count).rigged(rig) }
     }
 
     /// A record has landed. Gives the envelope, if it counts and is one.
@@ -168,6 +171,7 @@ impl Known {
             group: definition.group.to_string(),
             enabled,
             submitted: once,
+            kind: definition.job_type.clone(),
         };
         self.jobs.insert(definition.id, known);
     }

@@ -15,6 +15,10 @@ use crate::site::public_key;
 use crate::truth::KnownJob;
 use crate::world::{Happening, Then, Wished, World};
 
+/// A job of this name has a schedule that panics.
+pub(crate) const POISON: &str = "poison";
+/// So few keys may there be.
+pub(crate) const MOST_KEYS: usize = 2;
 /// Until an unanswered wish is sent again.
 const AGAIN_MS: u64 = 6_000;
 
@@ -34,7 +38,7 @@ impl World {
         self.ask_later(shard, command, 0)
     }
 
-    fn ask_later(&mut self, shard: ShardId, command: Command, delay: u64) -> RequestId {
+    pub(crate) fn ask_later(&mut self, shard: ShardId, command: Command, delay: u64) -> RequestId {
         self.requests += 1;
         let request = RequestId::new(format!("r{}", self.requests));
         let record = CommandRecord {
@@ -85,6 +89,9 @@ impl World {
     pub(crate) fn wish(&mut self, index: usize) {
         let mut rng = Rng::new(self.plan.seed, "wish", index as u64);
         let rng = &mut rng;
+        if rng.range(0, 1_500) == 0 {
+            return self.run_often(rng);
+        }
         match if index < 4 { 0 } else { rng.range(0, 100) } {
             0..14 => self.apply_jobs(rng),
             14..34 => self.submit(rng),
@@ -124,11 +131,15 @@ impl World {
         let mut names: Vec<String> = Vec::new();
         let mut jobs = Vec::new();
         for _ in 0..count {
-            let name = format!("j{}", rng.below(12));
+            let poison = rng.range(0, 80) == 0;
+            let name = if poison { POISON.to_owned() } else { format!("j{}", rng.below(12)) };
             if names.contains(&name) {
                 continue;
             }
             let mut spec = spec(rng, &group, &name, self.sites.len());
+            if self.plan.is_long_night() {
+                by_night(&mut spec);
+            }
             let parents = parents(rng, &group, &names, &known);
             if !parents.is_empty() {
                 spec["parents"] = Value::Array(parents);
@@ -206,6 +217,19 @@ impl World {
         self.ask(job.shard, Command::RunJob { job: job.id, logical_time, parameters });
     }
 
+    /// One job for many logical times, so many that the oldest are forgotten.
+    fn run_often(&mut self, rng: &mut Rng) {
+        let quick = |job: &&KnownJob| matches!(job.kind.as_str(), "noop" | "anchor");
+        let jobs: Vec<_> = self.known.jobs.values().filter(quick).cloned().collect();
+        let Some(job) = rng.pick(&jobs) else { return self.submit(rng) };
+        let end = self.wall().as_second() / 10 * 10;
+        for back in 0..24_u64 {
+            let logical_time = jiff::Timestamp::new(end - 10 * back as i64, 0).ok();
+            let command = Command::RunJob { job: job.id, logical_time, parameters: BTreeMap::new() };
+            self.ask_later(job.shard, command, 150 * (24 - back));
+        }
+    }
+
     fn rerun(&mut self, rng: &mut Rng) {
         let batches: Vec<_> = self.known.batches.iter().rev().take(60).collect();
         let Some((batch, known)) = rng.pick(&batches) else { return self.submit(rng) };
@@ -249,7 +273,7 @@ impl World {
     }
 
     fn keys(&mut self, rng: &mut Rng) {
-        let app = format!("app{}", rng.below(3));
+        let app = format!("app{}", rng.below(MOST_KEYS + 2));
         let role = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator][rng.below(4)];
         let first_only = rng.chance(30);
         let command = match rng.chance(30) {
@@ -274,6 +298,7 @@ impl World {
         let partition = rng.range(0, u64::from(self.plan.partitions)) as u32;
         if rng.chance(50) {
             let value: Arc<[u8]> = Arc::from(&b"{\"shard\": \"none\"}"[..]);
+            self.stats.add("sent", "garbage");
             self.send_raw(partition, value, 0, Then::Nobody);
         } else {
             let shard = if rng.chance(50) { ShardId::CATALOGUE } else { ShardId(1) };
@@ -320,7 +345,8 @@ impl World {
 
     fn repeat_an_old_wish(&mut self, rng: &mut Rng) {
         let old: Vec<_> = self.wished.values().map(|wished| wished.record.clone()).collect();
-        let Some(record) = rng.pick(&old) else { return };
+        let Some(record) = rng.pick(&old) else { return self.submit(rng) };
+        self.stats.add("sent", "old_wish");
         self.send(&record.clone(), 0, Then::Nobody);
     }
 
@@ -374,6 +400,13 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
         job["enabled"] = json!(false);
     }
     job
+}
+
+/// Fixed times of day, before and after the clocks are set back.
+fn by_night(spec: &mut Value) {
+    if spec.pointer("/schedule/cron").is_some() {
+        spec["schedule"] = json!({"cron": "0/10 0,1,2,3,58,59 1,2,3 * * ?", "zone": "Europe/Berlin"});
+    }
 }
 
 fn parents(rng: &mut Rng, group: &str, names: &[String], known: &[(String, String)]) -> Vec<Value> {

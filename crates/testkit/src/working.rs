@@ -1,8 +1,9 @@
 //! What worker processes and shims do in the simulated world.
 
 use tidemill_executor::{ExitRecord, Input, KilledBecause, Lease, Output, ProcessEnd, Tag};
-use tidemill_model::{Actor, Command, CommandRecord, RunSpec, Token, WorkMessage, WorkerId};
+use tidemill_model::{Actor, Command, CommandRecord, Envelope, Event, RunSpec, Token, WorkMessage, WorkerId};
 
+use crate::plan::Mode;
 use crate::rng::Rng;
 use crate::site::{Entry, Process, Site};
 use crate::world::{Happening, Then, World};
@@ -135,8 +136,6 @@ impl World {
         let at = (now + hop).max(site.cut_until).max(site.hear_floor);
         site.hear_floor = at;
         let (index, life) = (site.index, site.life);
-        let text = serde_json::to_vec(&message).expect("a message is always JSON");
-        let message = serde_json::from_slice(&text).expect("it was written by us");
         self.at(at, Happening::Worker { site: index, life, input: Box::new(Input::Work(message)) });
     }
 
@@ -206,9 +205,27 @@ impl World {
         } else if let Some(other) = self.live_times.insert(time, index) {
             self.is_wrong(format!("two live runs of job {} for {}, on {other} and {index}", time.0, time.1));
         }
+        let runs = self.sites[index].processes.get(&token).is_some_and(|process| process.ending.is_none());
+        if runs && self.plan.mode == Mode::Usual && self.known.ended.contains(&token) {
+            self.is_wrong(format!("a process of {token} begins on site {index} after its end is on record"));
+        }
         let input = Box::new(Input::ProcessStarted { token });
         self.after(1, Happening::Worker { site: index, life, input });
         self.look_later(index, token);
+    }
+
+    /// Nothing of an attempt runs once its end is on record.
+    pub(crate) fn ended_on_record(&mut self, envelope: &Envelope) {
+        for recorded in &envelope.events {
+            let Event::AttemptFinished { token, .. } = recorded.event else { continue };
+            self.known.ended.insert(token);
+            let runs = self.sites.iter().position(|site| site.processes.contains_key(&token));
+            if let Some(index) = runs.filter(|_| self.plan.mode == Mode::Usual) {
+                self.is_wrong(format!(
+                    "a process of {token} runs on site {index} after its end is on record"
+                ));
+            }
+        }
     }
 
     fn look_later(&mut self, index: usize, token: Token) {
@@ -264,6 +281,9 @@ impl World {
         let site = &mut self.sites[index];
         site.worker = None;
         site.paused_until = 0;
+        if !site.processes.is_empty() {
+            self.stats.add("condition", "shim_outlives_worker");
+        }
         for process in site.processes.values_mut() {
             process.end(now, process.grace_ms, KilledBecause::WorkerGone);
         }

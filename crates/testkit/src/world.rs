@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_dispatcher::Moment;
+use tidemill_engine::Rig;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{AppendError, Genesis, LogId, Record};
 use tidemill_model::{
@@ -14,14 +15,12 @@ use tidemill_model::{
 };
 
 use crate::host::Host;
-use crate::plan::{Mask, Plan, Planned};
+use crate::plan::{Mode, Plan, Planned};
 use crate::rng::Rng;
+use crate::ruin::{Ruin, rig};
 use crate::site::Site;
 use crate::stats::Stats;
 use crate::truth::{Known, Truth};
-
-/// Where every history begins: an ordinary Thursday.
-const START: Timestamp = Timestamp::constant(1_790_812_740, 0);
 
 /// Two dispatcher processes.
 pub(crate) const HOSTS: usize = 2;
@@ -53,6 +52,7 @@ pub(crate) enum Happening {
     Wish { index: usize },
     WishAgain { request: RequestId },
     Fault { fault: Planned },
+    Ruin,
 }
 
 #[derive(Debug)]
@@ -114,6 +114,12 @@ pub(crate) struct World {
     pub(crate) rng: Rng,
     pub(crate) journal: Vec<Vec<Record>>,
     pub(crate) commands: Vec<Vec<Record>>,
+    /// The first command that each partition still has.
+    pub(crate) commands_from: Vec<u64>,
+    /// What a topic held before it was made anew.
+    pub(crate) lost_commands: Vec<Vec<Record>>,
+    pub(crate) rig: Rig,
+    pub(crate) ruined: Option<Ruin>,
     pub(crate) truth: Vec<Truth>,
     pub(crate) known: Known,
     pub(crate) hosts: Vec<Host>,
@@ -124,6 +130,8 @@ pub(crate) struct World {
     pub(crate) healed: bool,
     pub(crate) stats: Stats,
     pub(crate) wrong: Vec<String>,
+    /// Where given: what is wrong is only noted here, and the history goes on.
+    pub(crate) noted: Option<Vec<String>>,
     pub(crate) live_batches: BTreeMap<BatchId, usize>,
     pub(crate) live_times: BTreeMap<(JobId, Timestamp), usize>,
     pub(crate) trace: Option<Vec<String>>,
@@ -132,9 +140,16 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(seed: u64, mask: &Mask, trace: bool) -> Self {
-        let plan = Plan::new(seed, mask);
+    /// Only the planted bugs begin histories of their own.
+    #[cfg(feature = "planted")]
+    pub(crate) fn new(seed: u64, mask: &crate::plan::Mask, trace: bool) -> Self {
+        Self::of(Plan::new(seed, Mode::Usual, mask), trace)
+    }
+
+    pub(crate) fn of(plan: Plan, trace: bool) -> Self {
+        let seed = plan.seed;
         let count = plan.partitions;
+        let rig = rig(plan.mode);
         let mut rng = Rng::new(seed, "shape", 0);
         let hosts = (0..HOSTS).map(|_| Host::new(count, &mut rng)).collect();
         let mut world = Self {
@@ -144,7 +159,11 @@ impl World {
             rng: Rng::new(seed, "network", 0),
             journal: vec![Vec::new(); count as usize],
             commands: vec![Vec::new(); count as usize],
-            truth: (0..count).map(|partition| Truth::new(partition, count)).collect(),
+            commands_from: vec![0; count as usize],
+            lost_commands: vec![Vec::new(); count as usize],
+            truth: (0..count).map(|partition| Truth::new(partition, count, rig.clone())).collect(),
+            rig,
+            ruined: None,
             known: Known::default(),
             hosts,
             sites: Vec::new(),
@@ -154,6 +173,7 @@ impl World {
             healed: false,
             stats: Stats::default(),
             wrong: Vec::new(),
+            noted: None,
             live_batches: BTreeMap::new(),
             live_times: BTreeMap::new(),
             trace: trace.then(Vec::new),
@@ -198,7 +218,11 @@ impl World {
             site.wipe();
             self.sites.push(site);
             // Some begin late.
-            let at = if rng.chance(20) { rng.range(3_000, 30_000) } else { rng.range(500, 3_000) };
+            let is_late = rng.chance(20);
+            if is_late {
+                self.stats.add("condition", "late_worker");
+            }
+            let at = if is_late { rng.range(3_000, 30_000) } else { rng.range(500, 3_000) };
             self.at(at, Happening::WorkerBegins { site: index, life: 0 });
         }
         self.define_groups(rng);
@@ -207,6 +231,10 @@ impl World {
         }
         for fault in self.plan.faults.clone() {
             self.at(fault.at, Happening::Fault { fault });
+        }
+        if self.plan.mode != Mode::Usual {
+            let at = rng.range(self.plan.end / 3, self.plan.end);
+            self.at(at, Happening::Ruin);
         }
     }
 
@@ -233,11 +261,12 @@ impl World {
 
     pub(crate) fn is_wrong(&mut self, what: String) {
         self.tell(|| format!("WRONG {what}"));
-        self.wrong.push(format!("at {} ms: {what}", self.now));
+        let wrong = self.noted.as_mut().unwrap_or(&mut self.wrong);
+        wrong.push(format!("at {} ms: {what}", self.now));
     }
 
     pub(crate) fn wall(&self) -> Timestamp {
-        START + SignedDuration::from_millis(self.now as i64)
+        self.plan.start + SignedDuration::from_millis(self.now as i64)
     }
 
     /// Lets time pass up to `until`, or until something is wrong.
@@ -274,6 +303,7 @@ impl World {
             Happening::Wish { index } => self.wish(index),
             Happening::WishAgain { request } => self.wish_again(&request),
             Happening::Fault { fault } => self.fault(&fault),
+            Happening::Ruin => self.ruin(),
         }
     }
 
@@ -281,8 +311,13 @@ impl World {
     pub(crate) fn land(&mut self, partition: u32, value: Vec<u8>) -> u64 {
         let at = partition as usize;
         let offset = self.journal[at].len() as u64;
+        let closed = self.is_closed(partition);
         if let Some(envelope) = self.truth[at].land(offset, &value, &mut self.stats) {
+            if closed {
+                self.is_wrong(format!("partition {partition} goes on, though it must not"));
+            }
             let wrong = self.known.take(&envelope, &mut self.stats);
+            self.ended_on_record(&envelope);
             if self.trace.is_some() {
                 for cause in &envelope.causes {
                     self.tell(|| format!("p{partition}@{offset} cause {cause:?}"));
@@ -301,7 +336,7 @@ impl World {
         offset
     }
 
-    fn command_lands(&mut self, partition: u32, value: Arc<[u8]>, then: Then) {
+    pub(crate) fn command_lands(&mut self, partition: u32, value: Arc<[u8]>, then: Then) {
         let at = partition as usize;
         let offset = self.commands[at].len() as u64;
         let timestamp_ms = self.wall().as_millisecond();

@@ -1,87 +1,47 @@
 //! Runs histories: `sim --seeds 0..10000`, or one of them in full: `sim --seed 17 --trace`.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use tidemill_testkit::{Counted, Fault, Mask, Report, run, shrink};
+use tidemill_testkit::{Coverage, Mask, Mode, Report, run_in, shrink};
 
-/// What cannot come up within a few minutes of a cluster's life.
-const NEVER: &[Counted] =
-    &[("event", "history.evicted"), ("event", "timer.suspended"), ("rejection", "limit_reached")];
+/// Half of the time would go into allocating otherwise.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const EVENTS: &[&str] = &[
-    "group.defined",
-    "key.defined",
-    "key.revoked",
-    "job.defined",
-    "job.enabled",
-    "job.disabled",
-    "job.deleted",
-    "message.received",
-    "outbox.acknowledged",
-    "group.received",
-    "job.received",
-    "job.switched",
-    "job.removed",
-    "job.submitted",
-    "batch.generated",
-    "fires.skipped",
-    "dependency.satisfied",
-    "dependency.withdrawn",
-    "batch.assigned",
-    "assignment.returned",
-    "start.granted",
-    "attempt.started",
-    "attempt.finished",
-    "retry.scheduled",
-    "retry.due",
-    "kill.requested",
-    "batch.finished",
-    "history.evicted",
-    "worker.registered",
-    "worker.lost",
-    "worker.found",
-    "lease.expired",
-    "worker.drained",
-    "worker.resumed",
-    "command.quarantined",
-    "timer.suspended",
-    "time.set",
-];
-
-const REJECTIONS: &[&str] = &[
-    "invalid",
-    "cycle",
-    "unknown",
-    "batch_already_finished",
-    "batch_unfinished",
-    "job_in_use",
-    "job_disabled",
-    "stale_token",
-    "bad_registration",
-    "out_of_order",
-    "wrong_shard",
-    "limit_reached",
-    "already_there",
-    "quarantined",
-];
+const USAGE: &str = "\
+usage: sim [--mode MODE] [--seeds FROM..TO | --seed N] [--minutes M] [--trace] [--shrink] [--coverage]
+  --mode MODE      usual (the default), lost-tail, lost-topic, failing-fold
+  --seeds FROM..TO the histories of these seeds; default 0..1000
+  --seed N         that one
+  --minutes M      stop after so long, whatever is left
+  --trace          tell what happens, of the first seed only
+  --shrink         leave out of the first failing history what its failure does not need
+  --coverage       print what happened in how many histories
+";
 
 struct Arguments {
+    mode: Mode,
     seeds: Range<u64>,
+    minutes: Option<f64>,
     trace: bool,
     shrink: bool,
-    verbose: bool,
+    coverage: bool,
 }
 
 fn arguments() -> Option<Arguments> {
-    let mut arguments = Arguments { seeds: 0..1_000, trace: false, shrink: false, verbose: false };
+    let (mode, seeds, minutes) = (Mode::Usual, 0..1_000, None);
+    let mut arguments = Arguments { mode, seeds, minutes, trace: false, shrink: false, coverage: false };
     let mut given = std::env::args().skip(1);
     while let Some(name) = given.next() {
         match name.as_str() {
+            "--mode" => {
+                let wanted = given.next()?;
+                arguments.mode = Mode::ALL.iter().find(|(_, name)| *name == wanted)?.0;
+            }
             "--seeds" => {
                 let range = given.next()?;
                 let (from, to) = range.split_once("..")?;
@@ -91,9 +51,10 @@ fn arguments() -> Option<Arguments> {
                 let seed: u64 = given.next()?.parse().ok()?;
                 arguments.seeds = seed..seed + 1;
             }
+            "--minutes" => arguments.minutes = Some(given.next()?.parse().ok()?),
             "--trace" => arguments.trace = true,
             "--shrink" => arguments.shrink = true,
-            "--counts" => arguments.verbose = true,
+            "--coverage" => arguments.coverage = true,
             _ => return None,
         }
     }
@@ -102,14 +63,14 @@ fn arguments() -> Option<Arguments> {
 
 #[derive(Default)]
 struct Sum {
-    /// In how many histories it happened, and how often in all.
-    seen: BTreeMap<Counted, (u64, u64)>,
+    count: u64,
+    coverage: Coverage,
     failed: Vec<Report>,
 }
 
 fn main() -> ExitCode {
     let Some(arguments) = arguments() else {
-        eprintln!("usage: sim [--seeds FROM..TO | --seed N] [--trace] [--shrink] [--counts]");
+        eprint!("{USAGE}");
         return ExitCode::from(2);
     };
     // Panics that are planted, and caught, are not worth a line each.
@@ -118,35 +79,54 @@ fn main() -> ExitCode {
         return one(&arguments);
     }
     let began = Instant::now();
-    let sum = all(&arguments.seeds);
-    let count = arguments.seeds.end - arguments.seeds.start;
-    let minutes = began.elapsed().as_secs_f64() / 60.0;
-    println!("{count} histories in {:.1} s: {:.0} a minute", minutes * 60.0, count as f64 / minutes);
-    if arguments.verbose {
-        for ((class, name), (histories, times)) in &sum.seen {
-            let percent = *histories as f64 * 100.0 / count as f64;
-            println!("  {class:<10} {name:<32} {percent:>6.1} %  {times:>9}");
-        }
+    println!("seeds {}..{}", arguments.seeds.start, arguments.seeds.end);
+    let sum = all(&arguments);
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{} histories in {seconds:.1} s: {:.0} a minute", sum.count, sum.count as f64 * 60.0 / seconds);
+    if arguments.coverage {
+        print!("{}", sum.coverage);
     }
+    tell_failures(&arguments, &sum);
+    let is_covered = arguments.mode != Mode::Usual || covers(&sum);
+    if sum.failed.is_empty() && is_covered { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn tell_failures(arguments: &Arguments, sum: &Sum) {
+    let name = Mode::ALL.iter().find(|(mode, _)| *mode == arguments.mode).map_or("", |(_, name)| name);
     for report in sum.failed.iter().take(20) {
         println!("seed {} failed: {}", report.seed, report.wrong.join("\n    "));
-        println!("    again: sim --seed {} --trace", report.seed);
+        println!("    again: sim --mode {name} --seed {} --trace", report.seed);
     }
     if arguments.shrink
         && let Some(report) = sum.failed.first()
     {
-        let (mask, smaller) = shrink(report.seed);
+        let (mask, smaller) = shrink(arguments.mode, report.seed);
         println!("seed {}, without {mask:?}: {:?}", report.seed, smaller.wrong);
     }
-    println!("{} of {count} failed", sum.failed.len());
-    let covered = covered(&sum, count);
-    if sum.failed.is_empty() && covered { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    println!("{} of {} failed", sum.failed.len(), sum.count);
+}
+
+/// A few hundred histories are too few to tell.
+fn covers(sum: &Sum) -> bool {
+    let names = |what: Vec<tidemill_testkit::Counted>| {
+        what.into_iter().map(|(class, name)| format!("{class} {name}")).collect::<Vec<_>>().join(", ")
+    };
+    let (rare, surprising) = (names(sum.coverage.rare()), names(sum.coverage.surprising()));
+    if rare.is_empty() {
+        println!("every kind of event, rejection and fault is in 1 % of the histories at least");
+    } else {
+        println!("in less than 1 % of the histories: {rare}");
+    }
+    if !surprising.is_empty() {
+        println!("happened, though it is said never to: {surprising}");
+    }
+    surprising.is_empty() && (rare.is_empty() || sum.count < 1_000)
 }
 
 fn one(arguments: &Arguments) -> ExitCode {
     let seed = arguments.seeds.start;
-    let mask = if arguments.shrink { shrink(seed).0 } else { Mask::default() };
-    let report = run(seed, &mask, true);
+    let mask = if arguments.shrink { shrink(arguments.mode, seed).0 } else { Mask::default() };
+    let report = run_in(arguments.mode, seed, &mask, true);
     for line in &report.trace {
         println!("{line}");
     }
@@ -156,33 +136,32 @@ fn one(arguments: &Arguments) -> ExitCode {
 }
 
 /// On as many threads as there are cores; each history has one of them to itself.
-fn all(seeds: &Range<u64>) -> Sum {
-    let next = AtomicU64::new(seeds.start);
+fn all(arguments: &Arguments) -> Sum {
+    let next = AtomicU64::new(arguments.seeds.start);
     let sum = Mutex::new(Sum::default());
+    let began = Instant::now();
+    let is_over = || arguments.minutes.is_some_and(|most| began.elapsed().as_secs_f64() >= most * 60.0);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 let mut own = Sum::default();
-                loop {
+                while !is_over() {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= seeds.end {
+                    if seed >= arguments.seeds.end {
                         break;
                     }
-                    let report = run(seed, &Mask::default(), false);
-                    for (what, times) in report.stats.iter() {
-                        let seen = own.seen.entry(what).or_default();
-                        *seen = (seen.0 + 1, seen.1 + times);
-                    }
+                    let report = run_in(arguments.mode, seed, &Mask::default(), false);
+                    own.count += 1;
+                    own.coverage.add(&report.stats);
                     if !report.wrong.is_empty() {
+                        println!("seed {seed} failed: {}", report.wrong.join("\n    "));
                         own.failed.push(report);
                     }
                 }
                 let mut sum = sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                for (what, (histories, times)) in own.seen {
-                    let seen = sum.seen.entry(what).or_default();
-                    *seen = (seen.0 + histories, seen.1 + times);
-                }
+                sum.count += own.count;
+                sum.coverage.merge(&own.coverage);
                 sum.failed.extend(own.failed);
             });
         }
@@ -190,23 +169,4 @@ fn all(seeds: &Range<u64>) -> Sum {
     let mut sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     sum.failed.sort_by_key(|report| report.seed);
     sum
-}
-
-/// Every kind of event, rejection and fault is in one of 100 histories at least. A hundred histories are too
-/// few to tell.
-fn covered(sum: &Sum, count: u64) -> bool {
-    let events = EVENTS.iter().map(|name| ("event", *name));
-    let rejections = REJECTIONS.iter().map(|name| ("rejection", *name));
-    let faults = Fault::ALL.iter().map(|(_, name)| ("fault", *name));
-    let wanted = events.chain(rejections).chain(faults).filter(|what| !NEVER.contains(what));
-    let rare: Vec<String> = wanted
-        .filter(|what| sum.seen.get(what).map_or(0, |(histories, _)| *histories) * 100 < count)
-        .map(|(class, name)| format!("{class} {name}"))
-        .collect();
-    if rare.is_empty() {
-        println!("every kind of event, rejection and fault is in 1 % of the histories at least");
-    } else {
-        println!("in less than 1 % of the histories: {}", rare.join(", "));
-    }
-    rare.is_empty() || count < 1_000
 }

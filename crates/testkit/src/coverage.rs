@@ -1,0 +1,141 @@
+//! What has to come up: a kind of event, rejection or fault that is in less than 1 % of the histories is not
+//! tested, whatever their number.
+
+use std::collections::BTreeMap;
+
+use crate::plan::Fault;
+use crate::stats::{Counted, Stats};
+
+/// What truly cannot come up, and why.
+const NEVER: &[(Counted, &str)] = &[(
+    ("event", "loss.accepted"),
+    "a person's act on a live log, with that log's clock; the dispatcher's tests do it on every back end",
+)];
+
+const EVENTS: &[&str] = &[
+    "group.defined",
+    "key.defined",
+    "key.revoked",
+    "job.defined",
+    "job.enabled",
+    "job.disabled",
+    "job.deleted",
+    "message.received",
+    "outbox.acknowledged",
+    "group.received",
+    "job.received",
+    "job.switched",
+    "job.removed",
+    "job.submitted",
+    "batch.generated",
+    "fires.skipped",
+    "dependency.satisfied",
+    "dependency.withdrawn",
+    "batch.assigned",
+    "assignment.returned",
+    "start.granted",
+    "attempt.started",
+    "attempt.finished",
+    "retry.scheduled",
+    "retry.due",
+    "kill.requested",
+    "batch.finished",
+    "history.evicted",
+    "worker.registered",
+    "worker.lost",
+    "worker.found",
+    "lease.expired",
+    "worker.drained",
+    "worker.resumed",
+    "command.quarantined",
+    "timer.suspended",
+    "time.set",
+    "loss.accepted",
+];
+
+const REJECTIONS: &[&str] = &[
+    "invalid",
+    "cycle",
+    "unknown",
+    "batch_already_finished",
+    "batch_unfinished",
+    "job_in_use",
+    "job_disabled",
+    "stale_token",
+    "bad_registration",
+    "out_of_order",
+    "wrong_shard",
+    "limit_reached",
+    "already_there",
+    "quarantined",
+];
+
+/// What several faults add up to, or how the cluster is.
+const CONDITIONS: &[&str] = &["late_worker", "shim_outlives_worker", "two_owners"];
+
+/// What the chain is for.
+const VOIDS: &[&str] = &["wrong_epoch"];
+
+/// In how many histories something happened, and how often in all.
+#[derive(Debug, Clone, Default)]
+pub struct Coverage {
+    histories: u64,
+    seen: BTreeMap<Counted, (u64, u64)>,
+}
+
+impl Coverage {
+    /// One more history.
+    pub fn add(&mut self, stats: &Stats) {
+        self.histories += 1;
+        for (what, times) in stats.iter() {
+            let seen = self.seen.entry(what).or_default();
+            *seen = (seen.0 + 1, seen.1 + times);
+        }
+    }
+
+    /// Those of another.
+    pub fn merge(&mut self, other: &Coverage) {
+        self.histories += other.histories;
+        for (what, (histories, times)) in &other.seen {
+            let seen = self.seen.entry(*what).or_default();
+            *seen = (seen.0 + histories, seen.1 + times);
+        }
+    }
+
+    /// What must come up and is in less than 1 % of the histories.
+    #[must_use]
+    pub fn rare(&self) -> Vec<Counted> {
+        let of = |class, names: &'static [&'static str]| names.iter().map(move |name| (class, *name));
+        let faults = Fault::ALL.iter().map(|(_, name)| ("fault", *name));
+        let wanted = of("event", EVENTS)
+            .chain(of("rejection", REJECTIONS))
+            .chain(of("condition", CONDITIONS))
+            .chain(of("void", VOIDS))
+            .chain(faults);
+        let never = |what: &Counted| NEVER.iter().any(|(never, _)| never == what);
+        wanted.filter(|what| !never(what) && self.histories_with(*what) * 100 < self.histories).collect()
+    }
+
+    /// What happened that is said never to.
+    #[must_use]
+    pub fn surprising(&self) -> Vec<Counted> {
+        NEVER.iter().map(|(what, _)| *what).filter(|what| self.seen.contains_key(what)).collect()
+    }
+
+    fn histories_with(&self, what: Counted) -> u64 {
+        self.seen.get(&what).map_or(0, |(histories, _)| *histories)
+    }
+}
+
+impl std::fmt::Display for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for ((class, name), (histories, times)) in &self.seen {
+            let percent = *histories as f64 * 100.0 / self.histories.max(1) as f64;
+            writeln!(f, "  {class:<10} {name:<32} {percent:>6.1} %  {times:>9}")?;
+        }
+        for ((class, name), why) in NEVER {
+            writeln!(f, "  {class:<10} {name:<32}  never: {why}")?;
+        }
+        Ok(())
+    }
+}
