@@ -31,9 +31,10 @@ pub struct Struck {
     pub failed: Option<String>,
 }
 
-/// Carries the schedule out; gives the faults in their order. Ends early, all healed, when told so.
+/// Carries the schedule out; gives the faults in their order. Takes so long, or ends early, all healed, when told
+/// so.
 #[must_use]
-pub(crate) fn run(site: &Site, steps: &[Step], is_over: &AtomicBool) -> Vec<Struck> {
+pub(crate) fn run(site: &Site, steps: &[Step], total_ms: u64, is_over: &AtomicBool) -> Vec<Struck> {
     let begun_at = Instant::now();
     let struck = Mutex::new(Vec::new());
     // A heal can take longer than was planned; the next fault of the same subject waits for it.
@@ -55,6 +56,7 @@ pub(crate) fn run(site: &Site, steps: &[Step], is_over: &AtomicBool) -> Vec<Stru
                 struck.lock().unwrap_or_else(PoisonError::into_inner).push(done);
             });
         }
+        sleep_until(begun_at, total_ms, is_over);
     });
     let mut struck = struck.into_inner().unwrap_or_else(PoisonError::into_inner);
     struck.sort_by_key(|it| it.step.number);

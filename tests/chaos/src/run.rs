@@ -92,7 +92,7 @@ fn work(
             })
             .collect();
         let begun_at = Instant::now();
-        report.struck = nemesis::run(site, &steps, is_over);
+        report.struck = nemesis::run(site, &steps, total_ms, is_over);
         report.minutes = begun_at.elapsed().as_secs_f64() / 60.0;
         println!("all is healed");
         let recovered = recovery::recover(site, common, journal);
