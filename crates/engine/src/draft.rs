@@ -283,9 +283,12 @@ fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
             let reason = panic_text(panic.as_ref());
             vec![Event::TimerSuspended { entity: timer.entity(), reason }]
         }
-        Task::Tell(..) | Task::Settle(_) | Task::Cancel(_) | Task::Trigger | Task::Anchor(_) | Task::Place(..) => {
-            resume_unwind(panic)
-        }
+        Task::Tell(..)
+        | Task::Settle(_)
+        | Task::Cancel(_)
+        | Task::Trigger
+        | Task::Anchor(_)
+        | Task::Place(..) => resume_unwind(panic),
     }
 }
 
@@ -336,7 +339,8 @@ mod tests {
             .collect();
         assert_eq!(told, [("token/7", true), ("planted", true)]);
         assert_eq!(envelope.causes.len(), 1);
-        let left: Vec<Timer> = partition.group(shard).unwrap().timers.iter().map(|(_, timer)| *timer).collect();
+        let left: Vec<Timer> =
+            partition.group(shard).unwrap().timers.iter().map(|(_, timer)| *timer).collect();
         assert_eq!(left, [fine], "every timer of a suspended entity is gone, and no other");
         let mut folded = planted();
         folded.apply(&envelope);

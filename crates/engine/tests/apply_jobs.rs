@@ -523,7 +523,8 @@ fn a_deletion_is_decided_on_what_holds_when_the_shards_have_answered() {
     }
     world.run();
     assert_eq!(replies(&world), 1);
-    let outcome = world.ask_as(ShardId::CATALOGUE, delete(ids[0], false), tidemill_model::RequestId::new("wish"));
+    let outcome =
+        world.ask_as(ShardId::CATALOGUE, delete(ids[0], false), tidemill_model::RequestId::new("wish"));
     expect!["job_in_use: job g/a cannot be deleted: it is a parent of g/b; point them elsewhere first"]
         .assert_eq(&rejection(&outcome));
     assert_eq!(world.partition, world.folded());

@@ -323,7 +323,9 @@ impl Player {
         let (shard, command) = match self.random.below(6) {
             0 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: false }),
             1 => (ShardId::CATALOGUE, Command::SwitchJob { job, enabled: true }),
-            2 if self.random.below(4) == 0 => (ShardId::CATALOGUE, Command::DeleteJob { job, cancel: self.random.below(2) == 0 }),
+            2 if self.random.below(4) == 0 => {
+                (ShardId::CATALOGUE, Command::DeleteJob { job, cancel: self.random.below(2) == 0 })
+            }
             3 => (GROUP, Command::KillJob { job }),
             _ => {
                 let hours = self.random.below(50) as i64 - 25;

@@ -9,7 +9,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, ShardId, Token, UnfinishedJob, WorkerId};
+use crate::{
+    Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
+    JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, ShardId, Token, UnfinishedJob, WorkerId,
+};
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

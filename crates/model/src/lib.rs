@@ -18,8 +18,8 @@ mod spec;
 mod work;
 
 pub use command::{
-    Actor, Command, CommandRecord, Heartbeat, Registration, Removal, Role, ShardMessage, StartRequest, Submission,
-    UnfinishedJob,
+    Actor, Command, CommandRecord, Heartbeat, Registration, Removal, Role, ShardMessage, StartRequest,
+    Submission, UnfinishedJob,
 };
 pub use definition::{
     GroupSettings, JobDefinition, Mapping, MissedRuns, OnSilence, Parent, Period, Priority, Program,

@@ -160,10 +160,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::owner::{Role, Start};
     use crate::Config;
+    use crate::owner::{Role, Start};
     use tidemill_log::Record;
-    use tidemill_model::{Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerId};
+    use tidemill_model::{
+        Actor, Command, Envelope, Event, Heartbeat, Incarnation, Recorded, ShardId, WorkerId,
+    };
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
@@ -173,8 +175,7 @@ mod tests {
     /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.
     #[test]
     fn words_of_unknown_workers_are_not_kept() {
-        let start =
-            Start { partition: 0, count: 1, incarnation: "me".to_owned(), config: Config::default() };
+        let start = Start { partition: 0, count: 1, incarnation: "me".to_owned(), config: Config::default() };
         let mut owner = Owner::new(start);
         owner.role = Role::Owning;
         let shard = ShardId(1);
@@ -195,7 +196,12 @@ mod tests {
             let command = heartbeat(&name);
             let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
             let value = Arc::from(serde_json::to_vec(&record).unwrap());
-            owner.pending.push_back(Record { offset: offset as u64, timestamp_ms: 0, key: Vec::new(), value });
+            owner.pending.push_back(Record {
+                offset: offset as u64,
+                timestamp_ms: 0,
+                key: Vec::new(),
+                value,
+            });
         }
         let moment = Moment { wall: now, boot_ms: 10 };
         owner.start.config.cover_after_commands = u64::MAX;

@@ -176,7 +176,11 @@ impl Reader for TrickReader {
         let mut records = self.inner.poll(max_records, timeout)?;
         let state = self.shared.0.lock().unwrap();
         records.iter_mut().for_each(|record| record.timestamp_ms += state.ahead_ms);
-        if state.mode == Mode::Cut { Err(Error::Poisoned { reason: "cut off".to_owned() }) } else { Ok(records) }
+        if state.mode == Mode::Cut {
+            Err(Error::Poisoned { reason: "cut off".to_owned() })
+        } else {
+            Ok(records)
+        }
     }
     fn waker(&self) -> Waker {
         self.inner.waker()

@@ -1,6 +1,8 @@
 //! Groups, keys, and single jobs: small commands with small answers.
 
-use tidemill_model::{Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Removal, Role, ShardId};
+use tidemill_model::{
+    Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Removal, Role, ShardId,
+};
 
 use super::{Catalogue, Terms};
 use crate::decision::Decision;

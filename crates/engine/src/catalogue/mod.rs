@@ -18,8 +18,8 @@ use tidemill_model::{
 
 pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
-use self::remove::{Pending, Terms};
 pub(crate) use self::remove::Wisher;
+use self::remove::{Pending, Terms};
 use crate::decision::Decision;
 use crate::outbox::Post;
 use crate::rig::Rig;
@@ -79,9 +79,7 @@ impl Catalogue {
             }
             Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
-            Command::DeleteJob { job, cancel } => {
-                self.delete_job(*job, &Terms::new(*cancel, wisher)).into()
-            }
+            Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
             Command::PlantedPanic {} => panic!("planted"),
             Command::SubmitJob(_)

@@ -89,16 +89,12 @@ impl Catalogue {
                 return self.check_finished(jobs, pending).map(|()| None);
             }
             // Others than those asked about would go by now.
-            Terms::Told(question, pending) => {
-                (*question, pending.request.clone(), pending.reply_to.clone())
-            }
+            Terms::Told(question, pending) => (*question, pending.request.clone(), pending.reply_to.clone()),
             Terms::Ask(_) if self.pending.len() >= MAX_PENDING => {
                 let what = "the number of deletions that wait for an answer of a group's shard".to_owned();
                 return Err(Rejection::LimitReached { what, limit: MAX_PENDING as u64 });
             }
-            Terms::Ask(wisher) => {
-                (self.questions + 1, wisher.request.cloned(), wisher.reply_to.cloned())
-            }
+            Terms::Ask(wisher) => (self.questions + 1, wisher.request.cloned(), wisher.reply_to.cloned()),
         };
         let removal = Arc::new(removal());
         let jobs = jobs.to_vec();

@@ -31,7 +31,9 @@ impl Lease {
     /// Of a worker that goes by one of the two, and nobody knows by which.
     pub(crate) fn or_longer(self, other: Self) -> Self {
         match (self, other) {
-            (Lease::EndsAfter { ms }, Lease::EndsAfter { ms: other }) => Lease::EndsAfter { ms: ms.max(other) },
+            (Lease::EndsAfter { ms }, Lease::EndsAfter { ms: other }) => {
+                Lease::EndsAfter { ms: ms.max(other) }
+            }
             (Lease::Holds, _) | (_, Lease::Holds) => Lease::Holds,
         }
     }

@@ -37,9 +37,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor,
-    BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence, RunSpec, ShardId,
-    Token, WorkMessage, WorkerId,
+    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence, RunSpec,
+    ShardId, Token, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::batch::Batch;

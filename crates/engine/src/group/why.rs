@@ -50,10 +50,7 @@ impl GroupShard {
         let is_for_once = self.jobs.get(&batch.definition.id).is_some_and(|job| job.submitted);
         if dependency.is_open() && is_for_once {
             let message = format!("waits for the first batch of {name}: it has no batch yet");
-            return vec![Condition {
-                job: Some(parent),
-                ..self.condition("dependency", message, batch)
-            }];
+            return vec![Condition { job: Some(parent), ..self.condition("dependency", message, batch) }];
         }
         if dependency.declared.times.is_empty() {
             let message = format!("{name} has no logical time in this batch's period, and one must succeed");

@@ -1,9 +1,7 @@
 //! Workers come, fall silent, come back, and stop taking work.
 
 use ed25519_dalek::{Signature, VerifyingKey};
-use tidemill_model::{
-    Event, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId,
-};
+use tidemill_model::{Event, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId};
 
 use super::lease::Lease;
 use super::{Group, GroupShard};

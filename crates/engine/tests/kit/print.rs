@@ -108,6 +108,8 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
 pub(crate) fn rejection(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Refused(rejection) => format!("{}: {rejection}", rejection.code()),
-        Outcome::Done | Outcome::Answered(_) | Outcome::Repeated | Outcome::Deferred => format!("accepted: {outcome:?}"),
+        Outcome::Done | Outcome::Answered(_) | Outcome::Repeated | Outcome::Deferred => {
+            format!("accepted: {outcome:?}")
+        }
     }
 }
