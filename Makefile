@@ -21,6 +21,7 @@ help: ## list the targets
 	@printf '\n  make run ONCE=1     run the demo once, then exit\n'
 	@printf '  make run DATA=DIR   keep its data in DIR\n'
 	@printf '  make bench ARGS=…   options of the runner, see ARGS=--help\n'
+	@printf '  make bench ARGS="--runs 3 --write docs/reference"   the figures of the reference, 10 minutes\n'
 	@printf '  make sim SEEDS=A..B the histories of these seeds\n'
 	@printf '  make chaos MINUTES=10 SEED=N ARGS=…  see ARGS=--help\n'
 

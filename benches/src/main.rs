@@ -6,9 +6,17 @@
 
 mod backend;
 mod history;
+mod machine;
+mod place;
 mod raw;
 mod report;
+mod row;
+mod run;
 mod site;
+mod target;
+mod usage;
+mod watch;
+mod wishes;
 mod workload;
 
 use std::path::PathBuf;
@@ -18,7 +26,8 @@ use anyhow::{Context, bail};
 use clap::Parser;
 
 use crate::backend::Backend;
-use crate::report::Row;
+use crate::report::Conditions;
+use crate::row::Row;
 use crate::workload::Workload;
 
 /// Workloads and raw limits, as a table and as JSON.
@@ -31,15 +40,15 @@ struct Args {
     /// Only these back ends; default embedded, and Kafka where TIDEMILL_TEST_KAFKA names a broker.
     #[arg(long, value_enum, value_delimiter = ',')]
     backend: Vec<Backend>,
-    /// Runs of each; the median by throughput (by time, for chain and latency) is reported.
+    /// Runs of each; the median by throughput (by time, for chain and latencies) is reported.
     #[arg(long, default_value_t = 1)]
     runs: usize,
     /// Divides every workload's size.
     #[arg(long, default_value_t = 1)]
     scale: usize,
-    /// Where to write the rows as JSON.
-    #[arg(long)]
-    json: Option<PathBuf>,
+    /// Writes benchmarks.md and benchmarks.json into this directory.
+    #[arg(long, value_name = "DIRECTORY")]
+    write: Option<PathBuf>,
     /// Measures one workload in this process and prints its row as JSON; what the runner starts.
     #[arg(long, hide = true)]
     here: bool,
@@ -64,20 +73,37 @@ fn main() -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for backend in backends(&args)? {
         for workload in workloads(&args) {
-            let mut runs = (0..args.runs.max(1))
-                .map(|_| in_a_process_of_its_own(workload, backend, args.scale))
-                .collect::<anyhow::Result<Vec<Row>>>()?;
-            runs.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-            let median = runs.swap_remove(runs.len() / 2);
+            let median = median_of(workload, backend, &args)?;
             eprintln!("{}", report::line(&median));
             rows.push(median);
         }
     }
-    println!("{}", report::table(&rows));
-    if let Some(path) = &args.json {
-        std::fs::write(path, serde_json::to_string_pretty(&rows)? + "\n")?;
+    println!("{}", report::tables(&rows));
+    if let Some(directory) = &args.write {
+        report::write(directory, &rows, &conditions(&args))?;
     }
     Ok(())
+}
+
+fn conditions(args: &Args) -> Conditions {
+    Conditions {
+        machine: machine::describe(),
+        arguments: std::env::args().skip(1).collect(),
+        day: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string(),
+        runs: args.runs.max(1),
+        scale: args.scale.max(1),
+    }
+}
+
+/// The whole row of the run in the middle, so that what stands beside each other was measured together.
+fn median_of(workload: Workload, backend: Backend, args: &Args) -> anyhow::Result<Row> {
+    let run = |_| in_a_process_of_its_own(workload, backend, args.scale);
+    let mut runs = (0..args.runs.max(1)).map(run).collect::<anyhow::Result<Vec<Row>>>()?;
+    let key = |row: &Row| {
+        if workload.is_about_time() { row.p50_ms.unwrap_or_default() } else { row.per_second }
+    };
+    runs.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    Ok(runs.swap_remove(runs.len() / 2))
 }
 
 fn workloads(args: &Args) -> Vec<Workload> {

@@ -1,5 +1,6 @@
 //! What the machine gives without Tidemill: the log as it is, and processes as they are.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,12 +10,18 @@ use std::time::{Duration, Instant};
 
 use tidemill_log::{AppendError, From, Log, Producer, Topic, append_wait};
 
+/// What processes are measured with: a shell's text that does nothing.
+pub(crate) const PROGRAM: &str = "true";
+
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Records of `bytes` per second that the log takes and gives back at the same time.
 pub(crate) fn records_per_second(log: &Arc<dyn Log>, count: usize, bytes: usize) -> anyhow::Result<f64> {
     let mut reader = log.reader(Topic::DeadLetters, 0, From::End)?;
     let producer = log.producer()?;
+    // A new producer has to be introduced to a broker first, which takes half a second.
+    append_wait(producer.as_ref(), Topic::DeadLetters, 0, b"raw", vec![b'x'; bytes], PATIENCE)?;
+    while reader.poll(1, Duration::from_secs(1))?.is_empty() {}
     let started = Instant::now();
     let appending = thread::spawn(move || {
         for _ in 0..count {
@@ -42,27 +49,32 @@ pub(crate) fn append_and_read_ms(log: &Arc<dyn Log>, count: usize) -> anyhow::Re
         while reader.poll(1, Duration::from_secs(1))?.is_empty() {}
         times.push(started.elapsed().as_secs_f64() * 1e3);
     }
-    Ok(crate::report::percentile(&mut times, 0.5).unwrap_or_default())
+    Ok(crate::row::percentile(&mut times, 0.5).unwrap_or_default())
 }
 
-/// Processes per second that this machine starts and sees end, two at a time.
-pub(crate) fn processes_per_second(count: usize) -> anyhow::Result<f64> {
+/// Processes per second that this machine starts and sees end: the program that the workload runs, as many at
+/// once, on the same file system. Nothing is written by or about them.
+pub(crate) fn processes_per_second(directory: &Path, count: usize, at_once: u32) -> anyhow::Result<f64> {
+    let script = directory.join("raw.sh");
+    std::fs::write(&script, PROGRAM)?;
+    let left = AtomicUsize::new(count);
+    let start_and_wait = || {
+        while left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok() {
+            let mut command = Command::new("/bin/sh");
+            command.arg(&script).current_dir(directory);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let status = command.status()?;
+            anyhow::ensure!(status.success(), "the program ended with {status}");
+        }
+        Ok(())
+    };
     let started = Instant::now();
-    let left = Arc::new(AtomicUsize::new(count));
-    let threads: Vec<_> = (0..2)
-        .map(|_| {
-            let left = Arc::clone(&left);
-            thread::spawn(move || {
-                while left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1)).is_ok() {
-                    Command::new("/bin/true").stdin(Stdio::null()).stdout(Stdio::null()).status()?;
-                }
-                Ok::<_, std::io::Error>(())
-            })
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(start_and_wait)).collect();
+        threads.into_iter().try_for_each(|thread| {
+            thread.join().map_err(|_| anyhow::anyhow!("a starting thread panicked"))?
         })
-        .collect();
-    for thread in threads {
-        thread.join().map_err(|_| anyhow::anyhow!("a starting thread panicked"))??;
-    }
+    })?;
     Ok(count as f64 / started.elapsed().as_secs_f64())
 }
 

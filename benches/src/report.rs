@@ -1,83 +1,218 @@
-//! Rows, and how they are shown.
+//! Rows for people, and the files in the reference.
 
-use serde::{Deserialize, Serialize};
+use std::path::Path;
 
-/// One measurement.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Row {
-    pub(crate) workload: String,
-    pub(crate) backend: String,
-    /// Batches, or hops of a chain.
-    pub(crate) n: usize,
-    pub(crate) per_second: f64,
-    /// Milliseconds; of a chain per hop, of *latency* from submitting to started, else from generated to finished.
-    pub(crate) p50_ms: Option<f64>,
-    pub(crate) p99_ms: Option<f64>,
-    /// Processor time of this process and its children, seconds.
-    pub(crate) cpu_s: f64,
-    pub(crate) peak_rss_mb: f64,
-    /// What the machine gives without Tidemill, in the unit that `raw_unit` names.
-    pub(crate) raw_limit: f64,
-    pub(crate) raw_unit: String,
-    /// Of throughput: per_second / raw_limit. Of times: p50_ms / raw_limit.
-    pub(crate) ratio: f64,
-    /// Resident bytes per waiting batch, where that was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) bytes_per_waiting: Option<f64>,
+use anyhow::Context;
+
+use crate::row::Row;
+use crate::target::{Verdict, verdicts};
+
+const PAGE: &str = "benchmarks.md";
+const ROWS: &str = "benchmarks.json";
+
+/// How the rows came about.
+pub(crate) struct Conditions {
+    pub(crate) machine: Vec<String>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) day: String,
+    pub(crate) runs: usize,
+    /// What the sizes were divided by.
+    pub(crate) scale: usize,
 }
 
-pub(crate) fn percentile(values: &mut [f64], part: f64) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    values.get((last as f64 * part).round() as usize).copied()
+impl Conditions {
+    /// The fewest runs whose median stands for something.
+    const RUNS: usize = 3;
+
+    fn is_trial(&self) -> bool {
+        self.runs < Self::RUNS || self.scale > 1
+    }
 }
 
-/// Processor seconds and peak resident megabytes so far.
-pub(crate) fn usage() -> (f64, f64) {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let peak = field_kib(&status, "VmHWM:") / 1024.0;
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the name in parentheses: state is field 3; utime, stime, cutime, cstime are 14 to 17.
-    let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-    let ticks: f64 = after_name.split(' ').skip(11).take(4).filter_map(|n| n.parse::<f64>().ok()).sum();
-    (ticks / 100.0, peak)
-}
-
-/// Resident bytes now.
-pub(crate) fn resident() -> f64 {
-    field_kib(&std::fs::read_to_string("/proc/self/status").unwrap_or_default(), "VmRSS:") * 1024.0
-}
-
-fn field_kib(status: &str, name: &str) -> f64 {
-    let line = status.lines().find(|line| line.starts_with(name));
-    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|n| n.parse().ok()).unwrap_or(0.0)
-}
-
-pub(crate) fn line(row: &Row) -> String {
-    format!("{} on {}: {:.0}/s, ratio {:.3}", row.workload, row.backend, row.per_second, row.ratio)
-}
-
-/// A Markdown table.
-pub(crate) fn table(rows: &[Row]) -> String {
-    let head = "| workload | backend | n | per second | p50 ms | p99 ms | cpu s | peak MB | raw limit | ratio | bytes per waiting batch |";
-    let rule = "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|";
-    let milliseconds = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
-    let line = |row: &Row| {
-        let cells = [
-            row.workload.clone(),
-            row.backend.clone(),
-            row.n.to_string(),
-            format!("{:.0}", row.per_second),
-            milliseconds(row.p50_ms),
-            milliseconds(row.p99_ms),
-            format!("{:.1}", row.cpu_s),
-            format!("{:.0}", row.peak_rss_mb),
-            format!("{:.2} {}", row.raw_limit, row.raw_unit),
-            format!("{:.3}", row.ratio),
-            row.bytes_per_waiting.map_or_else(String::new, |bytes| format!("{bytes:.0}")),
-        ];
-        format!("| {} |", cells.join(" | "))
+/// Writes the page and the rows into this directory.
+pub(crate) fn write(directory: &Path, rows: &[Row], conditions: &Conditions) -> anyhow::Result<()> {
+    let write = |name: &str, text: String| {
+        let path = directory.join(name);
+        std::fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
     };
-    let lines = [head.to_owned(), rule.to_owned()].into_iter().chain(rows.iter().map(line));
-    lines.collect::<Vec<_>>().join("\n")
+    write(ROWS, serde_json::to_string_pretty(rows)? + "\n")?;
+    write(PAGE, page(rows, conditions))
+}
+
+/// One row, on one line.
+pub(crate) fn line(row: &Row) -> String {
+    let p50 = row.p50_ms.map_or_else(String::new, |p50| format!(", p50 {p50:.2} ms"));
+    let Row { workload, backend, per_second, ratio, .. } = row;
+    format!("{workload} on {backend}: {per_second:.0}/s{p50}, ratio {ratio:.3}")
+}
+
+/// The rows, and what of the targets was met.
+pub(crate) fn tables(rows: &[Row]) -> String {
+    let verdicts = verdicts(rows);
+    let measured = table(
+        &[
+            "workload",
+            "backend",
+            "n",
+            "per second",
+            "p50 ms",
+            "p99 ms",
+            "cpu s",
+            "peak MB",
+            "raw limit",
+            "ratio",
+        ],
+        2,
+        rows.iter().map(cells),
+    );
+    let targets = table(
+        &["workload", "backend", "target", "measured", ""],
+        5,
+        verdicts.into_iter().map(|verdict| {
+            let Verdict { workload, backend, target, measured, is_met } = verdict;
+            vec![
+                workload.to_owned(),
+                backend,
+                target,
+                measured,
+                if is_met { "met" } else { "missed" }.to_owned(),
+            ]
+        }),
+    );
+    format!("{measured}\n\n{targets}\n")
+}
+
+/// In Markdown; the first `texts` columns are left, the others right.
+fn table(head: &[&str], texts: usize, lines: impl Iterator<Item = Vec<String>>) -> String {
+    let rule = (0..head.len()).map(|column| if column < texts { "---" } else { "---:" });
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    let head = head.iter().map(|text| (*text).to_owned()).collect();
+    let all = [head, rule.map(str::to_owned).collect()].into_iter().chain(lines);
+    all.map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let milliseconds = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.2}"));
+    let limit =
+        if row.raw_limit < 100.0 { format!("{:.3}", row.raw_limit) } else { format!("{:.0}", row.raw_limit) };
+    vec![
+        row.workload.clone(),
+        row.backend.clone(),
+        row.n.to_string(),
+        format!("{:.0}", row.per_second),
+        milliseconds(row.p50_ms),
+        milliseconds(row.p99_ms),
+        format!("{:.1}", row.cpu_s),
+        format!("{:.0}", row.peak_rss_mb),
+        format!("{limit} {}", row.raw_unit),
+        format!("{:.3}", row.ratio),
+    ]
+}
+
+fn page(rows: &[Row], conditions: &Conditions) -> String {
+    let Conditions { machine, arguments, day, runs, scale } = conditions;
+    let trial = if conditions.is_trial() {
+        format!(
+            "\n**A trial run**: {runs} of each, sizes divided by {scale}, whatever else the machine did. Not for \
+             comparison.\n"
+        )
+    } else {
+        String::new()
+    };
+    let machine: String = machine.iter().map(|line| format!("- {line}\n")).collect();
+    format!(
+        "# Benchmarks\n\n\
+         Written by `make bench`; `benchmarks.json` has the same rows.\n{trial}\n\
+         {}\n\
+         ## Conditions\n\n\
+         {machine}\
+         - {day}; the median of {runs} runs of each, broker and load together on this machine\n\
+         - command: `make bench ARGS=\"{}\"`\n\n\
+         {MEANING}",
+        tables(rows),
+        arguments.join(" "),
+    )
+}
+
+const MEANING: &str = "\
+## What the rows are
+
+Every measurement is a process of its own with a whole Tidemill in it: dispatcher, projector with SQLite tables,
+public feed, one executor, and the load. Its clock stops when the tables *and* a reader of the feed have reached
+the end of the journal. *embedded* is the log on SQLite, every commit durable; *kafka* is one broker, `acks=all`.
+
+| workload | what happens | per second | p50, p99 |
+|---|---|---|---|
+| lifecycle | batches of type `noop`, submitted as fast as the log takes them, through all transitions: generated, assigned, granted, started, finished, over the log | batches | from generated to finished, all of them being there at once |
+| chain | 1,000 jobs, each after the one before | hops | of one hop |
+| fan | one job, then 10,000 that wait for it, then one that waits for all | tasks; the anchors that gather are not counted | from generated to finished |
+| burst | 100,000 jobs due in the same second, no worker | batches, from the time they are due until the last can be read from the journal | from due to generated |
+| latency | `noop`, one at a time | batches | from submitted to started |
+| processes | `sh` with a text that does nothing, at most 32 at once, each attempt's directory and files on a file system in memory | batches | from generated to finished, all of them being there at once |
+| processes-on-disk | the same, on the disk | batches | likewise |
+| process-latency | the same, one at a time, on the disk | batches | from submitted to started |
+
+**Raw limit**: what the machine gives without Tidemill, measured in the same process right after. *records/s*: records
+of 300 bytes that the same log takes and gives back at the same time. *ms*: one durable append of 400 bytes and its
+read back, one at a time, the median. *processes/s*: the same program, as many at once, started and waited for from
+the same directory, and nothing written by or about them.
+**Ratio**: per second / raw limit; of *chain* and the two latencies, p50 / raw limit.
+
+**cpu s** is the processor time of that process, of its server of shims, and of all shims and jobs; a broker's is not
+in it. **peak MB** is the most memory that was resident at once in that process, the load and its queue included.
+*Bytes per waiting batch* is by how much the process grew from before the burst until all had settled: what owner,
+projector and feed hold together.
+
+Processes run 32 at once: with few slots each waits longer for the log than the machine does for work. Where files
+are made counts for them too: an attempt makes six files and directories, and on a journalling file
+system that many inodes can cost more than the process. Attempts' files are written, not synced, on either.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::example;
+
+    fn conditions(runs: usize, scale: usize) -> Conditions {
+        let arguments = vec!["--runs".to_owned(), runs.to_string()];
+        Conditions {
+            machine: vec!["cores: 2".to_owned()],
+            arguments,
+            day: "2026-01-01".to_owned(),
+            runs,
+            scale,
+        }
+    }
+
+    fn committed(name: &str) -> String {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference");
+        std::fs::read_to_string(directory.join(name)).unwrap()
+    }
+
+    /// A8: the committed rows are of this type, field by field, and the committed page shows these rows.
+    #[test]
+    fn committed_figures_are_what_this_runner_writes() {
+        let rows: Vec<Row> = serde_json::from_str(&committed(ROWS)).unwrap();
+        assert!(!rows.is_empty());
+        assert_eq!(serde_json::to_string_pretty(&rows).unwrap() + "\n", committed(ROWS));
+        let page = committed(PAGE);
+        assert!(page.contains(&tables(&rows)), "{PAGE} and {ROWS} are not of the same run");
+        assert!(page.ends_with(MEANING));
+    }
+
+    #[test]
+    fn trial_is_marked_and_a_whole_measurement_is_not() {
+        let marked = |runs, scale| page(&[example()], &conditions(runs, scale)).contains("A trial run");
+        assert_eq!([marked(1, 1), marked(3, 10), marked(3, 1)], [true, true, false]);
+    }
+
+    #[test]
+    fn written_files_are_read_back() {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path(), &[example()], &conditions(3, 1)).unwrap();
+        let rows = std::fs::read_to_string(directory.path().join(ROWS)).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Row>>(&rows).unwrap(), [example()]);
+        let page = std::fs::read_to_string(directory.path().join(PAGE)).unwrap();
+        assert!(page.contains("| lifecycle | kafka | ≥ 5000 per second | 5000 per second | met |"), "{page}");
+    }
 }

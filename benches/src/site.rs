@@ -1,5 +1,6 @@
 //! A whole Tidemill in this process: dispatcher, projector, feed, executor, and a client.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,26 +12,39 @@ use anyhow::{Context, bail};
 use crossbeam_channel::{Sender, bounded};
 use ed25519_dalek::SigningKey;
 use tidemill_dispatcher::Dispatcher;
-use tidemill_log::{Log, Topic};
+use tidemill_log::{Log, Producer, Topic};
 use tidemill_model::{
     Actor, Answer, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobSpec, JobType, Outcome,
-    ShardId,
+    Rejection, ShardId,
 };
 use tidemill_producers::{Submitter, Wish};
 use tidemill_projector::{FeedCursor, FeedReader, Progress, PublishConfig, Shutdown};
 use tidemill_store::{SqliteTables, Tables};
 
 use crate::backend::Backend;
+use crate::watch::Watch;
 
 const PATIENCE: Duration = Duration::from_secs(300);
+/// A shard hears of its group from the catalogue, a moment after whoever defined it.
+const GROUP_PATIENCE: Duration = Duration::from_secs(30);
+const ASK_AGAIN: Duration = Duration::from_millis(10);
+/// What one command that defines jobs is kept below, in a generous estimate of their bytes.
+const APPLY_BYTES: usize = 160_000;
+const APPLY_JOBS: usize = 400;
+const JOB_BYTES: usize = 600;
+const PARENT_BYTES: usize = 60;
 
 pub(crate) struct Site {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) shard: ShardId,
     pub(crate) group_id: GroupId,
     submitter: Submitter,
+    /// One for all: a new one has to be introduced to a broker first, which takes half a second.
+    producer: Arc<dyn Producer>,
     dispatcher: Dispatcher,
     projector: Projector,
+    /// By partition.
+    journals: RefCell<Vec<Watch>>,
     executor: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -64,13 +78,17 @@ impl Site {
         let projector = Projector::start(backend, &log, directory)?;
         let instance = tidemill_producers::instance_id("bench");
         let submitter = Submitter::start(Arc::clone(&log), instance, tidemill_producers::Config::default())?;
+        let watches = (0..log.partitions(Topic::Journal)).map(|number| Watch::start(log.as_ref(), number));
+        let journals = RefCell::new(watches.collect::<anyhow::Result<_>>()?);
         let mut site = Self {
+            producer: log.producer()?,
             log,
             shard: ShardId(1),
             group_id: GroupId(1),
             submitter,
             dispatcher,
             projector,
+            journals,
             executor: None,
         };
         let settings = GroupSettings::default();
@@ -82,7 +100,7 @@ impl Site {
         Ok(site)
     }
 
-    /// Starts an executor with so many slots for each type.
+    /// Starts an executor with this data directory and so many slots for each type.
     pub(crate) fn work(&mut self, directory: &Path, slots: &[(&str, u32)]) -> anyhow::Result<()> {
         let slots: BTreeMap<JobType, u32> = slots
             .iter()
@@ -109,8 +127,25 @@ impl Site {
         Ok(())
     }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits for its answer. A shard that does not know the group yet is asked again.
     pub(crate) fn ask(&self, shard: ShardId, command: Command) -> anyhow::Result<Answer> {
+        let deadline = Instant::now() + GROUP_PATIENCE;
+        loop {
+            match self.ask_once(shard, command.clone())? {
+                Outcome::Answered(answer) => return Ok(answer),
+                Outcome::Done | Outcome::Repeated | Outcome::Deferred => return Ok(Answer::Done),
+                Outcome::Refused(Rejection::Unknown { what, .. })
+                    if what == "group" && Instant::now() < deadline =>
+                {
+                    thread::sleep(ASK_AGAIN);
+                }
+                Outcome::Refused(rejection) => bail!("refused: {rejection}"),
+            }
+        }
+    }
+
+    /// A request of its own: a repeated one would be given the first answer again.
+    fn ask_once(&self, shard: ShardId, command: Command) -> anyhow::Result<Outcome> {
         let (tell, told) = bounded(1);
         let request = tidemill_producers::request_id();
         let wish = Wish { shard, request, actor: actor(), command };
@@ -118,23 +153,19 @@ impl Site {
             // The receiver waits below.
             let _ = tell.send(result);
         });
-        match told.recv().context("the submitter has ended")??.outcome {
-            Outcome::Answered(answer) => Ok(answer),
-            Outcome::Done | Outcome::Repeated | Outcome::Deferred => Ok(Answer::Done),
-            Outcome::Refused(rejection) => bail!("refused: {rejection}"),
-        }
+        Ok(told.recv().context("the submitter has ended")??.outcome)
     }
 
     /// Sends commands as fast as the log takes them, without waiting for answers.
     pub(crate) fn send_all(&self, commands: impl Iterator<Item = Command>) -> anyhow::Result<()> {
-        let producer = self.log.producer()?;
+        let producer = self.producer.as_ref();
         let partition = self.shard.partition(self.log.partitions(Topic::Commands));
         let key = self.shard.to_string();
         for command in commands {
             let record =
                 CommandRecord { shard: self.shard, request: None, reply_to: None, actor: actor(), command };
             crate::raw::append_when_there_is_room(
-                producer.as_ref(),
+                producer,
                 Topic::Commands,
                 partition,
                 key.as_bytes(),
@@ -150,26 +181,41 @@ impl Site {
         let mut rest = jobs;
         while !rest.is_empty() {
             let mut bytes = 0;
-            let fits = rest.iter().take(400).take_while(|job| {
-                bytes += 450 + 60 * job.parents.len();
-                bytes < 160_000
+            let fits = rest.iter().take(APPLY_JOBS).take_while(|job| {
+                bytes += JOB_BYTES + PARENT_BYTES * job.parents.len();
+                bytes < APPLY_BYTES
             });
             let (chunk, later) = rest.split_at(fits.count().max(1));
-            self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: chunk.to_vec(), prune: Vec::new(), cancel: false })?;
+            self.ask(
+                ShardId::CATALOGUE,
+                Command::ApplyJobs { jobs: chunk.to_vec(), prune: Vec::new(), cancel: false },
+            )?;
             rest = later;
         }
         Ok(())
     }
 
-    /// Offset behind the journal's last record.
-    pub(crate) fn journal_end(&self) -> anyhow::Result<u64> {
-        let partition = self.shard.partition(self.log.partitions(Topic::Journal));
-        Ok(self.log.range(Topic::Journal, partition)?.end)
+    /// The partition of the group's shard.
+    pub(crate) fn journal_partition(&self) -> u32 {
+        self.shard.partition(self.log.partitions(Topic::Journal))
+    }
+
+    /// Waits until `needle` has come `count` times in the group's journal, behind what was waited for before.
+    pub(crate) fn until(&self, needle: &str, count: usize, patience: Duration) -> anyhow::Result<()> {
+        let mut journals = self.journals.borrow_mut();
+        let journal = journals.get_mut(self.journal_partition() as usize);
+        journal.context("there is no such partition")?.until(needle, count, patience)
     }
 
     /// Waits until the tables and the feed show everything that the journals hold now.
     pub(crate) fn settle(&self) -> anyhow::Result<()> {
-        self.projector.settle(&self.log)
+        let mut events = 0;
+        for (partition, journal) in (0..).zip(self.journals.borrow_mut().iter_mut()) {
+            let (in_partition, last) = journal.read_to_end(self.log.as_ref())?;
+            events += in_partition;
+            self.projector.wait_for_tables(partition, last)?;
+        }
+        self.projector.wait_for_feed(&self.log, events)
     }
 
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
@@ -220,17 +266,15 @@ impl Projector {
         Ok(Self { progress, fed, backend, shutdown, threads })
     }
 
-    fn settle(&self, log: &Arc<dyn Log>) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut events = 0;
-        for partition in 0..log.partitions(Topic::Journal) {
-            let (in_partition, last) = crate::history::extent(log.as_ref(), partition)?;
-            events += in_partition;
-            let left = deadline.saturating_duration_since(Instant::now());
-            if !self.progress.wait_until(partition, last, left) {
-                bail!("the tables of partition {partition} did not reach offset {last}");
-            }
+    fn wait_for_tables(&self, partition: u32, last: u64) -> anyhow::Result<()> {
+        if !self.progress.wait_until(partition, last, PATIENCE) {
+            bail!("the tables of partition {partition} did not reach offset {last}");
         }
+        Ok(())
+    }
+
+    fn wait_for_feed(&self, log: &Arc<dyn Log>, events: u64) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
         while self.published(log)? < events {
             if Instant::now() > deadline {
                 bail!("the feed did not reach {events} events");

@@ -1,0 +1,79 @@
+//! What this process and those it has started have used.
+
+use std::fs;
+
+/// Clock ticks per second in what `/proc` tells: the same on every Linux.
+const TICKS: f64 = 100.0;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Usage {
+    /// Processor seconds of this process, of its children, and of those that a child has waited for: the
+    /// server of shims, its shims and their jobs.
+    pub(crate) cpu_s: f64,
+    /// The most memory that was resident at once, of this process.
+    pub(crate) peak_rss_mb: f64,
+}
+
+impl Usage {
+    /// So far.
+    pub(crate) fn now() -> Self {
+        let own = std::process::id();
+        let children: f64 = living_children(own).map(|stat| stat.cpu_s).sum();
+        let cpu_s = stat("self").map_or(0.0, |stat| stat.cpu_s) + children;
+        Self { cpu_s, peak_rss_mb: status_kib("VmHWM:") / 1024.0 }
+    }
+}
+
+/// Resident bytes of this process now.
+pub(crate) fn resident() -> f64 {
+    status_kib("VmRSS:") * 1024.0
+}
+
+struct Stat {
+    parent: u32,
+    /// Its own, and that of all it has waited for.
+    cpu_s: f64,
+}
+
+fn living_children(parent: u32) -> impl Iterator<Item = Stat> {
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let processes = names.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    processes.filter_map(|name| stat(&name)).filter(move |stat| stat.parent == parent)
+}
+
+fn stat(process: &str) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+/// Behind the name in parentheses: the parent is field 4; utime, stime, cutime, cstime are 14 to 17.
+fn parse(stat: &str) -> Option<Stat> {
+    let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    let ticks: f64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<f64>().ok()).sum();
+    Some(Stat { parent: fields.get(1)?.parse().ok()?, cpu_s: ticks / TICKS })
+}
+
+fn status_kib(name: &str) -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(name));
+    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|n| n.parse().ok()).unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_counts_what_was_waited_for() {
+        let stat = parse("7 (a) b) S 3 7 7 0 -1 4 9 9 9 9 100 20 30 50 20 0 1 0 5 6 7").unwrap();
+        assert_eq!((stat.parent, stat.cpu_s), (3, 2.0));
+    }
+
+    #[test]
+    fn living_child_is_found() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(living_children(std::process::id()).count() >= 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
