@@ -149,8 +149,7 @@ impl Shard {
             self.running.remove(&batch.job);
         }
         if let (Some(of), Some(worker)) = (&batch.of, self.workers.get_mut(&assignment.worker)) {
-            let used = worker.used.entry(of.job_type.clone()).or_default();
-            *used = used.saturating_add_signed(by);
+            worker.occupy(&of.job_type, by);
         }
     }
 }

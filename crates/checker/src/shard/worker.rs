@@ -44,11 +44,34 @@ pub(super) struct Worker {
     pub(super) lost: Option<Timestamp>,
     pub(super) expired: bool,
     pub(super) drained: bool,
-    /// The longest lease that it was told in a life of which something may still run.
+    /// The longest lease that it was told in this life.
     lease: Lease,
+    /// The same of earlier lives, while something that they held may not have ended.
+    earlier: Option<Lease>,
     /// The last time at which it surely lived.
     lived: Timestamp,
     pub(super) said: u64,
+}
+
+impl Worker {
+    /// Whether something is assigned to it or runs there.
+    fn is_used(&self) -> bool {
+        self.used.values().any(|used| *used > 0)
+    }
+
+    /// By any of which it may go.
+    fn longest_lease(&self) -> Lease {
+        self.earlier.map_or(self.lease, |earlier| longer(self.lease, earlier))
+    }
+
+    /// One attempt more or less is there; with the last one, what earlier lives were told is over.
+    pub(super) fn occupy(&mut self, job_type: &JobType, by: i32) {
+        let used = self.used.entry(job_type.clone()).or_default();
+        *used = used.saturating_add_signed(by);
+        if !self.is_used() {
+            self.earlier = None;
+        }
+    }
 }
 
 impl Shard {
@@ -58,15 +81,28 @@ impl Shard {
                 let before = self.workers.remove(worker);
                 let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
                 let drained = before.as_ref().is_some_and(|before| before.drained);
-                let lease = lease_of(settings.as_ref().or(self.settings.as_ref()));
-                let holds = |before: &&Worker| same || before.used.values().any(|used| *used > 0);
-                let kept = before.as_ref().filter(holds);
-                let lease = kept.map_or(lease, |before| longer(lease, before.lease));
+                let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
+                let (lease, earlier) = match &before {
+                    Some(before) if same => (longer(told, before.lease), before.earlier),
+                    Some(before) if before.is_used() => (told, Some(before.longest_lease())),
+                    Some(_) | None => (told, None),
+                };
                 let used = before.map(|before| before.used).unwrap_or_default();
                 let (incarnation, host, slots) = (incarnation.clone(), host.clone(), slots.clone());
                 let (lost, expired, lived, said) = (None, false, at.now, at.offset);
-                let now =
-                    Worker { incarnation, host, slots, used, lost, expired, drained, lease, lived, said };
+                let now = Worker {
+                    incarnation,
+                    host,
+                    slots,
+                    used,
+                    lost,
+                    expired,
+                    drained,
+                    lease,
+                    earlier,
+                    lived,
+                    said,
+                };
                 self.workers.insert(worker.clone(), now);
             }
             Event::WorkerLost { worker, incarnation } => {
@@ -125,7 +161,7 @@ impl Shard {
     fn expired(&mut self, at: &At<'_>, worker: &WorkerId, incarnation: &Incarnation, found: &mut Findings) {
         let tolerance = self.bounds.tolerance;
         let Some(known) = self.in_its_life(at, worker, incarnation, "expired", found) else { return };
-        let (lost, lived, lease) = (known.lost, known.lived, known.lease);
+        let (lost, lived, lease) = (known.lost, known.lived, known.longest_lease());
         let said = std::mem::replace(&mut known.said, at.offset);
         known.expired = true;
         if lost.is_none() {
@@ -153,7 +189,7 @@ impl Shard {
         }
         let known = self.workers.get(&to.worker);
         let came_back = known.is_some_and(|known| Some(&known.incarnation) != to.incarnation.as_ref());
-        let hold = known.is_some_and(|known| known.lease.is_none());
+        let hold = known.is_some_and(|known| known.longest_lease().is_none());
         let over = known.is_some_and(|known| known.expired);
         let witnessed = match at.asked {
             Asked::Command(None) => true,

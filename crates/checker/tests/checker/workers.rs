@@ -39,6 +39,10 @@ fn leases() -> Vec<Case> {
         let told = [group(json!({"on_silence": "hold"})), registered("w", "i", 4)];
         running().command(told).pass(31).observed([lost()])
     };
+    let reborn = || {
+        let told = [group(json!({"lease_ms": 60_000})), registered("w", "j", 4)];
+        running().command(told).pass(31).observed([of("worker_lost", "w", "j")])
+    };
     let shorter = || running().command([group(json!({"lease_ms": 60_000}))]).pass(31).observed([lost()]);
     vec![
         case(
@@ -64,6 +68,12 @@ fn leases() -> Vec<Case> {
             "a lease ends as it was told, whatever the group's is by now",
             shorter().at("2026-03-02T10:10:35Z").observed([of("lease_expired", "w", "i")]),
             shorter().at("2026-03-02T10:05:00Z").observed([of("lease_expired", "w", "i")]),
+        ),
+        case(
+            rule,
+            "what an earlier life was told counts while something of it may run",
+            reborn().at("2026-03-02T10:12:00Z").observed([of("lease_expired", "w", "j")]),
+            reborn().at("2026-03-02T10:05:00Z").observed([of("lease_expired", "w", "j")]),
         ),
     ]
 }
