@@ -10,6 +10,8 @@
 //! cannot share a logical time. The timeline is walked segment by segment, so a gap or overlap may be of any
 //! length, a skipped day included.
 
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Cron, Pace};
@@ -53,8 +55,8 @@ impl Cron {
             if let Some(begin) = begin.filter(|begin| self.fires_in_gap(begin, &segment)) {
                 return Some(begin.at);
             }
-            found?;
-            cursor = just_before(segment.begin?.at);
+            let before = just_before(segment.begin?.at);
+            cursor = before.min(two_days_after(found?).unwrap_or(before));
         }
     }
 
@@ -73,6 +75,13 @@ impl Cron {
         let left_out = begin.local_before();
         left_out < resumed && self.fields.local_at_or_after(left_out).is_some_and(|local| local < resumed)
     }
+}
+
+/// An instant that is later than this local time by any zone's clock, and by whose clock nothing is skipped over
+/// that an expression could name after it. Without it, centuries would be walked change by change.
+fn two_days_after(local: DateTime) -> Option<Timestamp> {
+    let at = Offset::UTC.to_timestamp(local).ok()?;
+    at.checked_add(SignedDuration::from_hours(48)).ok()
 }
 
 fn whole_second_up(at: Timestamp) -> Option<Timestamp> {
