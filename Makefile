@@ -11,9 +11,12 @@ DATA ?=
 ARGS ?=
 SEEDS ?= 0..10000
 MINUTES ?= 10
+# Of `make fuzz`; the same seed gives the same inputs.
+FUZZ_SEED ?= $(shell date +%s)
+FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim chaos chaos-ci chaos-build fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim fuzz chaos chaos-ci chaos-build fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -72,6 +75,28 @@ chaos-ci: chaos-build ## three minutes of it, the short set, a new seed each tim
 
 chaos-build:
 	$(CARGO) build --locked -p tidemill -p tidemill-chaos --features tidemill/kafka,tidemill/mysql
+
+# One target after the other, each for its share of the time. What fails is kept in tests/corpus.
+fuzz: ## mutations of tests/corpus for MINUTES=10
+	@echo "seeds from $(FUZZ_SEED) on"
+	export TIDEMILL_FUZZ_SEED=$(FUZZ_SEED) TIDEMILL_FUZZ_SECONDS=$$(( $(MINUTES) * 60 / $(FUZZ_TARGETS) )); \
+	$(CARGO) test --locked --no-fail-fast -p tidemill-log -p tidemill-model -p tidemill-calendar -p tidemill-engine \
+		-p tidemill-checker -p tidemill-projector --test corpus -- --nocapture --test-threads=1; \
+	$(CARGO) test --locked -p tidemill-api --test http corpus -- --nocapture --test-threads=1; \
+	$(CARGO) test --locked -p tidemill-executor --lib corpus -- --nocapture --test-threads=1; \
+	$(CARGO) test --locked -p tidemill --bin tidemill corpus -- --nocapture --test-threads=1
+
+sim-modes: ## the same where the log loses what it acknowledged, or an event cannot be folded
+	set -e; for mode in lost-tail lost-topic failing-fold; do \
+		$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- --mode $$mode --seeds $(SEEDS) --shrink; \
+	done
+
+sim-ci: ## three minutes of new histories, other ones in each run
+	@base=$$(($$(date +%s) * 1000)); \
+	echo "again: sim --seeds $$base..$$((base + 1000000)) --minutes 3"; \
+	$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- \
+		--seeds $$base..$$((base + 1000000)) --minutes 3 --shrink; \
+	$(MAKE) sim-modes SEEDS=$$base..$$((base + 500))
 
 fmt: ## format the Rust code
 	$(CARGO) fmt --all

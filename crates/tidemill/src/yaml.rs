@@ -162,6 +162,9 @@ pub(crate) fn write(export: Value) -> Done<String> {
 }
 
 #[cfg(test)]
+mod corpus;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

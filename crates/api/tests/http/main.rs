@@ -5,6 +5,7 @@
 
 mod applied;
 mod bad_input;
+mod corpus;
 mod document;
 mod events;
 mod job_calls;

@@ -3,6 +3,8 @@
 //! The API asks here, for nobody else opens a worker's files. A reader presents the cluster's secret. One
 //! thread; files are read by the runtime's few blocking threads, a bounded piece at a time.
 
+#[cfg(test)]
+mod corpus;
 mod read;
 mod server;
 

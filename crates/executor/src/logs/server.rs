@@ -50,13 +50,13 @@ pub(super) async fn serve(
 
 /// What is asked for. Numbers as in the job calls: 1 stdout, 2 stderr.
 #[derive(Deserialize)]
-struct Asked {
+pub(super) struct Asked {
     #[serde(rename = "type", default = "stdout")]
     stream: u8,
     #[serde(default)]
-    offset: u64,
+    pub(super) offset: u64,
     #[serde(default = "default_lines")]
-    lines: usize,
+    pub(super) lines: usize,
 }
 
 fn stdout() -> u8 {
