@@ -110,7 +110,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill-store --example tables_reference
 	$(CARGO) run --locked -p tidemill-checker --example checker_reference
 
-services-start: ## Kafka, MariaDB and Redis for development
+services-start: ## Kafka, MariaDB, Redis, HDFS and S3 for development
 	$(SERVICES) start
 
 services-stop: ## end them; the data stay
