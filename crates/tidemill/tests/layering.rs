@@ -1,7 +1,7 @@
 //! Which crates of the workspace may import which, and what the pure ones may never reach.
 //!
 //! ```text
-//! model ◄── { calendar, engine, log, store } ◄── { producers, dispatcher, executor, projector } ◄── api ◄── tidemill
+//! model ◄── { calendar, engine, log, store, probe } ◄── { producers, dispatcher, executor, projector } ◄── api ◄── tidemill
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "the form of cargo's answer is part of what is tested")]
@@ -23,6 +23,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "engine" => vec!["model", "calendar", "planted"],
         "store" => vec!["model", "log", "planted"],
         "checker" => vec!["model", "log"],
+        "probe" => vec!["model"],
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
         "api" => [BASES, &["producers", "projector"]].concat(),
         // It measures all of it, so it may start all of it.

@@ -1,0 +1,186 @@
+//! A bucket of an object store.
+//!
+//! An object store has no directories: one *is there* as long as any object lies below it. So a path is there if
+//! an object has its key, or any key begins with it and a slash; a mark is always an object.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::path::Path as Key;
+use object_store::{ClientOptions, Error, ObjectStoreExt, RetryConfig};
+
+use super::{Backend, Fault, Found, ListingCost, Page, Pages, Target, causes, one_line};
+use crate::config::S3;
+
+/// A page of up to 1,000 keys costs about as much as this many single looks, by price and by time.
+const LOOKS_PER_PAGE: usize = 16;
+
+/// A bucket.
+pub struct S3Backend {
+    store: Arc<AmazonS3>,
+}
+
+impl S3Backend {
+    /// The bucket, as configured. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// Settings that no client can be made of.
+    pub fn open(bucket: &str, config: &S3) -> Result<Self, Fault> {
+        let plain = config.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
+        // The caller has its own timeout and retries. This one is for connections that it gave up.
+        let options = ClientOptions::new()
+            .with_allow_http(plain)
+            .with_timeout(config.limits.timeout() * 2)
+            .with_connect_timeout(config.limits.timeout());
+        let retry = RetryConfig {
+            max_retries: 0,
+            retry_timeout: config.limits.timeout() * 2,
+            ..RetryConfig::default()
+        };
+        let base = match (&config.access_key_id, &config.secret_access_key) {
+            (Some(id), Some(secret)) => {
+                AmazonS3Builder::new().with_access_key_id(id).with_secret_access_key(secret)
+            }
+            _ => AmazonS3Builder::from_env(),
+        };
+        let mut builder = base
+            .with_bucket_name(bucket)
+            .with_region(&config.region)
+            .with_retry(retry)
+            .with_client_options(options);
+        if let Some(endpoint) = &config.endpoint {
+            builder = builder.with_endpoint(endpoint);
+        }
+        let store = builder.build().map_err(|error| Fault::Refused(one_line(&error)))?;
+        Ok(Self { store: Arc::new(store) })
+    }
+}
+
+fn fault(error: &Error) -> Fault {
+    let text = causes(error);
+    // The server's own name for it, where it gave one: it tells more than the status.
+    let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
+    let line = text.lines().next().unwrap_or_default();
+    let reason = match code {
+        Some((code, _)) => format!("{code}: {line}"),
+        None => line.to_owned(),
+    };
+    let reason = reason.chars().take(300).collect();
+    match error {
+        Error::PermissionDenied { .. }
+        | Error::Unauthenticated { .. }
+        | Error::InvalidPath { .. }
+        | Error::NotSupported { .. }
+        | Error::NotImplemented { .. }
+        | Error::UnknownConfigurationKey { .. } => Fault::Refused(reason),
+        // Of a listing only the text tells the status. 404 is a missing bucket there.
+        Error::Generic { .. } if matches!(status(&text), Some(400 | 401 | 403 | 404)) => {
+            Fault::Refused(reason)
+        }
+        _ => Fault::Unavailable(reason),
+    }
+}
+
+fn status(text: &str) -> Option<u16> {
+    let (_, rest) = text.split_once("status code: ")?;
+    rest.get(..3)?.parse().ok()
+}
+
+fn options(max_keys: Option<usize>, page_token: Option<String>) -> PaginatedListOptions {
+    PaginatedListOptions {
+        delimiter: Some(Cow::Borrowed("/")),
+        max_keys,
+        page_token,
+        ..PaginatedListOptions::default()
+    }
+}
+
+impl Backend for S3Backend {
+    fn look(&self, target: Target) -> BoxFuture<'static, Result<Found, Fault>> {
+        let store = Arc::clone(&self.store);
+        async move {
+            let key = Key::parse(&target.inside).map_err(|error| Fault::Refused(one_line(&error)))?;
+            let mut calls = 0;
+            if !target.mark {
+                calls += 1;
+                let below = format!("{}/", target.inside);
+                let page = store.list_paginated(Some(&below), options(Some(1), None)).await;
+                let page = page.map_err(|error| fault(&error))?.result;
+                if !page.objects.is_empty() || !page.common_prefixes.is_empty() {
+                    return Ok(Found { present: true, calls });
+                }
+            }
+            calls += 1;
+            match store.head(&key).await {
+                Ok(_) => Ok(Found { present: true, calls }),
+                Err(Error::NotFound { .. }) => Ok(Found { present: false, calls }),
+                Err(error) => Err(fault(&error)),
+            }
+        }
+        .boxed()
+    }
+
+    fn list(&self, directory: &str) -> Option<Box<dyn Pages>> {
+        let prefix = if directory.is_empty() { String::new() } else { format!("{directory}/") };
+        Some(Box::new(Listing { store: Arc::clone(&self.store), prefix, token: Token::First }))
+    }
+
+    fn listing_cost(&self) -> ListingCost {
+        ListingCost { looks_per_page: LOOKS_PER_PAGE }
+    }
+
+    fn retries_hung(&self) -> bool {
+        true
+    }
+
+    /// Connections are made anew by themselves: a request that is dropped closes its own.
+    fn renew(&self) {}
+}
+
+impl fmt::Debug for S3Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "S3Backend({})", self.store)
+    }
+}
+
+struct Listing {
+    store: Arc<AmazonS3>,
+    prefix: String,
+    token: Token,
+}
+
+enum Token {
+    First,
+    Next(String),
+    End,
+}
+
+impl Pages for Listing {
+    fn next(&mut self) -> BoxFuture<'_, Result<Option<Page>, Fault>> {
+        async move {
+            let token = match &self.token {
+                Token::First => None,
+                Token::Next(token) => Some(token.clone()),
+                Token::End => return Ok(None),
+            };
+            let prefix = (!self.prefix.is_empty()).then_some(self.prefix.as_str());
+            let page = self.store.list_paginated(prefix, options(None, token)).await;
+            let page = page.map_err(|error| fault(&error))?;
+            self.token = page.page_token.map_or(Token::End, Token::Next);
+            let objects = page.result.objects.iter().map(|object| &object.location);
+            let names = objects
+                .chain(&page.result.common_prefixes)
+                .filter_map(|key| key.filename().map(str::to_owned))
+                .collect();
+            // Not every store lists in order.
+            let last = matches!(self.token, Token::End);
+            Ok(Some(Page { names, complete_to: None, last }))
+        }
+        .boxed()
+    }
+}
