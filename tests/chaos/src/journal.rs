@@ -6,7 +6,9 @@ use anyhow::{Result, bail};
 use tidemill_log::{Chain, Claim, From, Head, KafkaLog, Kind, Log, Reader, Topic};
 use tidemill_model::Envelope;
 
+/// A reader that has nothing for so long, although there is more, is made anew; and that it stalled is told.
 const PATIENCE: Duration = Duration::from_secs(10);
+const STALLS: usize = 20;
 
 /// What a record that counts says.
 #[derive(Debug)]
@@ -46,6 +48,7 @@ pub(crate) struct Journal {
     log: KafkaLog,
     tails: Vec<Tail>,
     entries: Vec<Entry>,
+    stalls: Vec<String>,
 }
 
 impl Journal {
@@ -59,7 +62,7 @@ impl Journal {
             Ok(Tail { partition, reader, chain: Chain::new(), next: 0 })
         });
         let tails = tails.collect::<Result<_>>()?;
-        Ok(Self { log, tails, entries: Vec::new() })
+        Ok(Self { log, tails, entries: Vec::new(), stalls: Vec::new() })
     }
 
     /// The log that it is on.
@@ -79,7 +82,13 @@ impl Journal {
             while tail.next < end {
                 let records = tail.reader.poll(1_000, PATIENCE)?;
                 if records.is_empty() {
-                    bail!("journal {} gives no record at {}, and ends at {end}", tail.partition, tail.next);
+                    let (partition, next) = (tail.partition, tail.next);
+                    let what = format!("journal {partition} gave no record at {next}, and ended at {end}");
+                    if self.stalls.len() > STALLS {
+                        bail!("{what}");
+                    }
+                    self.stalls.push(what);
+                    tail.reader = self.log.reader(Topic::Journal, partition, From::Offset(next))?;
                 }
                 for record in records {
                     tail.next = record.offset + 1;
@@ -104,6 +113,11 @@ impl Journal {
     #[must_use]
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// Readers of the log that gave nothing although there was more.
+    pub(crate) fn stalls(&self) -> &[String] {
+        &self.stalls
     }
 
     /// Where each owner answers, partition by partition; none where nobody owns it.

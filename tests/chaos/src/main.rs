@@ -72,6 +72,8 @@ fn chaos(options: Options) -> Result<ExitCode> {
     fs::create_dir(&dir)?;
     let place =
         Place { dir: dir.clone(), program: options.tidemill.unwrap_or(beside), services: options.services };
+    let lines = fs::File::create(dir.join("chaos.log"))?;
+    tracing_subscriber::fmt().with_env_filter("info").with_ansi(false).with_writer(lines).init();
     let is_over = Arc::new(AtomicBool::new(false));
     stop_on_signal(&is_over)?;
 

@@ -18,7 +18,7 @@ use crate::{compare, takeover, witness};
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// Rules of this run beyond those of the checker.
-const OWN_RULES: [&str; 11] = [
+const OWN_RULES: [&str; 12] = [
     "acknowledged_write_has_its_event",
     "refused_write_has_none",
     "unknown_write_has_none_or_one",
@@ -30,6 +30,7 @@ const OWN_RULES: [&str; 11] = [
     "takeover_within_10_s",
     "recovered_within_30_s_and_drained",
     "no_process_panics",
+    "reader_of_the_log_goes_on",
 ];
 
 /// Stops the roles in order, so that every command is decided and the tables have it all.
@@ -87,6 +88,8 @@ pub(crate) fn judge(
     report.checked = checked.to_string().lines().next().unwrap_or_default().to_owned();
     report.violations.extend(checked.violations.iter().map(ToString::to_string));
 
+    let stalls = journal.stalls().iter().map(|stall| format!("reader_of_the_log_goes_on: {stall}"));
+    report.violations.extend(stalls);
     count(&histories, journal, report);
     let violations = histories.iter().flat_map(|history| history.violations.clone());
     report.violations.extend(violations);
