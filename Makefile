@@ -16,7 +16,7 @@ FUZZ_SEED ?= $(shell date +%s)
 FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim fuzz chaos chaos-ci chaos-build fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim fuzz planted planted-ci chaos chaos-ci chaos-build fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -75,6 +75,13 @@ chaos-ci: chaos-build ## three minutes of it, the short set, a new seed each tim
 
 chaos-build:
 	$(CARGO) build --locked -p tidemill -p tidemill-chaos --features tidemill/kafka,tidemill/mysql
+
+planted: ## plant each bug in turn: the checker must name it; ARGS=--write writes docs/reference/planted.md
+	$(CARGO) run --locked --release -p tidemill-testkit --features planted --bin planted -- $(ARGS)
+
+# With the features of the tests, so that nothing is built again.
+planted-ci: ## three planted bugs, others each day
+	$(CARGO) run --locked --all-features --bin planted -- --rotate 3 $(ARGS)
 
 # One target after the other, each for its share of the time. What fails is kept in tests/corpus.
 fuzz: ## mutations of tests/corpus for MINUTES=10

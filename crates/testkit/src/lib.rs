@@ -15,6 +15,8 @@ mod coverage;
 mod faulty;
 mod host;
 mod plan;
+#[cfg(feature = "planted")]
+pub mod planted;
 mod rng;
 mod ruin;
 mod run;

@@ -1,0 +1,90 @@
+//! Who has to notice which bug, and within how many histories.
+
+use tidemill_planted::Bug;
+
+use crate::plan::Fault;
+
+/// What is expected of one bug.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// Which.
+    pub bug: Bug,
+    /// The rules of which one must be broken, the one that says it best first.
+    pub by: &'static [&'static str],
+    /// Within this many histories.
+    pub within: u64,
+    /// A fault that every history gets more of than its share.
+    pub more: Option<Fault>,
+    /// The journals are projected as well.
+    pub with_tables: bool,
+}
+
+const fn bug(bug: Bug, by: &'static [&'static str], within: u64) -> Expected {
+    Expected { bug, by, within, more: None, with_tables: false }
+}
+
+const fn with(more: Fault, expected: Expected) -> Expected {
+    Expected { more: Some(more), ..expected }
+}
+
+const fn of_tables(bug: Bug, within: u64) -> Expected {
+    Expected { bug, by: &["projection_is_the_fold"], within, more: None, with_tables: true }
+}
+
+/// What happens in every history is found in few; what needs faults that meet, in many.
+const FEW: u64 = 50;
+const SOME: u64 = 200;
+const MANY: u64 = 500;
+
+const PROCESSES: &[&str] = &["nothing_runs_after_its_end", "one_process_per_batch", "one_process_per_run"];
+
+/// All bugs.
+pub const EXPECTED: &[Expected] = &[
+    with(Fault::RivalClaims, bug(Bug::ClaimsWithOneEpoch, &["chain_unbroken"], SOME)),
+    with(Fault::CrashHostWithZombies, bug(Bug::EnvelopeWithoutChainCheck, &["chain_unbroken"], SOME)),
+    with(Fault::UnknownLost, bug(Bug::AckBeforeDurable, &["acknowledged_is_on_record"], SOME)),
+    with(Fault::UnknownLost, bug(Bug::EffectsBeforeReadBack, &["work_is_on_record"], SOME)),
+    with(Fault::SlowReader, bug(Bug::TimerOvertakesFact, &["timers_never_overtake_commands"], SOME)),
+    bug(Bug::TimerFiredAgainAfterTakeover, &["one_generated_per_run"], FEW),
+    bug(Bug::CommandSkippedAtTakeover, &["every_command_decided_once"], FEW),
+    bug(Bug::LeaseCutShort, &["no_attempt_before_lease_over"], SOME),
+    with(Fault::LostEffects, bug(Bug::OutboxGapSkipped, &["messages_between_shards_once_in_order"], SOME)),
+    bug(Bug::TokensEqual, &["minted_ids_grow"], FEW),
+    bug(Bug::DoubleGrant, &["start_granted_only_to_assigned"], SOME),
+    bug(Bug::RetryCountOff, &["attempt_numbers_without_gaps"], FEW),
+    bug(Bug::RetryIntervalIgnored, &["retry_interval_kept"], FEW),
+    bug(Bug::ClockADayAhead, &["now_not_ahead_of_the_log"], FEW),
+    bug(Bug::RefusedDecidedAgain, &["one_outcome_per_request"], SOME),
+    bug(Bug::LimitCheckedBeforeApply, &["running_never_above_limit"], FEW),
+    bug(Bug::LateFinishAccepted, &["late_reports_change_nothing"], SOME),
+    bug(Bug::ForeignFinishAccepted, &["late_reports_change_nothing"], SOME),
+    bug(Bug::KilledTriesAgain, &["killed_stays_killed"], FEW),
+    bug(Bug::DependencyForgotten, &["assigned_only_when_conditions_held"], FEW),
+    bug(Bug::FireLost, &["due_times_generated_or_skipped"], FEW),
+    bug(Bug::RunNumberReused, &["one_generated_per_run"], FEW),
+    bug(Bug::WorkForDrainedWorker, &["assigned_only_when_conditions_held"], FEW),
+    bug(Bug::OneSlotTooMany, &["running_never_above_limit"], FEW),
+    with(Fault::CutWorker, bug(Bug::GrantAfterLeaseEnd, PROCESSES, MANY)),
+    with(Fault::CrashWorker, bug(Bug::LiveShimForgotten, PROCESSES, MANY)),
+    with(Fault::CrashWorkerLosingDirectory, bug(Bug::StateDirectoryWiped, PROCESSES, MANY)),
+    bug(Bug::DstDuplicate, &["due_times_generated_or_skipped"], MANY),
+    of_tables(Bug::ResumeOnVoidSuffix, SOME),
+    of_tables(Bug::PositionOutsideTransaction, SOME),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_bug_is_expected_to_be_caught_by_rules_that_there_are() {
+        let expected: BTreeSet<Bug> = EXPECTED.iter().map(|expected| expected.bug).collect();
+        assert_eq!(expected, Bug::ALL.iter().copied().collect());
+        assert_eq!(expected.len(), EXPECTED.len());
+        let rules = EXPECTED.iter().flat_map(|expected| expected.by);
+        let unknown: Vec<_> = rules.filter(|rule| super::super::sentence(rule).is_none()).collect();
+        assert_eq!(unknown, Vec::<&&str>::new());
+    }
+}
