@@ -457,7 +457,9 @@ impl World {
             Error::CommandsLost { .. } if self.may_lose_commands(host, partition) => {
                 farewell = last.and_then(Owner::resigned_record);
                 self.stats.add("owner", "commands_lost");
-                let grown = self.journal[partition as usize].len() + usize::from(farewell.is_some());
+                // One that was only late finds more in the journal than it had read.
+                let read = self.hosts[host].seats[partition as usize].as_ref().map_or(0, |s| s.journal_read);
+                let grown = read + usize::from(farewell.is_some());
                 self.hosts[host].lost_at[partition as usize] = Some(grown);
             }
             Error::Stopped { .. } if self.plan.mode == Mode::FailingFold => {

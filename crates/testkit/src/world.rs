@@ -311,6 +311,7 @@ impl World {
     pub(crate) fn land(&mut self, partition: u32, value: Vec<u8>) -> u64 {
         let at = partition as usize;
         let offset = self.journal[at].len() as u64;
+        self.look_for_equal_command(partition);
         let closed = self.is_closed(partition);
         if let Some(envelope) = self.truth[at].land(offset, &value, &mut self.stats) {
             if closed {

@@ -1,6 +1,6 @@
 //! Histories of a whole cluster. `make sim` runs many more of them.
 
-use tidemill_testkit::{Mask, run};
+use tidemill_testkit::{Mask, Mode, run, run_in};
 
 fn keep_every_rule(seeds: std::ops::Range<u64>) {
     let wrong: Vec<String> = seeds
@@ -40,4 +40,31 @@ fn different_seeds_give_different_histories() {
 #[test]
 fn the_history_of_a_shortened_lease_keeps_every_rule() {
     keep_every_rule(21_427..21_428);
+}
+
+fn keep_what_holds_in(mode: Mode) {
+    let wrong: Vec<String> = (0..30)
+        .map(|seed| run_in(mode, seed, &Mask::default(), false))
+        .filter(|report| !report.wrong.is_empty())
+        .map(|report| format!("sim --mode … --seed {} --trace: {:?}", report.seed, report.wrong))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rules 2 and 11: the end of a journal, or of the commands, is gone.
+#[test]
+fn what_is_left_of_a_log_that_lost_its_end_is_worked_on() {
+    keep_what_holds_in(Mode::LostTail);
+}
+
+/// Rule 5: commands cut off above the resume point, or a topic made anew.
+#[test]
+fn a_partition_that_lost_its_commands_stops_and_the_others_go_on() {
+    keep_what_holds_in(Mode::LostTopic);
+}
+
+/// Rule 12: what cannot be folded.
+#[test]
+fn a_partition_that_cannot_be_folded_says_so_and_goes_on_once_mended() {
+    keep_what_holds_in(Mode::FailingFold);
 }
