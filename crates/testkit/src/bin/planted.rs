@@ -96,11 +96,13 @@ fn main() -> ExitCode {
     }
     let escaped = outcomes.iter().filter(|outcome| outcome.caught.is_none()).count();
     println!("{} bugs, {escaped} escaped", outcomes.len());
-    if arguments.writes && outcomes.len() == EXPECTED.len() && escaped == 0 {
-        if let Err(error) = std::fs::write(PAGE, page(&outcomes, arguments.from)) {
-            println!("{PAGE}: {error}");
-            return ExitCode::FAILURE;
-        }
+    if arguments.writes
+        && outcomes.len() == EXPECTED.len()
+        && escaped == 0
+        && let Err(error) = std::fs::write(PAGE, page(&outcomes, arguments.from))
+    {
+        println!("{PAGE}: {error}");
+        return ExitCode::FAILURE;
     }
     if escaped == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
