@@ -50,6 +50,12 @@ const EVENTS: &[&str] = &[
     "command.quarantined",
     "timer.suspended",
     "time.set",
+    "unfinished.asked",
+    "unfinished.heard",
+    "unfinished.told",
+    "removal.decided",
+    "cancel.received",
+    "job.cancelled",
     "loss.accepted",
 ];
 
