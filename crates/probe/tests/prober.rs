@@ -142,6 +142,38 @@ async fn authority_that_is_back_is_asked_everything_at_once() {
     assert!(answers.iter().all(|answer| answer.outcome == Outcome::Present));
 }
 
+/// Whoever was to find out whether an authority is back may go away before it knows.
+#[tokio::test]
+async fn forsaken_try_leaves_its_place_to_the_next() {
+    let fakes = Fakes::default();
+    let (mode, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (does, telling) = (Arc::clone(&mode), Arc::clone(&begun));
+    fakes.add(
+        "a",
+        Fake::answering(move |_| match does.load(Ordering::Relaxed) {
+            0 => Does::Fail,
+            1 => {
+                telling.notify_one();
+                Does::Hang
+            }
+            _ => Does::Find,
+        }),
+    );
+    let prober = prober(&fakes);
+    prober.probe((0..50).map(|n| question(&format!("hdfs://a/{n}/x")))).all().await;
+    mode.store(1, Ordering::Relaxed);
+    let pass = loop {
+        let pass = prober.probe([question("hdfs://a/0/x")]);
+        if tokio::time::timeout(Duration::from_millis(20), begun.notified()).await.is_ok() {
+            break pass;
+        }
+    };
+    mode.store(2, Ordering::Relaxed);
+    drop(pass);
+    let outcome = tokio::time::timeout(Duration::from_secs(5), prober.ask(question("hdfs://a/1/x"))).await;
+    assert_eq!(outcome.unwrap(), Outcome::Present);
+}
+
 #[tokio::test]
 async fn directory_with_many_questions_is_listed_and_marks_are_looked_for_in_what_is_there() {
     let fakes = Fakes::default();

@@ -228,7 +228,7 @@ impl Schedule {
             directory: lane.directory(directory),
             urgency,
             state: State::Resting { due_ms: now_ms },
-            deadline_ms: now_ms + self.rhythm.soon_ms,
+            deadline_ms: now_ms + self.rhythm.longest_ms,
             last_ms: None,
             checked_ms: now_ms,
         };

@@ -2,6 +2,8 @@
 
 /// The smallest window, unless a smaller one is configured.
 const SMALLEST: usize = 32;
+/// The first one.
+const FIRST: usize = 64;
 /// How long a period of measuring is, milliseconds.
 const PERIOD_MS: u64 = 1_000;
 
@@ -18,7 +20,7 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(most: usize) -> Self {
-        Self { size: most, most, period: 0, came_back: 0, was_full: false }
+        Self { size: FIRST.min(most), most, period: 0, came_back: 0, was_full: false }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -41,8 +43,10 @@ impl Window {
         if period == self.period {
             return;
         }
-        let wanted = if self.was_full { self.came_back * 2 } else { self.size * 2 };
-        self.size = wanted.max(SMALLEST).min(self.most);
+        // A window with room says nothing about how many could come back.
+        if self.was_full {
+            self.size = (self.came_back * 2).max(SMALLEST).min(self.most);
+        }
         (self.period, self.came_back, self.was_full) = (period, 0, false);
     }
 }
@@ -63,19 +67,22 @@ mod tests {
     #[test]
     fn full_window_is_what_comes_back_in_two_periods() {
         let (mut window, mut second) = (Window::new(4_096), 0);
-        assert_eq!(window.size(), 4_096);
+        assert_eq!(window.size(), FIRST);
         assert_eq!(full(&mut window, &mut second, 300), 600);
         assert_eq!(full(&mut window, &mut second, 500), 1_000);
         assert_eq!(full(&mut window, &mut second, 0), SMALLEST);
         assert_eq!(full(&mut window, &mut second, 9_000), 4_096);
+        assert_eq!(Window::new(1).size(), 1);
     }
 
     #[test]
-    fn window_with_room_widens_again() {
+    fn window_with_room_stays_as_it_is() {
         let (mut window, mut second) = (Window::new(100), 0);
-        assert_eq!(full(&mut window, &mut second, 0), SMALLEST);
-        (3..6).for_each(|second| window.looked_at(second * 1_000, false));
-        assert_eq!(window.size(), 100);
-        assert_eq!(Window::new(1).size(), 1);
+        assert_eq!(full(&mut window, &mut second, 25), 50);
+        for second in 3..6 {
+            window.came_back(second * 1_000);
+            window.looked_at(second * 1_000, false);
+        }
+        assert_eq!(window.size(), 50);
     }
 }
