@@ -160,8 +160,12 @@ fn is_there(log: &Arc<dyn Log>, partition: u32, done: &Resume) -> Result<bool, E
     let reader = log.reader(Topic::Commands, partition, From::Offset(done.offset));
     let mut reader = reader.map_err(failed(partition, "opening a reader"))?;
     let records = reader.poll(1, PATIENCE).map_err(failed(partition, "reading"))?;
-    let found = records.first();
-    Ok(found.is_some_and(|it| it.offset == done.offset && Hash::of(&it.value).to_string() == done.hash))
+    let Some(found) = records.first() else {
+        // A log that gives nothing has not shown that anything is lost.
+        let reason = format!("the log has command {}, and does not give it", done.offset);
+        return Err(Error::Stopped { partition, reason });
+    };
+    Ok(found.offset == done.offset && Hash::of(&found.value).to_string() == done.hash)
 }
 
 /// A shard that is in the partition: every partition has one of its own number.

@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tidemill_dispatcher::{AcceptLossError, Loss, accept_loss};
-use tidemill_log::{Chain, From, Head, Kind, Log, MemoryLog, Topic, append_wait};
+use tidemill_log::{
+    Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic, Usage,
+    Waker, append_wait,
+};
 use tidemill_model::{Envelope, Event, Resume};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -128,4 +131,63 @@ fn nothing_is_accepted_where_another_owner_is_faster() {
         assert!(!head.resigned);
         assert!(envelopes.iter().all(|envelope| envelope.events.is_empty()), "{envelopes:?}");
     }
+}
+
+/// A broker that gives no commands in time, whatever its ends say.
+struct Silent(Arc<dyn Log>);
+
+struct SilentReader(Box<dyn Reader>);
+
+impl Reader for SilentReader {
+    fn poll(&mut self, _: usize, _: Duration) -> Result<Vec<Record>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn waker(&self) -> Waker {
+        self.0.waker()
+    }
+}
+
+impl Log for Silent {
+    fn log_id(&self) -> &LogId {
+        self.0.log_id()
+    }
+
+    fn partitions(&self, topic: Topic) -> u32 {
+        self.0.partitions(topic)
+    }
+
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        self.0.producer()
+    }
+
+    fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
+        let reader = self.0.reader(topic, partition, from)?;
+        Ok(if topic == Topic::Commands { Box::new(SilentReader(reader)) } else { reader })
+    }
+
+    fn range(&self, topic: Topic, partition: u32) -> Result<std::ops::Range<u64>, Error> {
+        self.0.range(topic, partition)
+    }
+
+    fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
+        self.0.membership(member)
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        self.0.usage()
+    }
+}
+
+/// What a log does not give is not lost: what is undecided there must not be given up.
+#[test]
+fn nothing_is_accepted_where_the_log_does_not_answer() {
+    let mut site = Site::new();
+    site.append(Topic::Commands, b"done".to_vec());
+    site.append(Topic::Commands, b"undecided".to_vec());
+    site.done_with(0, &tidemill_log::Hash::of(b"done").to_string());
+    site.log = Arc::new(Silent(Arc::clone(&site.log)));
+    let refused = site.accept(&|_| false);
+    assert!(matches!(refused, Err(AcceptLossError::Owner(_))), "{refused:?}");
+    assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..2, "nothing was written");
 }
