@@ -544,3 +544,25 @@ fn deletions_that_wait_for_answers_are_bounded() {
     let outcome = world.ask(ShardId::CATALOGUE, delete(ids[64], false));
     assert!(rejection(&outcome).starts_with("limit_reached"), "{}", rejection(&outcome));
 }
+
+/// JOB-9: what does not fit into one record together with the shard's answer is refused; that answer is taken in
+/// all the same, and the next deletion gets its own.
+#[test]
+fn a_deletion_that_grew_too_large_while_it_waited_is_refused() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("gone", json!({})), job("stays", json!({}))]);
+    let jobs = |more: serde_json::Value| (0..330).map(|n| job(&format!("j{n}"), more.clone())).collect();
+    world.define(jobs(json!({"schedule": {"cron": "0 5 * * * *", "zone": "UTC"}})));
+    let every_field = json!({
+        "schedule": {"cron": "0 0 * * * *", "zone": "Europe/Berlin"}, "parameters": {"a": "${yyyyMMddHH}"},
+        "owner": "b", "app_name": "b", "business_type": "b", "comment": "b", "host": "h", "priority": 3,
+        "max_concurrent": 2, "retries": 2, "retry_interval_s": 7, "missed_runs": "none", "enabled": false
+    });
+    let outcome = world.apply_pruning(jobs(every_field), &["g"]);
+    assert!(rejection(&outcome).starts_with("quarantined: "), "{}", rejection(&outcome));
+    assert_eq!(world.ask(ShardId::CATALOGUE, delete(ids[0], false)), Outcome::Answered(Answer::Done));
+    let is_dead =
+        |effect: &tidemill_engine::Effect| matches!(effect, tidemill_engine::Effect::DeadLetter { .. });
+    assert!(!world.outside.iter().any(is_dead));
+    assert_eq!(world.partition, world.folded());
+}

@@ -23,12 +23,16 @@ use tidemill_model::{
 
 use super::Catalogue;
 use crate::decision::{Decision, Verdict};
+use crate::draft::MAX_DECISION_WEIGHT;
 use crate::effect::Effect;
+use crate::weight::of_event;
 
 /// Wishes that wait for answers of shards.
 const MAX_PENDING: usize = 64;
 /// Jobs with unfinished batches that a refusal names.
 const NAMED_JOBS: usize = 10;
+/// What the last answer and all that follows from it may take: one decision, without its cause.
+const MAX_SETTLED_WEIGHT: usize = MAX_DECISION_WEIGHT - 8 * 1024;
 
 /// Who wishes something, and where the outcome goes.
 #[derive(Debug, Clone, Copy)]
@@ -165,14 +169,16 @@ impl Catalogue {
         if let Some(mut pending) = self.pending.get(question).cloned() {
             pending.hear(from, jobs);
             if pending.open.is_empty() {
-                events.extend(self.settle(*question, &pending, now));
+                let room = MAX_SETTLED_WEIGHT.saturating_sub(weight(&events));
+                events.extend(self.settle(*question, &pending, now, room));
             }
         }
         Ok(Decision::events(events))
     }
 
-    /// All have answered: what was put off is decided, as if it were wished now.
-    fn settle(&self, question: u64, pending: &Pending, now: Timestamp) -> Vec<Event> {
+    /// All have answered: what was put off is decided, as if it were wished now. What would not fit beside the
+    /// answer in one record is refused: the answer must be taken in, or it comes again for ever.
+    fn settle(&self, question: u64, pending: &Pending, now: Timestamp, room: usize) -> Vec<Event> {
         let terms = Terms::Told(question, pending);
         let decided = match pending.removal.as_ref() {
             Removal::Apply { jobs, prune } => self.apply_jobs(jobs, prune, now, &terms),
@@ -188,6 +194,13 @@ impl Catalogue {
         if !is_asked_again {
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
             events.push(Event::RemovalDecided { question, request, reply_to, outcome });
+        }
+        let weight = weight(&events);
+        if weight > room {
+            let reason = format!("its outcome would take {weight} bytes, and {room} are left");
+            let outcome = Outcome::Refused(Rejection::Quarantined { reason });
+            let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
+            return vec![Event::RemovalDecided { question, request, reply_to, outcome }];
         }
         events
     }
@@ -216,4 +229,8 @@ impl Catalogue {
             pending.hear(from, jobs);
         }
     }
+}
+
+fn weight(events: &[Event]) -> usize {
+    events.iter().map(of_event).sum()
 }
