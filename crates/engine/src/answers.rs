@@ -54,6 +54,12 @@ impl Answers {
     }
 
     fn keep_within(&mut self, most: Size, now: Timestamp, request: RequestId, outcome: Outcome) {
+        if outcome == Outcome::Deferred {
+            // It stands until the answer replaces it, which may have come in this same envelope. Only so many
+            // wishes wait at once.
+            self.by_request.entry(request).or_insert(outcome);
+            return;
+        }
         let size = Size::of(&request, &outcome);
         self.sum = Size { weight: self.sum.weight + size.weight, bytes: self.sum.bytes + size.bytes };
         self.order.push_back((now, request.clone(), size));
@@ -118,5 +124,22 @@ mod tests {
             assert_eq!(left, (count - kept..count).collect::<Vec<_>>(), "{what}");
             assert_eq!(answers.by_request.len(), answers.order.len(), "{what}");
         }
+    }
+    /// However long a wish is put off, its repeats find it, and its answer is then kept as long as any other;
+    /// also where both are of one envelope.
+    #[test]
+    fn what_was_put_off_is_kept_until_it_is_decided_and_its_answer_for_a_day() {
+        let request = || RequestId::new("r");
+        let day = SignedDuration::from_hours(24);
+        let (put_off, decided) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + day * 2);
+        let mut answers = Answers::default();
+        answers.keep(put_off, request(), Outcome::Deferred);
+        answers.keep(decided, RequestId::new("other"), Outcome::Done);
+        assert_eq!(answers.get(&request()), Some(&Outcome::Deferred));
+        answers.keep(decided, request(), Outcome::Done);
+        answers.keep(decided, request(), Outcome::Deferred);
+        assert_eq!(answers.get(&request()), Some(&Outcome::Done));
+        answers.keep(decided + day, RequestId::new("later"), Outcome::Done);
+        assert_eq!((answers.get(&request()), answers.by_request.len(), answers.order.len()), (None, 1, 1));
     }
 }
