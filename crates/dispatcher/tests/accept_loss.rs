@@ -8,8 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tidemill_dispatcher::{AcceptLossError, Loss, accept_loss};
 use tidemill_log::{
-    Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic, Usage,
-    Waker, append_wait,
+    Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic,
+    Usage, Waker, append_wait,
 };
 use tidemill_model::{Envelope, Event, Resume};
 
