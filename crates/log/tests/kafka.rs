@@ -119,6 +119,28 @@ fn log_opened_by_several_at_once_has_one_id() {
     }
 }
 
+/// Whoever opens a log whose journal was deleted must not begin a new one: all commands would be decided again.
+#[test]
+fn lost_journal_is_not_begun_anew() {
+    let topics = Topics::make();
+    let log = KafkaLog::open(&topics.0).unwrap();
+    append(log.producer().unwrap().as_ref(), Topic::Commands, 1, "x").unwrap();
+    drop(log);
+    let journal = topics.0.topic_name(Topic::Journal);
+    let deleted = wait(topics.admin().delete_topics(&[&journal], &AdminOptions::new())).unwrap();
+    assert!(deleted.iter().all(Result::is_ok), "{deleted:?}");
+    // The broker deletes it in its own time, and until then takes none of its name.
+    let since = Instant::now();
+    while KafkaLog::create_topics(&topics.0).map_or(true, |made| made.is_empty()) {
+        assert!(since.elapsed() < PATIENCE, "the topic cannot be made again");
+        thread::yield_now();
+    }
+    let refused = KafkaLog::open(&topics.0).err().expect("a lost journal is told");
+    assert!(matches!(refused, Error::ForeignJournal { partition: 1, .. }), "{refused:?}");
+    let again = KafkaLog::open(&topics.0).err().expect("nothing was written");
+    assert!(matches!(again, Error::ForeignJournal { partition: 1, .. }), "{again:?}");
+}
+
 #[test]
 fn topics_are_made_once() {
     let topics = Topics::make();

@@ -11,6 +11,7 @@ pub(crate) fn ensure(connection: &Connection) -> Result<LogId, Error> {
     let head = match first_head(connection)? {
         Some(head) => head,
         None => {
+            (0..count).try_for_each(|partition| check_unused(connection, partition))?;
             write(connection, &LogId::random(), 0, count)?;
             let foreign = || Error::ForeignJournal { partition: 0, reason: "it has none".to_owned() };
             first_head(connection)?.ok_or_else(foreign)?
@@ -25,10 +26,23 @@ pub(crate) fn ensure(connection: &Connection) -> Result<LogId, Error> {
     }
     for partition in 1..count {
         if connection.range(Topic::Journal, partition)? == (0..0) {
+            check_unused(connection, partition)?;
             write(connection, &head.log_id, partition, count)?;
         }
     }
     Ok(head.log_id)
+}
+
+/// Commands come only after the genesis: where some are, an empty journal was lost. A new one would have them all
+/// decided again.
+fn check_unused(connection: &Connection, partition: u32) -> Result<(), Error> {
+    let has_commands = connection.range(Topic::Commands, partition)?.end > 0;
+    // Asked for again, since another process may have begun it meanwhile.
+    if has_commands && connection.range(Topic::Journal, partition)?.end == 0 {
+        let reason = "it is empty, and the commands are not: its records are lost".to_owned();
+        return Err(Error::ForeignJournal { partition, reason });
+    }
+    Ok(())
 }
 
 /// Another process may do the same at the same time: the first record in the log counts.
