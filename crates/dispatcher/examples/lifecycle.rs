@@ -157,7 +157,7 @@ impl Worker {
             if alive.elapsed() > Duration::from_secs(1) {
                 alive = Instant::now();
                 let (worker, incarnation) = (self.worker.clone(), self.incarnation.clone());
-                self.say(Command::Heartbeat(Heartbeat { worker, incarnation }));
+                self.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 0 }));
             }
         }
         Ok(())

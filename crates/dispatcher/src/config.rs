@@ -11,7 +11,7 @@ pub struct Config {
     /// 127.0.0.1:8781.
     pub address: String,
     /// How long a partition must have been suggested before it is claimed from a silent owner, milliseconds.
-    /// Default 2000; the embedded log needs no wait, for its directory has one user. 0 to 60000.
+    /// Default 1000; the embedded log needs no wait, for its directory has one user. 0 to 60000.
     pub claim_after_ms: u64,
     /// How often silent workers, clock steps and unacknowledged messages are looked for, milliseconds. Default
     /// 250. 10 to 5000.
@@ -35,7 +35,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             address: "127.0.0.1:8781".to_owned(),
-            claim_after_ms: 2_000,
+            claim_after_ms: 1_000,
             tick_ms: 250,
             read_batch: 4_096,
             cover_after_commands: 5_000,

@@ -323,6 +323,11 @@ impl Owner {
         Some(Output::Append(under_way.record.clone()))
     }
 
+    /// Where the journal goes on behind what it has read.
+    pub fn journal_next(&self) -> u64 {
+        self.journal_next
+    }
+
     /// The record that tells others to leave the partition alone, if this owner can still write one.
     pub fn stopped_record(&self) -> Option<Vec<u8>> {
         self.last_record(Kind::Stopped)

@@ -50,8 +50,14 @@ pub(crate) struct Owning {
 
 /// What one turn of ownership ended with.
 enum End {
-    Restart { back_off: bool },
+    Restart {
+        back_off: bool,
+    },
     Left,
+    /// The commands to go on after are not there. Beyond its own farewell, the journal had been read so far.
+    CommandsLost {
+        read: u64,
+    },
 }
 
 impl Owning {
@@ -67,9 +73,9 @@ impl Owning {
                 Err(error @ Error::Log { .. }) => {
                     tracing::warn!(partition = self.start.partition, %error, source = ?error.source(), "tries again");
                 }
-                // A person can mend it: the journal says so then.
-                Err(Error::CommandsLost { .. }) if self.journal_grows() => continue,
-                Err(Error::CommandsLost { .. }) => return Ok(()),
+                // A person can mend it: the journal says so then. Or it was only late, and others decided them.
+                Ok(End::CommandsLost { read }) if self.journal_grows(read) => continue,
+                Ok(End::CommandsLost { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
             if began.elapsed() >= LASTING {
@@ -84,12 +90,11 @@ impl Owning {
         }
     }
 
-    /// Waits until the journal has more than now; not, where it is told to leave before.
-    fn journal_grows(&self) -> bool {
-        let mut known = None;
+    /// Waits until the journal has more than was read of it; not, where it is told to leave before.
+    fn journal_grows(&self, read: u64) -> bool {
         loop {
-            let end = self.log.range(Topic::Journal, self.start.partition).ok().map(|range| range.end);
-            if end.is_some_and(|end| *known.get_or_insert(end) != end) {
+            let range = self.log.range(Topic::Journal, self.start.partition);
+            if range.is_ok_and(|range| range.end > read) {
                 return true;
             }
             match self.orders.recv_timeout(LOOK_AGAIN) {
@@ -152,7 +157,7 @@ impl Turn<'_> {
         let mut leaving = None;
         match self.own(&mut leaving) {
             // Told to leave, it does not begin again.
-            Ok(End::Restart { .. }) if leaving.is_some() => Ok(End::Left),
+            Ok(End::Restart { .. } | End::CommandsLost { .. }) if leaving.is_some() => Ok(End::Left),
             Err(error @ Error::Log { .. }) if leaving.is_some() => {
                 tracing::warn!(partition = self.owning.start.partition, %error, "leaves without a word");
                 Ok(End::Left)
@@ -165,10 +170,14 @@ impl Turn<'_> {
     fn own(&mut self, leaving: &mut Option<Instant>) -> Result<End, Error> {
         let mut owner = Owner::new(self.owning.start.clone());
         let end = self.drive(&mut owner, leaving);
-        if let Err(error) = &end {
-            self.say_stopped(&owner, error);
+        let Err(error) = end else { return end };
+        let farewell = self.say_stopped(&owner, &error);
+        match error {
+            Error::CommandsLost { .. } => {
+                Ok(End::CommandsLost { read: owner.journal_next() + u64::from(farewell) })
+            }
+            error => Err(error),
         }
-        end
     }
 
     fn drive(&mut self, owner: &mut Owner, leaving: &mut Option<Instant>) -> Result<End, Error> {
@@ -309,11 +318,11 @@ impl Turn<'_> {
     }
 
     /// Rule 12: others see that it stopped, and leave the partition alone. One whose commands were lost has no
-    /// owner until a person acts, and one whose owner's clock is off is anyone's.
-    fn say_stopped(&self, owner: &Owner, error: &Error) {
+    /// owner until a person acts, and one whose owner's clock is off is anyone's. Gives whether something was said.
+    fn say_stopped(&self, owner: &Owner, error: &Error) -> bool {
         let partition = self.owning.start.partition;
         if matches!(error, Error::Log { .. }) {
-            return;
+            return false;
         }
         tracing::error!(partition, %error, "the partition stops");
         let record = match error {
@@ -321,13 +330,11 @@ impl Turn<'_> {
             Error::CommandsLost { .. } | Error::Clock { .. } => owner.resigned_record(),
             _ => None,
         };
-        if let Some(record) = record {
-            let patience = Duration::from_secs(5);
-            let told = append_wait(self.producer.as_ref(), Topic::Journal, partition, b"", record, patience);
-            if let Err(error) = told {
-                tracing::error!(partition, %error, "that it stopped could not be recorded");
-            }
-        }
+        let Some(record) = record else { return false };
+        let patience = Duration::from_secs(5);
+        let told = append_wait(self.producer.as_ref(), Topic::Journal, partition, b"", record, patience);
+        told.inspect_err(|error| tracing::error!(partition, %error, "that it stopped could not be recorded"))
+            .is_ok()
     }
 
     /// Tells the log how far its commands are done with, by what stands in the journal.

@@ -307,6 +307,21 @@ fn registering_twice_does_not_keep_what_an_earlier_life_was_assigned() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// Rule 8: what an earlier life was assigned is not granted to the next, however early that one asks.
+#[test]
+fn a_new_life_is_not_granted_what_an_earlier_one_was_assigned() {
+    let (mut world, worker, _) = busy(GroupSettings::default());
+    let anew = world.played(&worker).restart();
+    let early = world.played(&worker).request(Token::mint(2, GROUP));
+    // Both are decided before anything is settled.
+    world.send(GROUP, anew);
+    world.send(GROUP, early);
+    world.run();
+    let told = world.told();
+    assert!(told.contains("b2 returned t2: WorkerRestarted") && !told.contains("granted t2"), "{told}");
+    assert_eq!(world.partition, world.folded());
+}
+
 fn kills_after(lease_ms: u64) -> GroupSettings {
     GroupSettings { lost_after_ms: 1_000, lease_ms, lease_margin_ms: 0, ..GroupSettings::default() }
 }

@@ -124,6 +124,14 @@ pub struct Heartbeat {
     pub worker: WorkerId,
     /// Which life of it.
     pub incarnation: Incarnation,
+    /// Which sign of life of the worker's process. No two records of a worker are alike then, so that a resume
+    /// point names one of them only.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub number: u64,
+}
+
+fn is_first(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A worker asks whether it may start what it was assigned.

@@ -92,6 +92,11 @@ impl Process {
 pub(crate) enum Entry {
     /// Its shim was asked for.
     Wanted,
+    /// It was, and is to be ended as soon as it begins.
+    Unwanted {
+        grace_ms: u64,
+        because: KilledBecause,
+    },
     Runs,
     Ended(ExitRecord),
     /// Its shim is gone without a word.

@@ -22,7 +22,7 @@ impl World {
         let mut found = Vec::new();
         for (token, entry) in &mut site.directory {
             let end = match entry {
-                Entry::Wanted => Some(ProcessEnd::Abandoned),
+                Entry::Wanted | Entry::Unwanted { .. } => Some(ProcessEnd::Abandoned),
                 Entry::Runs => None,
                 Entry::Ended(record) => Some(ProcessEnd::Recorded(record.clone())),
                 Entry::Vanished => Some(ProcessEnd::Vanished),
@@ -80,9 +80,12 @@ impl World {
             Output::KillProcess { token, grace_ms, because } => {
                 let now = self.now;
                 self.tell(|| format!("worker {index} ends {token}: {}", because.as_str()));
-                if let Some(process) = self.sites[index].processes.get_mut(&token) {
+                let site = &mut self.sites[index];
+                if let Some(process) = site.processes.get_mut(&token) {
                     process.end(now, grace_ms, because);
                     self.look_later(index, token);
+                } else if let Some(entry @ Entry::Wanted) = site.directory.get_mut(&token) {
+                    *entry = Entry::Unwanted { grace_ms, because };
                 }
             }
             Output::RenewLease(lease) => self.renew(index, lease),
@@ -193,8 +196,11 @@ impl World {
         if process.lease.is_some_and(|lease| lease.term_at_ms <= now) {
             process.end(now, 0, KilledBecause::Lease);
         }
-        if site.directory.contains_key(&token) {
-            site.directory.insert(token, Entry::Runs);
+        if let Some(entry) = site.directory.get_mut(&token) {
+            if let Entry::Unwanted { grace_ms, because } = *entry {
+                process.end(now, grace_ms, because);
+            }
+            *entry = Entry::Runs;
         }
         let (batch, time) = (process.batch, (process.job, process.logical_time));
         site.processes.insert(token, process);

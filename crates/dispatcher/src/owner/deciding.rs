@@ -169,7 +169,7 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        Command::Heartbeat(Heartbeat { worker, incarnation })
+        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0 })
     }
 
     /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.

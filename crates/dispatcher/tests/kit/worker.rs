@@ -126,7 +126,7 @@ impl Hands {
 
     fn beat(&self) {
         let Registration { worker, incarnation, .. } = self.registration.clone();
-        self.say(Command::Heartbeat(Heartbeat { worker, incarnation }));
+        self.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 0 }));
     }
 
     fn take(&self, message: WorkMessage) {

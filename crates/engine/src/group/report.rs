@@ -40,6 +40,9 @@ impl GroupShard {
             nonce: nonce.clone(),
         };
         match &batch.phase {
+            Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
+                refused("an earlier life of the worker had it; it is taken back")
+            }
             Phase::Assigned { .. } => match self.run_spec(id, batch, *token) {
                 Ok(_) => Decision::events(vec![granted()]),
                 Err(message) => {

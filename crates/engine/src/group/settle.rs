@@ -84,6 +84,12 @@ impl GroupShard {
         })
     }
 
+    /// Whether the token was assigned to a life of the worker that has ended, and is still to be taken back.
+    pub(crate) fn is_of_earlier_life(&self, worker: &WorkerId, token: Token) -> bool {
+        let ended = self.unsettled.get(worker).filter(|unsettled| unsettled.because != Because::Lost);
+        ended.is_some_and(|unsettled| (unsettled.from..=unsettled.upto).contains(&token))
+    }
+
     /// From now on the worker's tokens are to be settled, all that there are.
     pub(crate) fn unsettle(&mut self, worker: &WorkerId, because: Because) {
         let Some(known) = self.workers.get(worker) else { return };

@@ -37,7 +37,7 @@ impl GroupShard {
 
     /// Makes an event only when a lost worker turns out to live; an unknown one is told to register.
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat) -> Decision {
-        let Heartbeat { worker, incarnation } = heartbeat;
+        let Heartbeat { worker, incarnation, number: _ } = heartbeat;
         match self.workers.get(worker) {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 if known.lost {

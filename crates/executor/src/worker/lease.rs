@@ -17,12 +17,28 @@ pub(super) struct LeaseClock {
     base_ms: Option<u64>,
     /// What the shims were told last.
     told: Option<Lease>,
+    /// Signs of life sent before this moment count no more: the lease they could lengthen has been over.
+    since_ms: u64,
 }
 
 impl LeaseClock {
     /// A sign of life is in the log.
     pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {
-        self.base_ms = self.base_ms.max(Some(sent_at_ms));
+        if sent_at_ms >= self.since_ms {
+            self.base_ms = self.base_ms.max(Some(sent_at_ms));
+        }
+    }
+
+    /// Whether the lease is over since the last time that this was asked. It stays so until a sign of life that
+    /// is sent from now on is acknowledged.
+    pub(super) fn lapse(&mut self, settings: &GroupSettings, now_ms: u64) -> bool {
+        let is_over = self.current(settings).is_some_and(|lease| lease.kill_at_ms <= now_ms);
+        if !is_over || self.base_ms.is_none() {
+            return false;
+        }
+        self.base_ms = None;
+        self.since_ms = now_ms;
+        true
     }
 
     /// The lease as it stands. `None`: attempts may live as long as they like.

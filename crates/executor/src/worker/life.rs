@@ -20,6 +20,7 @@ pub(super) struct Membership {
     /// When to register (again); absent: registered.
     register_at_ms: Option<u64>,
     pause_ms: u64,
+    /// An owner has answered this life.
     was_ever_known: bool,
     /// What was presented in the registration that is not answered yet.
     presented: Vec<Token>,
@@ -95,13 +96,27 @@ impl Worker {
     /// anew, for the owner to list or not.
     pub(super) fn unregistered(&mut self) {
         if self.membership.is_known() && self.stopping.is_none() {
-            self.lives += 1;
-            self.incarnation = Incarnation::new(format!("{}.{}", self.setup.incarnation, self.lives));
-            for token in self.attempts.tokens(|attempt| matches!(attempt, Attempt::Requested { .. })) {
-                self.attempts.remove(token);
-            }
-            self.register();
+            self.begin_another_life();
         }
+    }
+
+    /// The lease is over, so the owner may have ended this life without being heard. A sign of life that arrives
+    /// late must not bring it back: a grant may be on its way of what somebody else runs by now.
+    pub(super) fn lapse(&mut self) {
+        let may_be_ended = self.membership.was_ever_known() && self.stopping.is_none();
+        if may_be_ended && self.lease.lapse(&self.settings, self.now_ms) {
+            self.begin_another_life();
+        }
+    }
+
+    fn begin_another_life(&mut self) {
+        self.lives += 1;
+        self.incarnation = Incarnation::new(format!("{}.{}", self.setup.incarnation, self.lives));
+        for token in self.attempts.tokens(|attempt| matches!(attempt, Attempt::Requested { .. })) {
+            self.attempts.remove(token);
+        }
+        self.membership = Membership::new();
+        self.register();
     }
 
     /// The answer is everything outstanding.
@@ -115,7 +130,9 @@ impl Worker {
         self.heartbeat_at_ms = Some(self.now_ms + self.setup.heartbeat_ms);
         let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
-        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation }));
+        self.heartbeats += 1;
+        let number = self.heartbeats;
+        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number }));
     }
 
     pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {

@@ -67,6 +67,7 @@ pub struct Worker {
     settings: GroupSettings,
     membership: Membership,
     heartbeat_at_ms: Option<u64>,
+    heartbeats: u64,
     lease: LeaseClock,
     attempts: Attempts,
     nonces: u64,
@@ -85,6 +86,7 @@ impl Worker {
             settings: GroupSettings::default(),
             membership: Membership::new(),
             heartbeat_at_ms: None,
+            heartbeats: 0,
             lease: LeaseClock::default(),
             attempts: Attempts::default(),
             nonces: 0,
@@ -141,6 +143,7 @@ impl Worker {
 
     fn tick(&mut self, boottime_ms: u64) {
         self.now_ms = self.now_ms.max(boottime_ms);
+        self.lapse();
         self.live_on();
         for token in self.attempts.due(self.now_ms) {
             self.repeat(token);

@@ -523,6 +523,40 @@ fn nothing_starts_after_the_lease() {
     );
 }
 
+/// Rule 9, EXE-8: a worker that was cut off until its lease was over asks for nothing in the life that it had. A
+/// sign of life that was under way all the time does not bring the lease back, and the grant that comes with it
+/// is of that life.
+#[test]
+fn lease_that_ran_out_ends_the_life() {
+    let inputs = [
+        assigned(8, "shell"),
+        tick(600_000),
+        tick(601_000),
+        alive(590_000),
+        granted(8, "shell", "i-1-1"),
+        tick(660_000),
+        alive(600_000),
+    ];
+    check(
+        registered_worker(),
+        inputs,
+        expect![[r#"
+            > assigned
+            request 8 with i-1-1
+            > tick 600000
+            register i-1.2, live []
+            heartbeat
+            > tick 601000
+            > acknowledged
+            > granted for i-1-1
+            > tick 660000
+            register i-1.2, live []
+            heartbeat
+            > acknowledged
+        "#]],
+    );
+}
+
 #[test]
 fn group_that_holds_has_no_lease() {
     let settings = GroupSettings { on_silence: OnSilence::Hold, ..GroupSettings::default() };

@@ -75,7 +75,7 @@ const READER: [(&str, &str); 13] = [
 
 const MEMBER: [(&str, &str); 7] = [
     ("session.timeout.ms", "6000"),
-    ("heartbeat.interval.ms", "1500"),
+    ("heartbeat.interval.ms", "500"),
     ("partition.assignment.strategy", "cooperative-sticky"),
     ("auto.offset.reset", "latest"),
     ("enable.auto.commit", "false"),
