@@ -17,34 +17,52 @@ use crate::app::App;
 /// hear the answer.
 const MAX_DRAINED_BYTES: usize = 32 << 20;
 
+/// Bytes of a body that may hold a whole directory of jobs, whatever other bodies may hold.
+pub(crate) const MAX_LARGE_BODY_BYTES: usize = 16 << 20;
+
 /// A JSON body. An absent one is an empty object.
 pub(crate) struct Body(pub(crate) Value);
+
+/// A JSON body that may be large.
+pub(crate) struct LargeBody(pub(crate) Value);
 
 impl FromRequest<Arc<App>> for Body {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
-        if axum::body::HttpBody::is_end_stream(request.body()) {
-            return Ok(Self(Value::Object(serde_json::Map::new())));
-        }
-        if !is_json(request.headers()) {
-            return Err(Problem::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "not_json",
-                "the body must be JSON, with the header `Content-Type: application/json`",
-            ));
-        }
-        let timeout = app.config.read_timeout();
-        let read = read(request.into_body(), app.config.max_body_bytes);
-        let Ok(bytes) = tokio::time::timeout(timeout, read).await else {
-            let detail = format!("the body did not arrive within {} ms", timeout.as_millis());
-            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail));
-        };
-        serde_json::from_slice(&bytes?).map(Self).map_err(|error| {
-            let rule = format!("must be JSON: {error}");
-            bad_body(StatusCode::BAD_REQUEST, "bad_json", rule)
-        })
+        json_of(request, app, app.config.max_body_bytes).await.map(Self)
     }
+}
+
+impl FromRequest<Arc<App>> for LargeBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
+        json_of(request, app, app.config.max_body_bytes.max(MAX_LARGE_BODY_BYTES)).await.map(Self)
+    }
+}
+
+async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Value, Problem> {
+    if axum::body::HttpBody::is_end_stream(request.body()) {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    if !is_json(request.headers()) {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "not_json",
+            "the body must be JSON, with the header `Content-Type: application/json`",
+        ));
+    }
+    let timeout = app.config.read_timeout();
+    let read = read(request.into_body(), max_bytes);
+    let Ok(bytes) = tokio::time::timeout(timeout, read).await else {
+        let detail = format!("the body did not arrive within {} ms", timeout.as_millis());
+        return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail));
+    };
+    serde_json::from_slice(&bytes?).map_err(|error| {
+        let rule = format!("must be JSON: {error}");
+        bad_body(StatusCode::BAD_REQUEST, "bad_json", rule)
+    })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::post;
 use axum::{Json, Router};
@@ -16,6 +16,8 @@ use crate::{Error, Problem};
 
 /// Where the owner of a partition listens, as its claim says; `None`: it has no owner that is known.
 pub type OwnerAddress = Arc<dyn Fn(u32) -> Option<String> + Send + Sync>;
+
+const PLAN_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Asks `POST http://<owner>/live?shard=<n>`, with the cluster's secret.
 pub struct HttpLive {
@@ -50,12 +52,15 @@ impl HttpLive {
             address: address.clone(),
             source: Box::new(source.without_url()),
         };
+        let is_plan = matches!(query, LiveQuery::PlanApply { .. });
         let request = self
             .client
             .post(format!("http://{address}/live"))
             .query(&[("shard", shard.0)])
             .bearer_auth(&self.internal_key)
             .json(&query);
+        // A plan of thousands of jobs takes time by itself.
+        let request = if is_plan { request.timeout(PLAN_PATIENCE) } else { request };
         let response = request.send().await.map_err(failed)?;
         if !response.status().is_success() {
             let reason = response.status().to_string();
@@ -112,6 +117,7 @@ struct Asked {
 pub fn live_router(internal_key: &str, owners: OwnersHere) -> Router {
     Router::new()
         .route("/live", post(answer))
+        .layer(DefaultBodyLimit::max(crate::body::MAX_LARGE_BODY_BYTES + (1 << 20)))
         .with_state(Owners { owners, internal_key: internal_key.into() })
 }
 

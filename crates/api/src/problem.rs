@@ -140,6 +140,8 @@ impl From<Rejection> for Problem {
             | Rejection::JobDisabled { .. }
             | Rejection::StaleToken { .. }
             | Rejection::OutOfOrder { .. }
+            | Rejection::ApplyRunning { .. }
+            | Rejection::RevisionChanged { .. }
             | Rejection::AlreadyThere { .. } => StatusCode::CONFLICT,
             Rejection::BadRegistration { .. } => StatusCode::FORBIDDEN,
             Rejection::LimitReached { .. } => StatusCode::TOO_MANY_REQUESTS,
@@ -158,6 +160,9 @@ impl From<Rejection> for Problem {
                 problem.errors = vec![FieldError::new(what, id, rule)];
             }
             Rejection::LimitReached { .. } => problem.retry_after_s = Some(5),
+            Rejection::ApplyRunning { .. } | Rejection::RevisionChanged { .. } => {
+                problem.retry_after_s = Some(1)
+            }
             _ => {}
         }
         problem

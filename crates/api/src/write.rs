@@ -14,6 +14,8 @@ use crate::position::JournalPosition;
 /// The header by which a repeat of a write gets the first answer (API-4).
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const MAX_KEY_BYTES: usize = 200;
+/// How long a write waits for a large `apply` of somebody else.
+const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A write: who asks, and under which id.
 pub(crate) struct Write<'a> {
@@ -45,21 +47,56 @@ impl<'a> Write<'a> {
         Ok(Self { app, caller, request })
     }
 
-    /// Sends the command and waits for its outcome.
+    /// Sends the command and waits for its outcome. While a large `apply` is being carried out, it is asked
+    /// again for some seconds.
     pub(crate) async fn send(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {
-        self.send_as(self.request.clone(), shard, command).await?.map_err(Problem::from)
+        let is_busy = |rejection: &Rejection| matches!(rejection, Rejection::ApplyRunning { .. });
+        self.send_while(is_busy, BUSY_PATIENCE, shard, command).await
+    }
+
+    /// One of several commands that make one wish; `what` tells them apart.
+    pub(crate) fn part(&self, what: &str) -> Self {
+        let request = RequestId::new(format!("{}~{what}", self.request));
+        Self { app: self.app, caller: self.caller, request }
+    }
+
+    /// The id of the wish.
+    pub(crate) fn request(&self) -> &RequestId {
+        &self.request
+    }
+
+    /// Sends the command once, and gives the owner's refusal as such.
+    pub(crate) async fn send_once(
+        &self,
+        shard: ShardId,
+        command: Command,
+    ) -> Result<Result<Done, Rejection>, Problem> {
+        self.send_as(self.request.clone(), shard, command).await
     }
 
     /// As [`Write::send`], for a job that the catalogue has: where the group's shard has not heard of it yet,
-    /// it is asked again for at most 2 s, each time under an id that follows from the first one, so that a
-    /// repeat of the whole gets the same answers.
+    /// it is asked again for at most 2 s.
     pub(crate) async fn send_to_new_job(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {
-        let deadline = Instant::now() + Duration::from_secs(2);
+        let is_new =
+            |rejection: &Rejection| matches!(rejection, Rejection::Unknown { what, .. } if what == "job");
+        self.send_while(is_new, Duration::from_secs(2), shard, command).await
+    }
+
+    /// Asks again as long as the refusal is one that passes, each time under an id that follows from the first
+    /// one, so that a repeat of the whole gets the same answers.
+    async fn send_while(
+        &self,
+        passes: impl Fn(&Rejection) -> bool,
+        patience: Duration,
+        shard: ShardId,
+        command: Command,
+    ) -> Result<Done, Problem> {
+        let deadline = Instant::now() + patience;
         let mut request = self.request.clone();
         let mut pause = Duration::from_millis(20);
         for again in 1.. {
             match self.send_as(request, shard, command.clone()).await? {
-                Err(Rejection::Unknown { what, .. }) if what == "job" && Instant::now() < deadline => {}
+                Err(rejection) if passes(&rejection) && Instant::now() < deadline => {}
                 outcome => return outcome.map_err(Problem::from),
             }
             tokio::time::sleep(pause).await;

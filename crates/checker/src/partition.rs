@@ -217,6 +217,10 @@ impl Partition {
             if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {
                 shared.effects.decided(&at, request, outcome);
             }
+            if let Event::ApplyFinished { request: Some(request), .. } = &recorded.event {
+                let done = tidemill_model::Outcome::Answered(tidemill_model::Answer::Done);
+                shared.effects.decided(&at, request, &done);
+            }
             let bounds = self.bounds;
             let shard =
                 self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, bounds));

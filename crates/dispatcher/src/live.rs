@@ -55,21 +55,27 @@ pub struct LiveHandle {
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
+/// For a plan, whose answer takes time by itself where it names thousands of jobs.
+const PLAN_PATIENCE: Duration = Duration::from_secs(20);
 
 impl LiveHandle {
-    /// Asks the owner of the shard; blocks for at most 2 s.
+    /// Asks the owner of the shard; blocks for at most 2 s, for a plan for at most 20 s.
     ///
     /// # Errors
     /// The partition is not owned here, or its owner does not answer.
     pub fn query(&self, shard: ShardId, count: u32, query: LiveQuery) -> Result<LiveAnswer, LiveError> {
         let partition = shard.partition(count);
-        self.ask(partition, |answer| Question::Live { shard, query, answer })
+        let patience = match &query {
+            LiveQuery::PlanApply { .. } => PLAN_PATIENCE,
+            LiveQuery::Why { .. } | LiveQuery::NewestBatch { .. } => PATIENCE,
+        };
+        self.ask(partition, patience, |answer| Question::Live { shard, query, answer })
     }
 
     /// How the partitions stand that this process has to do with; blocks for at most 2 s each.
     pub fn status(&self) -> Vec<PartitionStatus> {
         let partitions: Vec<u32> = self.lock().keys().copied().collect();
-        let ask = |partition| self.ask(partition, |answer| Question::Status { answer }).ok();
+        let ask = |partition| self.ask(partition, PATIENCE, |answer| Question::Status { answer }).ok();
         partitions.into_iter().filter_map(ask).collect()
     }
 
@@ -81,11 +87,16 @@ impl LiveHandle {
         self.lock().remove(&partition);
     }
 
-    fn ask<T>(&self, partition: u32, question: impl FnOnce(Sender<T>) -> Question) -> Result<T, LiveError> {
+    fn ask<T>(
+        &self,
+        partition: u32,
+        patience: Duration,
+        question: impl FnOnce(Sender<T>) -> Question,
+    ) -> Result<T, LiveError> {
         let owner = self.lock().get(&partition).cloned().ok_or(LiveError::NotOwned(partition))?;
         let (answer, answered) = bounded(1);
-        owner.send_timeout(question(answer), PATIENCE).map_err(|_| LiveError::NoAnswer(partition))?;
-        answered.recv_timeout(PATIENCE).map_err(|error| match error {
+        owner.send_timeout(question(answer), patience).map_err(|_| LiveError::NoAnswer(partition))?;
+        answered.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Timeout => LiveError::NoAnswer(partition),
             RecvTimeoutError::Disconnected => LiveError::NotOwned(partition),
         })

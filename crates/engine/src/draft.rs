@@ -16,7 +16,7 @@ use tidemill_model::{
 use crate::decision::{Decision, Verdict};
 use crate::effect::Effect;
 use crate::group::Task;
-use crate::partition::Partition;
+use crate::partition::{Due, Partition};
 use crate::weight;
 
 /// A draft heavier than this takes no more. The weight is an upper estimate of the encoded bytes, and one
@@ -131,19 +131,24 @@ impl<'a> Draft<'a> {
         let horizon = horizon.min(self.envelope.now);
         let mut events = 0;
         while !self.is_full()
-            && let Some((shard, task)) = self.partition.next_task(horizon, self.turn)
+            && let Some((shard, due)) = self.partition.next_task(horizon, self.turn)
         {
             self.turn = ShardId(shard.0.saturating_add(1));
             let now = self.envelope.now;
-            let decided = self.partition.group(shard).map(|group| {
-                let decide = || {
-                    self.partition.rig().decides(group, &task);
-                    let decided = group.decide_task(&task, now);
-                    assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
-                    decided
-                };
-                catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| suspend(&task, panic))
-            });
+            let decided = match &due {
+                Due::Group(task) => self.partition.group(shard).map(|group| {
+                    let decide = || {
+                        self.partition.rig().decides(group, task);
+                        let decided = group.decide_task(task, now);
+                        assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
+                        decided
+                    };
+                    catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| suspend(task, panic))
+                }),
+                Due::Catalogue(chore) => {
+                    self.partition.catalogue().map(|catalogue| catalogue.decide_chore(chore))
+                }
+            };
             let decided = decided.unwrap_or_default();
             events += decided.len() as u32;
             let weight = decided.iter().map(weight::of_event).sum();
@@ -192,7 +197,10 @@ impl<'a> Draft<'a> {
                     Event::CommandQuarantined { reason, .. } => Some(reason.clone()),
                     _ => None,
                 });
-                let is_deferred = events.iter().any(|event| matches!(event, Event::UnfinishedAsked { .. }))
+                let puts_off = |event: &Event| {
+                    matches!(event, Event::UnfinishedAsked { .. } | Event::ApplyCommitted { .. })
+                };
+                let is_deferred = events.iter().any(puts_off)
                     && !events.iter().any(|event| matches!(event, Event::UnfinishedHeard { .. }));
                 let outcome = match (quarantined, answer) {
                     _ if is_deferred => Outcome::Deferred,

@@ -7,6 +7,7 @@ use tidemill_model::{
     Command, Envelope, Event, InstanceId, Outcome, Reply, ShardId, Source, WorkMessage, WorkerId,
 };
 
+use crate::catalogue::finished;
 use crate::partition::Partition;
 
 /// Something to do outside.
@@ -99,6 +100,11 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
             let reply = Reply { request, outcome, partition: partition.number(), offset };
             effects.push(Effect::Reply { to: to.clone(), reply });
         }
+        if let Event::ApplyFinished { request: Some(request), reply_to: Some(to), .. } = &recorded.event {
+            let (request, outcome) = (request.clone(), finished());
+            let reply = Reply { request, outcome, partition: partition.number(), offset };
+            effects.push(Effect::Reply { to: to.clone(), reply });
+        }
         let messages = work(partition, recorded.shard, &recorded.event);
         effects.extend(messages.into_iter().map(|(worker, message)| Effect::Work { worker, message }));
     }
@@ -176,6 +182,11 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::UnfinishedTold { .. }
         | Event::UnfinishedHeard { .. }
         | Event::RemovalDecided { .. }
+        | Event::JobsStaged { .. }
+        | Event::StagingDropped { .. }
+        | Event::ApplyCommitted { .. }
+        | Event::ApplyAdvanced { .. }
+        | Event::ApplyFinished { .. }
         | Event::JobCancelled { .. }
         | Event::CancelReceived { .. }
         | Event::BatchGenerated { .. }

@@ -31,7 +31,7 @@ mod rig;
 mod schedule;
 mod weight;
 
-pub use catalogue::Catalogue;
+pub use catalogue::{Catalogue, check_jobs};
 pub use decision::{Decision, Verdict};
 pub use draft::{Draft, Drafted, MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 pub use effect::{Courier, Effect, effects};

@@ -9,7 +9,7 @@ use tidemill_model::{
 };
 
 use crate::answers::Answers;
-use crate::catalogue::{Catalogue, Wisher};
+use crate::catalogue::{Catalogue, Chore, Wisher, finished};
 use crate::decision::Decision;
 use crate::group::{GroupShard, Task};
 use crate::outbox::Post;
@@ -35,7 +35,7 @@ impl Shard {
 
     fn apply(&mut self, now: Timestamp, event: &Event) {
         match self {
-            Shard::Catalogue(catalogue) => catalogue.apply(event),
+            Shard::Catalogue(catalogue) => catalogue.apply(now, event),
             Shard::Group(group) => group.apply(now, event),
         }
     }
@@ -46,6 +46,13 @@ impl Shard {
             Shard::Group(group) => &group.post,
         }
     }
+}
+
+/// What some shard asks for by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Due {
+    Group(Task),
+    Catalogue(Chore),
 }
 
 /// The state of one partition.
@@ -163,6 +170,9 @@ impl Partition {
         if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {
             self.answers.keep(now, request.clone(), outcome.clone());
         }
+        if let Event::ApplyFinished { request: Some(request), .. } = &recorded.event {
+            self.answers.keep(now, request.clone(), finished());
+        }
         let shard = self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard));
         shard.apply(now, &recorded.event);
     }
@@ -232,22 +242,34 @@ impl Partition {
 
     /// The next thing that some shard asks for by itself, shards from `turn` on first; timers only those due
     /// by `horizon`.
-    pub(crate) fn next_task(&self, horizon: Timestamp, turn: ShardId) -> Option<(ShardId, Task)> {
+    pub(crate) fn next_task(&self, horizon: Timestamp, turn: ShardId) -> Option<(ShardId, Due)> {
         let later = self.shards.range(turn..).chain(self.shards.range(..turn));
         later.into_iter().find_map(|(id, shard)| match shard {
-            Shard::Group(group) => group.next_task(horizon).map(|task| (*id, task)),
-            Shard::Catalogue(_) => None,
+            Shard::Group(group) => group.next_task(horizon).map(|task| (*id, Due::Group(task))),
+            Shard::Catalogue(catalogue) => {
+                catalogue.next_chore(horizon).map(|chore| (*id, Due::Catalogue(chore)))
+            }
         })
     }
 
     /// When the next timer of any shard is due.
     pub fn next_timer(&self) -> Option<Timestamp> {
-        self.groups().filter_map(GroupShard::next_timer).min()
+        let catalogue = self.catalogue().and_then(Catalogue::next_timer);
+        self.groups().filter_map(GroupShard::next_timer).chain(catalogue).min()
     }
 
     /// Answers a question about the present.
     pub fn answer(&self, shard: ShardId, query: &LiveQuery) -> LiveAnswer {
-        self.group(shard).map_or(LiveAnswer::NotFound, |group| group.answer(query))
+        match query {
+            LiveQuery::PlanApply { .. } if shard.partition(self.count) != self.number => LiveAnswer::NotFound,
+            LiveQuery::PlanApply { jobs, prune } => match self.catalogue() {
+                Some(catalogue) => catalogue.plan(jobs, prune, self.now),
+                None => Catalogue::default().plan(jobs, prune, self.now),
+            },
+            LiveQuery::Why { .. } | LiveQuery::NewestBatch { .. } => {
+                self.group(shard).map_or(LiveAnswer::NotFound, |group| group.answer(query))
+            }
+        }
     }
 
     /// Everything that workers should know and may have missed: what a new owner says first.

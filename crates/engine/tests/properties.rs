@@ -181,6 +181,11 @@ impl Model {
             | Event::UnfinishedTold { .. }
             | Event::UnfinishedHeard { .. }
             | Event::RemovalDecided { .. }
+            | Event::JobsStaged { .. }
+            | Event::StagingDropped { .. }
+            | Event::ApplyCommitted { .. }
+            | Event::ApplyAdvanced { .. }
+            | Event::ApplyFinished { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::TimeSet { .. }

@@ -231,6 +231,15 @@ pub enum Removal {
         /// Which job.
         job: JobId,
     },
+    /// Of [`Command::CommitApply`].
+    Staged {
+        /// Which staging.
+        apply: RequestId,
+        /// How many parts it has.
+        parts: u32,
+        /// Groups whose other jobs are deleted.
+        prune: Vec<GroupName>,
+    },
 }
 
 /// A wish.
@@ -276,6 +285,32 @@ pub enum Command {
         /// End what is unfinished of deleted jobs; else they are not deleted while something is.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cancel: bool,
+    },
+    /// Jobs of a wish that is too large for one [`Command::ApplyJobs`]; without effect until its
+    /// [`Command::CommitApply`].
+    StageJobs {
+        /// Which wish; drawn by its sender.
+        apply: RequestId,
+        /// The part's number, from 0.
+        part: u32,
+        /// As written, parents first.
+        jobs: Vec<JobSpec>,
+    },
+    /// Adds and changes the staged jobs, all or none.
+    CommitApply {
+        /// Which wish.
+        apply: RequestId,
+        /// How many parts it has.
+        parts: u32,
+        /// Also delete the jobs of these groups that are not named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        prune: Vec<GroupName>,
+        /// End what is unfinished of deleted jobs; else they are not deleted while something is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cancel: bool,
+        /// Only if the catalogue's definitions are still those of this revision.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        if_revision: Option<u64>,
     },
     /// A job with a schedule or parents, known by its id; its name need not be unique.
     DefineJob {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, ShardId, Token, UnfinishedJob, WorkerId,
+    JobSpec, JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, ShardId, Token, UnfinishedJob, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -272,6 +272,56 @@ pub enum Event {
         shard: ShardId,
         /// Who wants it.
         by: Actor,
+    },
+
+    /// Part of a large wish is there; without effect until it is committed.
+    JobsStaged {
+        /// Which wish.
+        apply: RequestId,
+        /// The part's number, from 0.
+        part: u32,
+        /// As written.
+        jobs: Arc<Vec<JobSpec>>,
+    },
+    /// What was staged is forgotten: nobody committed it in time, or newer stagings needed its place.
+    StagingDropped {
+        /// Which wish.
+        apply: RequestId,
+    },
+    /// What was staged will be carried out, to its end; until then no other change of definitions is accepted.
+    ApplyCommitted {
+        /// Which wish.
+        apply: RequestId,
+        /// The jobs that are deleted when all others are defined.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        delete: Vec<JobId>,
+        /// Who wants what is unfinished of those ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cancel: Option<Actor>,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for its end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+    /// A chunk of a committed wish is carried out.
+    ApplyAdvanced {
+        /// Which wish.
+        apply: RequestId,
+        /// How many of its jobs and deletions are done.
+        done: u32,
+    },
+    /// A committed wish is carried out.
+    ApplyFinished {
+        /// Which wish.
+        apply: RequestId,
+        /// Its request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
     },
 
     // ---- between shards
@@ -627,6 +677,11 @@ impl Event {
             Event::UnfinishedTold { .. } => "unfinished.told",
             Event::UnfinishedHeard { .. } => "unfinished.heard",
             Event::RemovalDecided { .. } => "removal.decided",
+            Event::JobsStaged { .. } => "jobs.staged",
+            Event::StagingDropped { .. } => "staging.dropped",
+            Event::ApplyCommitted { .. } => "apply.committed",
+            Event::ApplyAdvanced { .. } => "apply.advanced",
+            Event::ApplyFinished { .. } => "apply.finished",
             Event::JobCancelled { .. } => "job.cancelled",
             Event::CancelReceived { .. } => "cancel.received",
             Event::BatchGenerated { .. } => "batch.generated",
@@ -679,6 +734,11 @@ impl Event {
             | Event::UnfinishedTold { question, .. }
             | Event::UnfinishedHeard { question, .. }
             | Event::RemovalDecided { question, .. } => format!("question/{question}"),
+            Event::JobsStaged { apply, .. }
+            | Event::StagingDropped { apply }
+            | Event::ApplyCommitted { apply, .. }
+            | Event::ApplyAdvanced { apply, .. }
+            | Event::ApplyFinished { apply, .. } => format!("apply/{apply}"),
             Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
             Event::MessageReceived { from, .. } => format!("shard/{from}"),
             Event::BatchGenerated { batch, .. }

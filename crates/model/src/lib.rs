@@ -31,7 +31,7 @@ pub use event::{
     Usage,
 };
 pub use id::{BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, Token, WorkerId};
-pub use live::{BatchState, Condition, LiveAnswer, LiveQuery, Why};
+pub use live::{ApplyPlan, FieldDiff, PlannedChange, BatchState, Condition, LiveAnswer, LiveQuery, Why};
 pub use name::{GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, BatchResult, JobId, ShardId};
+use crate::{BatchId, BatchResult, GroupName, JobChange, JobId, JobSpec, Rejection, ShardId};
 
 /// The state of a batch; its result is another thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ impl BatchState {
 }
 
 /// A question to the owner of a shard.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LiveQuery {
     /// Why is this batch not running?
@@ -57,6 +57,13 @@ pub enum LiveQuery {
         /// Which job.
         job: JobId,
     },
+    /// What an `apply` of these jobs would change. To the catalogue's owner.
+    PlanApply {
+        /// As written.
+        jobs: Vec<JobSpec>,
+        /// Groups whose other jobs would be deleted.
+        prune: Vec<GroupName>,
+    },
 }
 
 impl LiveQuery {
@@ -65,6 +72,7 @@ impl LiveQuery {
         match self {
             LiveQuery::Why { batch } => batch.shard(),
             LiveQuery::NewestBatch { job } => of_job.unwrap_or(job.shard()),
+            LiveQuery::PlanApply { .. } => ShardId::CATALOGUE,
         }
     }
 }
@@ -82,8 +90,45 @@ pub enum LiveAnswer {
         /// Its state.
         state: Option<BatchState>,
     },
+    /// To [`LiveQuery::PlanApply`], when it would be accepted.
+    Planned(Box<ApplyPlan>),
+    /// To [`LiveQuery::PlanApply`], when it would be refused.
+    Refused(Rejection),
     /// The state does not hold it (any more); the read tables may.
     NotFound,
+}
+
+/// What an `apply` would change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ApplyPlan {
+    /// Counts the changes of definitions that the plan was made on.
+    pub revision: u64,
+    /// Job by job, in the order given, unchanged ones too; then the deleted ones.
+    pub changes: Vec<PlannedChange>,
+    /// For people.
+    pub warnings: Vec<String>,
+}
+
+/// What an `apply` would do to one job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedChange {
+    /// Which job, and what.
+    #[serde(flatten)]
+    pub change: JobChange,
+    /// The fields that differ, for a change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diff: Vec<FieldDiff>,
+}
+
+/// A field that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FieldDiff {
+    /// Its name in the definition.
+    pub field: String,
+    /// As it is, cut to 200 characters; empty where there is nothing.
+    pub old: String,
+    /// As it would be.
+    pub new: String,
 }
 
 /// Every unmet condition of a batch.

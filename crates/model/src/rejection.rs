@@ -133,6 +133,20 @@ pub enum Rejection {
         /// What.
         what: String,
     },
+    /// A large `apply` is being carried out; definitions can be changed when it is done, within seconds.
+    #[error("apply {apply} is being carried out; try again when it is done")]
+    ApplyRunning {
+        /// Which wish.
+        apply: String,
+    },
+    /// Definitions have changed since the wish was made.
+    #[error("definitions have changed meanwhile: revision {revision} is not {expected}")]
+    RevisionChanged {
+        /// As wished.
+        expected: u64,
+        /// As it is.
+        revision: u64,
+    },
     /// The command was set aside: it could not be decoded, or deciding it failed.
     #[error("the command was quarantined: {reason}")]
     Quarantined {
@@ -168,6 +182,8 @@ impl Rejection {
             Rejection::WrongShard { .. } => "wrong_shard",
             Rejection::LimitReached { .. } => "limit_reached",
             Rejection::AlreadyThere { .. } => "already_there",
+            Rejection::ApplyRunning { .. } => "apply_running",
+            Rejection::RevisionChanged { .. } => "revision_changed",
             Rejection::Quarantined { .. } => "quarantined",
         }
     }

@@ -198,6 +198,11 @@ impl Caches {
             | Event::UnfinishedTold { .. }
             | Event::UnfinishedHeard { .. }
             | Event::RemovalDecided { .. }
+            | Event::JobsStaged { .. }
+            | Event::StagingDropped { .. }
+            | Event::ApplyCommitted { .. }
+            | Event::ApplyAdvanced { .. }
+            | Event::ApplyFinished { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::TimeSet { .. }

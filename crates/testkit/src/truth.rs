@@ -143,6 +143,9 @@ impl Known {
             Event::RemovalDecided { request: Some(request), outcome, .. } => {
                 self.outcomes.insert(request.clone(), outcome.clone());
             }
+            Event::ApplyFinished { request: Some(request), .. } => {
+                self.outcomes.insert(request.clone(), Outcome::Answered(Answer::Done));
+            }
             Event::JobDeleted { job } => {
                 self.jobs.remove(job);
             }

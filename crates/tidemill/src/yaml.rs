@@ -1,5 +1,6 @@
 //! Job files: YAML in, YAML out.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,10 @@ use crate::failure::{Done, Failure};
 
 /// Largest file of jobs.
 const MAX_FILE_BYTES: u64 = 16 << 20;
+/// Most values of one file: names, texts, lists and mappings.
+const MAX_NODES: usize = 4_000_000;
 /// Most files of one directory.
-const MAX_FILES: usize = 1000;
+const MAX_FILES: usize = 20_000;
 
 /// Jobs as written, each with the file that it stands in.
 #[derive(Debug, Default, PartialEq)]
@@ -28,20 +31,39 @@ impl JobFiles {
     /// Reads a file, or every `*.yaml` and `*.yml` of a directory in the order of their names.
     pub(crate) fn read(path: &Path) -> Done<Self> {
         let mut read = Self::default();
-        for file in list(path)? {
-            for job in jobs_of(&file)? {
-                read.jobs.push(job);
-                read.files.push(file.clone());
-            }
+        read.add(path)?;
+        Ok(read)
+    }
+
+    /// Reads several.
+    pub(crate) fn read_all(paths: &[PathBuf]) -> Done<Self> {
+        let mut read = Self::default();
+        for path in paths {
+            read.add(path)?;
         }
-        if read.jobs.is_empty() {
+        Ok(read)
+    }
+
+    fn add(&mut self, path: &Path) -> Done {
+        let before = self.jobs.len();
+        for file in list(path)? {
+            let jobs = jobs_of(&file)?;
+            self.files.extend(jobs.iter().map(|_| file.clone()));
+            self.jobs.extend(jobs);
+        }
+        if self.jobs.len() == before {
             let hint = match path.is_dir() {
                 true => "of a directory, its *.yaml and *.yml are read",
                 false => "write `jobs:` and under it a list of jobs, each with name, group and type",
             };
             return Err(Failure::bad_input(format!("{}: no job is in it", path.display())).hint(hint));
         }
-        Ok(read)
+        Ok(())
+    }
+
+    /// How many files the jobs stand in.
+    pub(crate) fn count(&self) -> usize {
+        self.files.iter().collect::<BTreeSet<_>>().len()
     }
 
     /// Sets parameters of every job, over those in the files.
@@ -78,7 +100,8 @@ impl JobFiles {
         place.display().to_string()
     }
 
-    fn locate(&self, text: &str) -> String {
+    /// Puts file and job in place of `jobs[3]`.
+    pub(crate) fn locate(&self, text: &str) -> String {
         let Some((before, rest)) = text.split_once("jobs[") else { return text.to_owned() };
         let Some((number, after)) = rest.split_once(']') else { return text.to_owned() };
         let Some(index) = number.parse::<usize>().ok().filter(|index| *index < self.jobs.len()) else {
@@ -135,7 +158,11 @@ fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
         Failure::bad_input(format!("{}: {what}", file.display()))
             .hint("write `jobs:` and under it a list of jobs, each with name, group and type")
     };
-    let whole: Value = serde_saphyr::from_str(text).map_err(|error| {
+    // An export of 20,000 jobs is one file; aliases are bounded by themselves.
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES },
+    };
+    let whole: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let told = error.to_string().replace("<input>", &file.display().to_string());
         let told = told.trim_end().strip_prefix("error: ").unwrap_or(told.trim_end());
         Failure::bad_input(format!("{} is not YAML: {told}", file.display()))

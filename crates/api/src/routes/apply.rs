@@ -7,23 +7,21 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tidemill_model::{Answer, Command, FieldError, GroupName, JobChange, JobId, JobSpec, ShardId};
+use tidemill_model::{FieldError, GroupName, JobId, JobSpec, PlannedChange};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, PageRequest, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::body::{Body, parse};
+use crate::body::{LargeBody, parse};
 use crate::params::Params;
 use crate::spec::spec_of;
 use crate::view::definition_of;
 use crate::write::Write;
 
-/// Jobs that one `apply` may name: what the catalogue decides in one go.
-const MAX_JOBS: usize = 400;
-/// Bytes of JSON that one `apply` may hold.
-const MAX_APPLY_BYTES: usize = 200 * 1_024;
+use super::staged::{MAX_JOBS, Wish};
+
 /// Bad jobs that are named at once.
 const MAX_ERRORS: usize = 20;
 /// Rows read at once for an export.
@@ -33,7 +31,7 @@ const EXPORT_PAGE: usize = 1_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyRequest {
-    /// As written; at most 400.
+    /// As written; at most 20,000.
     #[schemars(with = "Vec<JobSpec>")]
     jobs: Vec<Value>,
     /// Also delete the jobs of these groups that are not named.
@@ -45,15 +43,16 @@ pub(crate) struct ApplyRequest {
     cancel: bool,
 }
 
-/// What `apply` did.
+/// What `apply` did, or would do.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Applied {
-    /// Job by job, in the order given, unchanged ones too.
-    changes: Vec<JobChange>,
+    /// Job by job, in the order given, unchanged ones too; then the deleted ones.
+    pub(super) changes: Vec<PlannedChange>,
     /// For people.
-    warnings: Vec<String>,
-    /// Give this as `at_least` to reads that must show it.
-    position: String,
+    pub(super) warnings: Vec<String>,
+    /// Give this as `at_least` to reads that must show it. Absent for a dry run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) position: Option<String>,
 }
 
 /// Adds and changes jobs, all or none (JOB-5).
@@ -62,9 +61,10 @@ pub(super) async fn apply(
     Extension(caller): Extension<Caller>,
     params: Params,
     headers: HeaderMap,
-    Body(body): Body,
+    LargeBody(body): LargeBody,
 ) -> Result<Json<Applied>, Problem> {
-    params.only(&[])?;
+    params.only(&["dry_run"])?;
+    let dry_run = params.parse("dry_run", "must be true or false")?.unwrap_or(false);
     let request: ApplyRequest = parse(body)?;
     if request.jobs.len() > MAX_JOBS {
         return Err(too_large(
@@ -74,21 +74,16 @@ pub(super) async fn apply(
     }
     let jobs = specs(request.jobs, &app.config.default_zone)?;
     let groups = jobs.iter().map(|job| &job.group).chain(&request.prune);
+    let groups: BTreeSet<&str> = groups.map(GroupName::as_str).collect();
     for group in groups {
-        caller.may_act(group.as_str())?;
+        caller.may_act(group)?;
     }
-    let command = Command::ApplyJobs { jobs, prune: request.prune, cancel: request.cancel };
-    let bytes = serde_json::to_vec(&command).expect("a command is JSON").len();
-    if bytes > MAX_APPLY_BYTES {
-        let rule = format!("one apply takes at most {MAX_APPLY_BYTES} bytes of JSON; split it");
-        return Err(too_large(format!("{bytes} bytes"), rule));
+    let write = Write::new(&app, &caller, &headers)?;
+    let wish = Wish { jobs, prune: request.prune, cancel: request.cancel };
+    if dry_run {
+        return wish.plan(&app).await.map(|plan| Json(Applied::of(plan, None)));
     }
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    let position = done.position.to_string();
-    match done.answer {
-        Answer::Applied { changes, warnings } => Ok(Json(Applied { changes, warnings, position })),
-        _ => Err(done.unexpected()),
-    }
+    wish.apply(&app, &write).await.map(Json)
 }
 
 /// Every job by itself, so that an error names its place; a schedule without a zone gets the configured one.
@@ -110,7 +105,7 @@ fn specs(values: Vec<Value>, default_zone: &str) -> Result<Vec<JobSpec>, Problem
     if errors.is_empty() { Ok(jobs) } else { Err(Problem::fields(errors)) }
 }
 
-fn too_large(value: impl ToString, rule: String) -> Problem {
+pub(super) fn too_large(value: impl ToString, rule: String) -> Problem {
     let mut problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", rule.as_str());
     problem.errors = vec![FieldError::new("jobs", value, rule)];
     problem

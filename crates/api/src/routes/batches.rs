@@ -111,9 +111,12 @@ pub(super) async fn why(
     match answer {
         Ok(LiveAnswer::Why(why)) => Ok(Json(why)),
         // The owner keeps finished batches for a while only; the tables keep all.
-        Ok(LiveAnswer::NotFound | LiveAnswer::NewestBatch { .. }) => {
-            finished(batch_row(&app, batch).await?).map(Json)
-        }
+        Ok(
+            LiveAnswer::NotFound
+            | LiveAnswer::NewestBatch { .. }
+            | LiveAnswer::Planned(_)
+            | LiveAnswer::Refused(_),
+        ) => finished(batch_row(&app, batch).await?).map(Json),
         Err(error) => {
             let row = batch_row(&app, batch).await?;
             finished(row).map(Json).map_err(|_| live_problem(&error))

@@ -11,6 +11,7 @@ mod logs;
 mod open;
 mod operate;
 mod run;
+mod staged;
 mod status;
 mod workers;
 
@@ -48,6 +49,7 @@ fn job_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
                 .role(Role::User)
+                .query(&[("dry_run", "`true`: only say what would change; nothing is done.")])
                 .takes::<apply::ApplyRequest>()
                 .gives::<apply::Applied>(),
             apply::apply,
@@ -83,7 +85,10 @@ fn job_calls(calls: Calls) -> Calls {
         .add(
             id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
                 .role(Role::User)
-                .query(&[("cancel", "`true`: end what is unfinished of it; else it is refused while something is.")])
+                .query(&[(
+                    "cancel",
+                    "`true`: end what is unfinished of it; else it is refused while something is.",
+                )])
                 .gives::<Written>(),
             run::delete,
         )

@@ -135,7 +135,8 @@ async fn bad_bodies_are_problems() {
     );
     let large = "x".repeat((1 << 20) + 1);
     check(
-        &send(apply().header("content-type", json).body(large)).await,
+        &send(site.request(Method::POST, "/api/groups", "root").header("content-type", json).body(large))
+            .await,
         expect![[r#"
         413 application/problem+json
         {
@@ -200,7 +201,7 @@ async fn apply_names_the_place_of_every_bad_job() {
             422 application/problem+json
             {
               "code": "invalid",
-              "detail": "jobs[1].quality_gate: \"true\": has no effect in this version, so it is refused; remove the field; jobs[2].colour: \"red\": is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, host, missed_runs, enabled; jobs[3].name: \"a/b\": job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first; jobs[4].priority: \"10\": priority 10 must be 0 (highest) to 9",
+              "detail": "jobs[1].quality_gate: \"true\": has no effect in this version, so it is refused; remove the field; jobs[2].colour: \"red\": is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, host, missed_runs, dependency_timeout_s, output_timeout_s, not_successful_by, cancel_on_timeout, enabled; jobs[3].name: \"a/b\": job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first; jobs[4].priority: \"10\": priority 10 must be 0 (highest) to 9",
               "errors": [
                 {
                   "field": "jobs[1].quality_gate",
@@ -209,7 +210,7 @@ async fn apply_names_the_place_of_every_bad_job() {
                 },
                 {
                   "field": "jobs[2].colour",
-                  "rule": "is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, host, missed_runs, enabled",
+                  "rule": "is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, host, missed_runs, dependency_timeout_s, output_timeout_s, not_successful_by, cancel_on_timeout, enabled",
                   "value": "red"
                 },
                 {
@@ -235,19 +236,19 @@ async fn apply_names_the_place_of_every_bad_job() {
 #[tokio::test]
 async fn apply_is_bounded() {
     let site = Site::start(answers_done()).await;
-    let many: Vec<Value> = (0..401).map(|n| spec(json!({"name": format!("n{n}")}))).collect();
+    let many: Vec<Value> = (0..20_001).map(|n| spec(json!({"name": format!("n{n}")}))).collect();
     check(
         &send(site.post("/api/jobs/apply", &json!({"jobs": many}))).await,
         expect![[r#"
         413 application/problem+json
         {
           "code": "too_large",
-          "detail": "one apply takes at most 400 jobs; split it",
+          "detail": "one apply takes at most 20000 jobs; split it",
           "errors": [
             {
               "field": "jobs",
-              "rule": "one apply takes at most 400 jobs; split it",
-              "value": "401"
+              "rule": "one apply takes at most 20000 jobs; split it",
+              "value": "20001"
             }
           ],
           "status": 413,

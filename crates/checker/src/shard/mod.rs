@@ -144,6 +144,11 @@ impl Shard {
             | Event::UnfinishedTold { .. }
             | Event::UnfinishedHeard { .. }
             | Event::RemovalDecided { .. }
+            | Event::JobsStaged { .. }
+            | Event::StagingDropped { .. }
+            | Event::ApplyCommitted { .. }
+            | Event::ApplyAdvanced { .. }
+            | Event::ApplyFinished { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::MessageReceived { .. }

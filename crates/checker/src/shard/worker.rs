@@ -221,6 +221,8 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::DefineKey { .. }
         | Command::RevokeKey { .. }
         | Command::ApplyJobs { .. }
+        | Command::StageJobs { .. }
+        | Command::CommitApply { .. }
         | Command::DefineJob { .. }
         | Command::SwitchJob { .. }
         | Command::DeleteJob { .. }

@@ -18,16 +18,46 @@ use crate::schedule::{check_mapping, grid_from_spec, required_times, same_grid};
 use crate::weight::of_definition;
 
 /// Jobs that one command can name; the events of one decision stay within this, too.
-const MAX_JOBS: usize = 400;
-const MAX_BYTES: usize = 170 * 1024;
+pub(super) const MAX_JOBS: usize = 400;
+pub(super) const MAX_BYTES: usize = 170 * 1024;
 const MAX_PARENTS: usize = 1_000;
 const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
 
-type Names = BTreeMap<(GroupName, JobName), JobId>;
+pub(super) type Names = BTreeMap<(GroupName, JobName), JobId>;
+
+/// A wish that was found good.
+pub(super) struct Checked<'a> {
+    /// The definitions, and whether they are enabled, in the order given.
+    pub(super) accepted: Vec<(Arc<JobDefinition>, bool)>,
+    /// What would be deleted.
+    pub(super) pruned: Vec<(JobId, &'a Job)>,
+}
+
+impl Checked<'_> {
+    /// The jobs that would be deleted.
+    pub(super) fn gone(&self) -> Vec<JobId> {
+        self.pruned.iter().map(|(id, _)| *id).collect()
+    }
+}
 
 impl Catalogue {
+    /// All that can be wrong with jobs, whatever their number.
+    pub(super) fn check(
+        &self,
+        specs: &[&JobSpec],
+        prune: &[GroupName],
+    ) -> Result<Checked<'_>, Rejection> {
+        let names = self.check_names(specs)?;
+        let accepted = self.accept(specs, &names)?;
+        let definitions: Vec<Arc<JobDefinition>> =
+            accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
+        self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
+        let pruned = self.pruned(&names, prune, &definitions)?;
+        Ok(Checked { accepted, pruned })
+    }
+
     pub(super) fn apply_jobs(
         &self,
         specs: &[JobSpec],
@@ -35,20 +65,17 @@ impl Catalogue {
         now: Timestamp,
         terms: &Terms<'_>,
     ) -> Result<Decision, Rejection> {
-        let names = self.check_names(specs)?;
-        let accepted = self.accept(specs, &names)?;
-        let definitions: Vec<Arc<JobDefinition>> =
-            accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
-        self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
-        let pruned = self.pruned(&names, prune, &definitions)?;
-        let bytes: usize = definitions.iter().map(|definition| of_definition(definition)).sum();
+        let written: Vec<&JobSpec> = specs.iter().collect();
+        let checked = self.check(&written, prune)?;
+        let gone = checked.gone();
+        let Checked { accepted, pruned } = checked;
+        let bytes: usize = accepted.iter().map(|(definition, _)| of_definition(definition)).sum();
         if accepted.len() + pruned.len() > MAX_JOBS || bytes > MAX_BYTES {
             let rule = format!(
                 "one apply can name at most {MAX_JOBS} jobs (deleted ones included) and {MAX_BYTES} bytes; split it"
             );
             return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", specs.len()), rule));
         }
-        let gone: Vec<JobId> = pruned.iter().map(|(id, _)| *id).collect();
         let removal = || Removal::Apply { jobs: specs.to_vec(), prune: prune.to_vec() };
         if let Some(asked) = self.may_remove(&gone, terms, removal)? {
             return Ok(Decision::events(vec![asked]));
@@ -92,26 +119,34 @@ impl Catalogue {
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))
     }
 
-    /// Gives every named job its id, old or new; the same name twice is refused.
-    fn check_names(&self, specs: &[JobSpec]) -> Result<Names, Rejection> {
+    /// The id of every named job, old or new. New ones get theirs in the order given.
+    pub(super) fn names_of<'a>(&self, specs: impl Iterator<Item = &'a JobSpec>) -> Names {
         let mut names = Names::new();
         let mut minted = self.jobs_minted;
-        for (index, spec) in specs.iter().enumerate() {
-            let name = (spec.group.clone(), spec.name.clone());
-            let known = self.names.get(&name).copied();
-            let id = known.unwrap_or_else(|| {
-                minted += 1;
-                JobId::mint(minted, ShardId::CATALOGUE)
+        for spec in specs {
+            names.entry((spec.group.clone(), spec.name.clone())).or_insert_with_key(|name| {
+                self.names.get(name).copied().unwrap_or_else(|| {
+                    minted += 1;
+                    JobId::mint(minted, ShardId::CATALOGUE)
+                })
             });
-            if names.insert(name, id).is_some() {
+        }
+        names
+    }
+
+    /// Gives every named job its id; the same name twice is refused.
+    fn check_names(&self, specs: &[&JobSpec]) -> Result<Names, Rejection> {
+        let mut seen = BTreeSet::new();
+        for (index, spec) in specs.iter().enumerate() {
+            if !seen.insert((&spec.group, &spec.name)) {
                 let rule = format!("stands twice in group {}; names are unique in a group", spec.group);
                 return Err(Rejection::field(format!("jobs[{index}].name"), &spec.name, rule));
             }
         }
-        Ok(names)
+        Ok(self.names_of(specs.iter().copied()))
     }
 
-    fn accept(&self, specs: &[JobSpec], names: &Names) -> Result<Vec<(Arc<JobDefinition>, bool)>, Rejection> {
+    fn accept(&self, specs: &[&JobSpec], names: &Names) -> Result<Vec<(Arc<JobDefinition>, bool)>, Rejection> {
         let mut accepted = Vec::new();
         let mut errors = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
@@ -125,7 +160,7 @@ impl Catalogue {
         if errors.is_empty() { Ok(accepted) } else { Err(Rejection::Invalid { fields: errors }) }
     }
 
-    fn definition(
+    pub(super) fn definition(
         &self,
         spec: &JobSpec,
         id: JobId,
@@ -201,9 +236,11 @@ impl Catalogue {
             return Err(Rejection::Cycle { path });
         }
         let concerned = self.concerned(&overlay, changed);
+        let places: BTreeMap<JobId, usize> =
+            changed.iter().enumerate().map(|(index, definition)| (definition.id, index)).collect();
         let mut errors = Vec::new();
         for id in concerned {
-            let index = changed.iter().position(|definition| definition.id == id);
+            let index = places.get(&id).copied();
             let child =
                 || overlay.get(id).map_or_else(String::new, |child| format!("child {}", child.full_name()));
             let prefix = index.map_or_else(child, &place);
@@ -221,7 +258,7 @@ impl Catalogue {
         let mut open: Vec<JobId> = changed.iter().map(|definition| definition.id).collect();
         while let Some(id) = open.pop() {
             let first = concerned.insert(id);
-            let is_changed = changed.iter().any(|definition| definition.id == id);
+            let is_changed = overlay.is_changed(id);
             let passes_on = overlay.get(id).is_some_and(|definition| definition.schedule.is_none());
             if first && (is_changed || passes_on) {
                 open.extend(self.children.get(&id).into_iter().flatten());
@@ -260,7 +297,7 @@ impl Catalogue {
         Ok(pruned)
     }
 
-    fn change(&self, definition: Arc<JobDefinition>, enabled: bool) -> (Option<Event>, JobChange) {
+    pub(super) fn change(&self, definition: Arc<JobDefinition>, enabled: bool) -> (Option<Event>, JobChange) {
         let Some(old) = self.jobs.get(&definition.id) else {
             let change = change_of(&definition, JobChangeKind::Added, Vec::new());
             return (Some(Event::JobDefined { definition, enabled, unnamed: false }), change);
@@ -285,7 +322,7 @@ impl Catalogue {
 }
 
 /// JOB-3: what the writer of a template should know about clock changes.
-fn overlap_warning(definition: &JobDefinition, now: Timestamp) -> Option<String> {
+pub(super) fn overlap_warning(definition: &JobDefinition, now: Timestamp) -> Option<String> {
     let schedule = grid_from_spec(definition.schedule.as_ref()?).ok()?;
     let has_dst = tidemill_calendar::has_dst(&schedule.zone, now);
     (schedule.is_sub_daily() && has_dst && is_ambiguous_in_overlap(definition)).then(|| {
@@ -304,6 +341,10 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (index, parent) in definition.parents.iter().enumerate() {
         let Some(known) = overlay.get(parent.job) else { continue };
+        // What hangs on a job that is not known here can be judged only where it is.
+        if overlay.is_open(id) || overlay.is_open(parent.job) {
+            continue;
+        }
         let field = format!("parents[{index}]");
         if known.group != definition.group {
             let rule = "a parent in another group has no effect in this version, so it is refused";
@@ -325,7 +366,7 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
         errors.extend(problem.map(|rule| FieldError::new(field, known.full_name(), rule)));
     }
     if errors.is_empty() {
-        errors.extend(too_many_times(overlay, definition, own.as_ref()));
+        errors.extend(too_many_times(overlay, definition, own.as_deref()));
     }
     errors
 }
@@ -350,20 +391,23 @@ fn too_many_times(
     (sum > MAX_DECLARED_TIMES).then(|| FieldError::new("parents", definition.parents.len(), rule))
 }
 
-fn full_name(written: &str, group: &GroupName) -> Option<(GroupName, JobName)> {
+pub(super) fn full_name(written: &str, group: &GroupName) -> Option<(GroupName, JobName)> {
     match written.split_once('/') {
         Some((group, name)) => Some((GroupName::try_from(group).ok()?, JobName::try_from(name).ok()?)),
         None => Some((group.clone(), JobName::try_from(written).ok()?)),
     }
 }
 
-fn change_of(definition: &JobDefinition, change: JobChangeKind, fields: Vec<String>) -> JobChange {
+pub(super) fn change_of(definition: &JobDefinition, change: JobChangeKind, fields: Vec<String>) -> JobChange {
     let (job, name, version) = (definition.id, definition.full_name(), definition.version);
     JobChange { job, name, change, version, fields }
 }
 
 /// The fields in which two definitions differ, their version aside.
 fn differing(old: &JobDefinition, new: &JobDefinition) -> Vec<String> {
+    if *old == (JobDefinition { version: old.version, ..new.clone() }) {
+        return Vec::new();
+    }
     let value = |definition: &JobDefinition| {
         serde_json::to_value(definition).expect("a definition is plain data with string keys")
     };

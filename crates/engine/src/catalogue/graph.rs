@@ -1,5 +1,6 @@
 //! The graph of definitions as it would be after a change.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -13,12 +14,29 @@ use crate::schedule::grid_from_spec;
 pub(super) struct Overlay<'a> {
     catalogue: &'a Catalogue,
     changed: BTreeMap<JobId, Arc<JobDefinition>>,
+    /// Looked up once each: a graph may be deep.
+    grids: RefCell<BTreeMap<JobId, Grid>>,
+}
+
+/// What gives a job its logical times.
+#[derive(Debug, Clone)]
+enum Grid {
+    /// This schedule: its own, or that of its nearest ancestor.
+    Of(Arc<Schedule>),
+    /// Nothing: it runs by hand only.
+    None,
+    /// A job that is not known here.
+    Open,
 }
 
 impl<'a> Overlay<'a> {
     pub(super) fn new(catalogue: &'a Catalogue, changed: &[Arc<JobDefinition>]) -> Self {
         let changed = changed.iter().map(|definition| (definition.id, Arc::clone(definition))).collect();
-        Self { catalogue, changed }
+        Self { catalogue, changed, grids: RefCell::default() }
+    }
+
+    pub(super) fn is_changed(&self, id: JobId) -> bool {
+        self.changed.contains_key(&id)
     }
 
     pub(super) fn get(&self, id: JobId) -> Option<&JobDefinition> {
@@ -66,15 +84,36 @@ impl<'a> Overlay<'a> {
     }
 
     /// The schedule that gives the job its logical times: its own, or that of its nearest ancestor.
-    pub(super) fn grid(&self, id: JobId) -> Option<Schedule> {
-        let mut id = id;
-        for _ in 0..=self.changed.len() + self.catalogue.jobs.len() {
-            let definition = self.get(id)?;
-            if let Some(spec) = &definition.schedule {
-                return grid_from_spec(spec).ok();
-            }
-            id = self.parents(id).next()?;
+    pub(super) fn grid(&self, id: JobId) -> Option<Arc<Schedule>> {
+        match self.found(id) {
+            Grid::Of(schedule) => Some(schedule),
+            Grid::None | Grid::Open => None,
         }
-        None
+    }
+
+    /// Whether a job that is not known here gives the job its logical times.
+    pub(super) fn is_open(&self, id: JobId) -> bool {
+        matches!(self.found(id), Grid::Open)
+    }
+
+    fn found(&self, id: JobId) -> Grid {
+        let mut line = Vec::new();
+        let mut next = Some(id);
+        // In a graph without a cycle no line of ancestors is longer.
+        let longest = self.changed.len() + self.catalogue.jobs.len();
+        let grid = loop {
+            let Some(id) = next.filter(|_| line.len() <= longest) else { break Grid::None };
+            if let Some(known) = self.grids.borrow().get(&id) {
+                break known.clone();
+            }
+            line.push(id);
+            let Some(definition) = self.get(id) else { break Grid::Open };
+            if let Some(spec) = &definition.schedule {
+                break grid_from_spec(spec).map_or(Grid::None, |schedule| Grid::Of(Arc::new(schedule)));
+            }
+            next = self.parents(id).next();
+        };
+        self.grids.borrow_mut().extend(line.into_iter().map(|id| (id, grid.clone())));
+        grid
     }
 }

@@ -5,7 +5,9 @@ mod accept;
 mod apply_jobs;
 mod graph;
 mod manage;
+mod plan;
 mod remove;
+mod staging;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,12 +15,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{
     Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, Role,
-    ShardId, ShardMessage,
+    RequestId, ShardId, ShardMessage,
 };
 
 pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 pub(crate) use self::remove::Wisher;
+pub(crate) use self::staging::{Chore, finished};
+use self::staging::{Commit, Committed, Staging};
+pub use self::plan::check_jobs;
 use self::remove::{Pending, Terms};
 use crate::decision::Decision;
 use crate::outbox::Post;
@@ -34,6 +39,11 @@ pub struct Catalogue {
     /// Job → those that name it as parent.
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) jobs_minted: u64,
+    /// Counts the changes of definitions.
+    pub(crate) revision: u64,
+    pub(crate) stagings: BTreeMap<RequestId, Staging>,
+    /// The large wish that is being carried out.
+    pub(crate) committed: Option<Committed>,
     /// Wishes to delete jobs that wait for answers of shards, by question.
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// Questions asked so far.
@@ -65,6 +75,11 @@ impl Catalogue {
         now: Timestamp,
         rig: &Rig,
     ) -> Decision {
+        if let Some(committed) = &self.committed
+            && changes_definitions(command)
+        {
+            return committed.rejection().into();
+        }
         match command {
             Command::DefineGroup { name, worker_key, settings } => {
                 self.define_group(name, worker_key, settings).into()
@@ -76,6 +91,13 @@ impl Catalogue {
             Command::RevokeKey { app } => self.revoke_key(app).into(),
             Command::ApplyJobs { jobs, prune, cancel } => {
                 self.apply_jobs(jobs, prune, now, &Terms::new(*cancel, wisher)).into()
+            }
+            Command::StageJobs { apply, part, jobs } => self.stage_jobs(apply, *part, jobs, now).into(),
+            Command::CommitApply { apply, parts, prune, cancel, if_revision } => {
+                let (request, reply_to) = (wisher.request, wisher.reply_to);
+                let (parts, if_revision) = (*parts, *if_revision);
+                let commit = Commit { apply, parts, prune, if_revision, request, reply_to };
+                self.commit_apply(&commit, &Terms::new(*cancel, wisher)).into()
             }
             Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
@@ -105,7 +127,7 @@ impl Catalogue {
         }
     }
 
-    pub(crate) fn apply(&mut self, event: &Event) {
+    pub(crate) fn apply(&mut self, now: Timestamp, event: &Event) {
         match event {
             Event::GroupDefined { group, name, shard, worker_key, settings } => {
                 let message = ShardMessage::Group {
@@ -139,6 +161,11 @@ impl Catalogue {
             Event::JobCancelled { job, shard, by } => {
                 self.post.send(*shard, ShardMessage::Cancel { job: *job, by: by.clone() });
             }
+            Event::JobsStaged { .. }
+            | Event::StagingDropped { .. }
+            | Event::ApplyCommitted { .. }
+            | Event::ApplyAdvanced { .. }
+            | Event::ApplyFinished { .. } => self.fold_staging(now, event),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
             // Facts of group shards, which the catalogue's journal never holds for it.
@@ -178,6 +205,7 @@ impl Catalogue {
 
     fn job_defined(&mut self, definition: &Arc<JobDefinition>, enabled: bool, unnamed: bool) {
         let id = definition.id;
+        self.revision += 1;
         match self.jobs.get(&id) {
             None => self.jobs_minted += 1,
             Some(old) => {
@@ -200,6 +228,7 @@ impl Catalogue {
 
     fn switched(&mut self, id: JobId, enabled: bool) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        self.revision += 1;
         job.enabled = enabled;
         let group = job.definition.group.clone();
         self.send(&group, ShardMessage::Switch { job: id, enabled });
@@ -207,6 +236,7 @@ impl Catalogue {
 
     fn job_deleted(&mut self, id: JobId) {
         let Some(job) = self.jobs.remove(&id) else { return };
+        self.revision += 1;
         for parent in &job.definition.parents {
             if let Some(children) = self.children.get_mut(&parent.job) {
                 children.remove(&id);
@@ -224,4 +254,16 @@ impl Catalogue {
             self.post.send(group.shard, message);
         }
     }
+}
+
+/// What has to wait while a large wish is carried out.
+fn changes_definitions(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::ApplyJobs { .. }
+            | Command::CommitApply { .. }
+            | Command::DefineJob { .. }
+            | Command::SwitchJob { .. }
+            | Command::DeleteJob { .. }
+    )
 }

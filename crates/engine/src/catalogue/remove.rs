@@ -22,6 +22,7 @@ use tidemill_model::{
 };
 
 use super::Catalogue;
+use super::staging::Commit;
 use crate::decision::{Decision, Verdict};
 use crate::draft::MAX_DECISION_WEIGHT;
 use crate::effect::Effect;
@@ -76,6 +77,14 @@ impl<'a> Terms<'a> {
     pub(super) fn new(cancel: bool, wisher: Wisher<'a>) -> Self {
         if cancel { Terms::Cancel(wisher.actor) } else { Terms::Ask(wisher) }
     }
+
+    /// Who wants what is unfinished ended.
+    pub(super) fn canceller(&self) -> Option<&'a Actor> {
+        match self {
+            Terms::Cancel(by) => Some(by),
+            Terms::Ask(_) | Terms::Told(..) => None,
+        }
+    }
 }
 
 impl Catalogue {
@@ -126,11 +135,16 @@ impl Catalogue {
 
     /// The events that delete a job.
     pub(super) fn removed(&self, job: JobId, terms: &Terms<'_>) -> Vec<Event> {
+        self.removed_for(job, terms.canceller())
+    }
+
+    /// The events that delete a job, and end what is unfinished of it if somebody wants that.
+    pub(super) fn removed_for(&self, job: JobId, canceller: Option<&Actor>) -> Vec<Event> {
         let mut events = vec![Event::JobDeleted { job }];
-        if let Terms::Cancel(by) = terms
+        if let Some(by) = canceller
             && let Some(shard) = self.shard_of(job)
         {
-            events.push(Event::JobCancelled { job, shard, by: (*by).clone() });
+            events.push(Event::JobCancelled { job, shard, by: by.clone() });
         }
         events
     }
@@ -180,10 +194,16 @@ impl Catalogue {
     /// answer in one record is refused: the answer must be taken in, or it comes again for ever.
     fn settle(&self, question: u64, pending: &Pending, now: Timestamp, room: usize) -> Vec<Event> {
         let terms = Terms::Told(question, pending);
-        let decided = match pending.removal.as_ref() {
+        let running = self.committed.as_ref().map(|committed| Err(committed.rejection()));
+        let decided = running.unwrap_or_else(|| match pending.removal.as_ref() {
             Removal::Apply { jobs, prune } => self.apply_jobs(jobs, prune, now, &terms),
             Removal::Delete { job } => self.delete_job(*job, &terms),
-        };
+            Removal::Staged { apply, parts, prune } => {
+                let (request, reply_to) = (pending.request.as_ref(), pending.reply_to.as_ref());
+                let commit = Commit { apply, parts: *parts, prune, if_revision: None, request, reply_to };
+                self.commit_apply(&commit, &terms)
+            }
+        });
         let (mut events, outcome) = match Decision::from(decided).verdict {
             Verdict::Refused(rejection) => (Vec::new(), Outcome::Refused(rejection)),
             Verdict::Accepted { events, answer } => {
@@ -191,7 +211,11 @@ impl Catalogue {
             }
         };
         let is_asked_again = events.iter().any(|event| matches!(event, Event::UnfinishedAsked { .. }));
-        if !is_asked_again {
+        // Who commits a large wish hears when it is carried out.
+        let is_committed = events.iter().any(|event| matches!(event, Event::ApplyCommitted { .. }));
+        if is_committed {
+            events.push(Event::RemovalDecided { question, request: None, reply_to: None, outcome });
+        } else if !is_asked_again {
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
             events.push(Event::RemovalDecided { question, request, reply_to, outcome });
         }

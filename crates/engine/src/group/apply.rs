@@ -134,6 +134,11 @@ impl GroupShard {
             | Event::UnfinishedAsked { .. }
             | Event::UnfinishedHeard { .. }
             | Event::RemovalDecided { .. }
+            | Event::JobsStaged { .. }
+            | Event::StagingDropped { .. }
+            | Event::ApplyCommitted { .. }
+            | Event::ApplyAdvanced { .. }
+            | Event::ApplyFinished { .. }
             | Event::JobCancelled { .. } => {}
         }
     }

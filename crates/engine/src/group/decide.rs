@@ -40,6 +40,8 @@ impl GroupShard {
             | Command::DefineKey { .. }
             | Command::RevokeKey { .. }
             | Command::ApplyJobs { .. }
+            | Command::StageJobs { .. }
+            | Command::CommitApply { .. }
             | Command::DefineJob { .. }
             | Command::SwitchJob { .. }
             | Command::DeleteJob { .. } => {

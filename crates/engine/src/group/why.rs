@@ -15,6 +15,7 @@ impl GroupShard {
     /// Answers a question about the present.
     pub fn answer(&self, query: &LiveQuery) -> LiveAnswer {
         match query {
+            LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
             LiveQuery::NewestBatch { job } => {
                 let Some(job) = self.jobs.get(job) else { return LiveAnswer::NotFound };

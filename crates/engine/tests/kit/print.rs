@@ -49,6 +49,11 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let refused = matches!(outcome, Outcome::Refused(_));
             format!("decided {question}: {}", if refused { "refused" } else { "done" })
         }
+        Event::JobsStaged { part, jobs, .. } => format!("staged part {part}, {} jobs", jobs.len()),
+        Event::StagingDropped { .. } => "staging dropped".to_owned(),
+        Event::ApplyCommitted { delete, .. } => format!("apply committed, deletes {}", delete.len()),
+        Event::ApplyAdvanced { done, .. } => format!("apply advanced to {done}"),
+        Event::ApplyFinished { .. } => "apply finished".to_owned(),
         Event::JobCancelled { job, .. } => format!("job cancelled {}", name(job)),
         Event::CancelReceived { job, .. } => format!("cancels {}", name(job)),
         Event::JobSubmitted { definition } => format!("job submitted {}", definition.name),

@@ -71,6 +71,11 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::UnfinishedTold { .. }
         | Event::UnfinishedHeard { .. }
         | Event::RemovalDecided { .. }
+        | Event::JobsStaged { .. }
+        | Event::StagingDropped { .. }
+        | Event::ApplyCommitted { .. }
+        | Event::ApplyAdvanced { .. }
+        | Event::ApplyFinished { .. }
         | Event::JobCancelled { .. }
         | Event::CancelReceived { .. }
         | Event::CommandQuarantined { .. }

@@ -9,6 +9,12 @@ use jiff::Timestamp;
 /// What to do with jobs. A JOB is an id, or `group/name`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
+    /// Check the jobs of YAML files without a server
+    Validate {
+        /// Files, or directories of *.yaml and *.yml; together they are what is checked
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
     /// Add and change the jobs of a YAML file, or of all in a directory, all or none
     Apply {
         /// File, or directory of *.yaml and *.yml
@@ -20,6 +26,9 @@ pub(crate) enum JobCommand {
         /// End what is unfinished of jobs that are deleted
         #[arg(long, requires = "prune")]
         cancel: bool,
+        /// Only show what would change
+        #[arg(long)]
+        dry_run: bool,
         /// Sets a parameter of every job in the file (repeatable)
         #[arg(long = "param", value_name = "NAME=VALUE")]
         parameters: Vec<Parameter>,

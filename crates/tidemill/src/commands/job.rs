@@ -1,9 +1,13 @@
 //! `tidemill job …`.
 
+use std::path::PathBuf;
+
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use tidemill_model::{FieldError, JobSpec, Rejection};
 
 use super::{Session, wait};
-use crate::cli::{JobCommand, Parameter};
+use crate::cli::{JobCommand, OutputFormat, Parameter};
 use crate::client::{Client, Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -13,11 +17,16 @@ use crate::yaml::{self, JobFiles};
 
 pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
     match command {
-        JobCommand::Apply { file, prune, cancel, parameters } => {
+        JobCommand::Validate { paths } => validate(session.format, &paths),
+        JobCommand::Apply { file, prune, cancel, dry_run, parameters } => {
             let mut files = JobFiles::read(&file)?;
             files.set_parameters(&parameters);
+            if dry_run {
+                let answer = ask_to_apply(&session.client, &files, &prune, cancel, "?dry_run=true")?;
+                return Ok(session.show(&answer, |answer| changes(answer, "would change")));
+            }
             let answer = apply(&session.client, &files, &prune, cancel)?;
-            Ok(session.show(&answer, changes))
+            Ok(session.show(&answer, |answer| changes(answer, "changed")))
         }
         JobCommand::Export { group } => export(session, group),
         JobCommand::Ls { group, name, job_type, enabled, limit } => {
@@ -93,12 +102,23 @@ const PARENTS: &[Column] =
 
 /// Applies jobs; errors name file and job.
 pub(crate) fn apply(client: &Client, files: &JobFiles, prune: &[String], cancel: bool) -> Done<Value> {
-    let body = json!({ "jobs": files.jobs, "prune": prune, "cancel": cancel });
-    client.post("/api/jobs/apply", Some(&body)).map_err(|failure| files.explain(failure))
+    ask_to_apply(client, files, prune, cancel, "")
 }
 
-/// `+ added  ~ changed  - deleted`, and a sum.
-fn changes(answer: &Value) -> String {
+fn ask_to_apply(
+    client: &Client,
+    files: &JobFiles,
+    prune: &[String],
+    cancel: bool,
+    query: &str,
+) -> Done<Value> {
+    let body = json!({ "jobs": files.jobs, "prune": prune, "cancel": cancel });
+    let path = format!("/api/jobs/apply{query}");
+    client.post(&path, Some(&body)).map_err(|failure| files.explain(failure))
+}
+
+/// `+ added  ~ changed  - deleted`, for a change the fields with old and new value, and a sum.
+fn changes(answer: &Value, verb: &str) -> String {
     let mut lines = Vec::new();
     let mut unchanged = 0;
     let changes = answer["changes"].as_array().map_or(&[][..], Vec::as_slice);
@@ -107,7 +127,10 @@ fn changes(answer: &Value) -> String {
         let (version, fields) = (render::one_line(&change["version"]), render::one_line(&change["fields"]));
         match change["change"].as_str() {
             Some("added") => lines.push(format!("+ {name}")),
-            Some("changed") => lines.push(format!("~ {name}  version {version}: {fields}")),
+            Some("changed") => {
+                lines.push(format!("~ {name}  version {version}: {fields}"));
+                lines.extend(change["diff"].as_array().into_iter().flatten().map(field));
+            }
             Some("deleted") => lines.push(format!("- {name}")),
             _ => unchanged += 1,
         }
@@ -116,8 +139,60 @@ fn changes(answer: &Value) -> String {
         lines.push(format!("warning: {}", render::one_line(warning)));
     }
     let changed = changes.len() - unchanged;
-    lines.push(format!("{changed} changed, {unchanged} as before."));
+    lines.push(match changed {
+        0 => format!("Nothing to change, {unchanged} as before."),
+        changed => format!("{changed} {verb}, {unchanged} as before."),
+    });
     lines.join("\n")
+}
+
+fn field(diff: &Value) -> String {
+    let value = |side: &str| match diff[side].as_str() {
+        None | Some("") => "(none)".to_owned(),
+        Some(_) => render::one_line(&diff[side]),
+    };
+    format!("    {}: {} → {}", render::one_line(&diff["field"]), value("old"), value("new"))
+}
+
+/// Errors that are told at once.
+const TOLD: usize = 20;
+
+/// Checks files as the catalogue would check an `apply`, as far as that needs no server.
+pub(super) fn validate(format: OutputFormat, paths: &[PathBuf]) -> Done<Exit> {
+    let files = JobFiles::read_all(paths)?;
+    let warnings = checked(&files).map_err(|failure| files.explain(failure))?;
+    let warnings: Vec<String> = warnings.iter().map(|warning| files.locate(warning)).collect();
+    let (jobs, count) = (files.jobs.len(), files.count());
+    match format {
+        OutputFormat::Json => output::json(&json!({ "jobs": jobs, "files": count, "warnings": warnings })),
+        OutputFormat::Table => {
+            let warned = warnings.iter().map(|warning| format!("warning: {warning}\n"));
+            output::line(format!("{}{jobs} jobs in {count} files are good.", warned.collect::<String>()));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn checked(files: &JobFiles) -> Done<Vec<String>> {
+    let refused = |errors: Vec<FieldError>| {
+        let failure = Failure::bad_input("these jobs cannot be accepted");
+        errors.iter().take(TOLD).fold(failure, |failure, error| failure.detail(error.to_string()))
+    };
+    let mut jobs = Vec::with_capacity(files.jobs.len());
+    let mut errors = Vec::new();
+    for (index, value) in files.jobs.iter().enumerate() {
+        match JobSpec::from_value(value.clone()) {
+            Ok(job) => jobs.push(job),
+            Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(refused(errors));
+    }
+    tidemill_engine::check_jobs(&jobs, Timestamp::now()).map_err(|rejection| match rejection {
+        Rejection::Invalid { fields } => refused(fields),
+        other => Failure::bad_input(other.to_string()),
+    })
 }
 
 fn export(session: &Session, group: Option<String>) -> Done<Exit> {
@@ -238,7 +313,8 @@ mod tests {
         let answer = json!({
             "changes": [
                 {"job": 1, "name": "g/a", "change": "added", "version": 1},
-                {"job": 2, "name": "g/b", "change": "changed", "version": 3, "fields": ["command", "priority"]},
+                {"job": 2, "name": "g/b", "change": "changed", "version": 3, "fields": ["command", "priority"],
+                    "diff": [{"field": "command", "old": "", "new": "exit\n0"}, {"field": "priority", "old": "5", "new": "3"}]},
                 {"job": 3, "name": "g/c", "change": "unchanged", "version": 1},
                 {"job": 4, "name": "g/d", "change": "deleted", "version": 2},
             ],
@@ -247,10 +323,15 @@ mod tests {
         expect_test::expect![[r#"
             + g/a
             ~ g/b  version 3: command, priority
+                command: (none) → exit\n0
+                priority: 5 → 3
             - g/d
             warning: g/a: the offset is left out
             3 changed, 1 as before."#]]
-        .assert_eq(&changes(&answer));
+        .assert_eq(&changes(&answer, "changed"));
+        let nothing =
+            json!({"changes": [{"name": "g/c", "change": "unchanged", "version": 1}], "warnings": []});
+        assert_eq!(changes(&nothing, "changed"), "Nothing to change, 1 as before.");
     }
 
     #[test]

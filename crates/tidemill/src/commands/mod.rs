@@ -13,7 +13,8 @@ pub(crate) use job::apply as apply_jobs;
 use clap::CommandFactory;
 
 use crate::cli::{
-    Cli, Command, ConfigCommand, EventsCommand, Global, OutputFormat, PartitionCommand, TopicsCommand,
+    Cli, Command, ConfigCommand, EventsCommand, Global, JobCommand, OutputFormat, PartitionCommand,
+    TopicsCommand,
 };
 use crate::client::{Client, Target};
 use crate::config;
@@ -27,6 +28,7 @@ use crate::roles;
 pub(crate) fn run(cli: Cli) -> Done<Exit> {
     let global = cli.global;
     match cli.command {
+        Command::Job(JobCommand::Validate { paths }) => job::validate(global.output, &paths),
         Command::Job(command) => job::run(&Session::new(&global)?, command),
         Command::Batch(command) => batch::run(&Session::new(&global)?, command),
         Command::Worker(command) => operate::worker(&Session::new(&global)?, command),

@@ -1,0 +1,259 @@
+//! How a wish to change jobs is brought to the catalogue: in one command if it fits, else staged and committed.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use tidemill_model::{
+    Answer, ApplyPlan, Command, GroupName, JobChange, JobChangeKind, JobSpec, LiveAnswer, LiveQuery,
+    PlannedChange, Rejection, RequestId, ShardId,
+};
+
+use super::apply::{Applied, too_large};
+use super::batches::live_problem;
+use crate::Problem;
+use crate::app::App;
+use crate::position::JournalPosition;
+use crate::write::Write;
+
+/// Jobs that one `apply` may name.
+pub(super) const MAX_JOBS: usize = 20_000;
+/// Jobs of one command.
+const COMMAND_JOBS: usize = 400;
+/// Bytes of JSON of one command that changes jobs at once.
+const COMMAND_BYTES: usize = 150 * 1_024;
+/// What a definition takes beyond the JSON of its job, at most, and what each parent takes.
+const DEFINITION_BYTES: usize = 480;
+const PARENT_BYTES: usize = 56;
+/// Bytes of JSON that one job may have.
+const MAX_JOB_BYTES: usize = 160 * 1_024;
+/// How long it is tried to find a moment in which nothing else changes definitions.
+const PATIENCE: Duration = Duration::from_secs(8);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is to be applied.
+pub(super) struct Wish {
+    pub(super) jobs: Vec<JobSpec>,
+    pub(super) prune: Vec<GroupName>,
+    pub(super) cancel: bool,
+}
+
+impl Wish {
+    /// What it would change, by the rules and state of the catalogue's owner.
+    pub(super) async fn plan(&self, app: &App) -> Result<ApplyPlan, Problem> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.planned(app).await? {
+                Err(Rejection::ApplyRunning { .. }) if Instant::now() < deadline => {}
+                planned => return planned.map_err(Problem::from),
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    async fn planned(&self, app: &App) -> Result<Result<ApplyPlan, Rejection>, Problem> {
+        let query = LiveQuery::PlanApply { jobs: self.jobs.clone(), prune: self.prune.clone() };
+        match app.deps.live.query(ShardId::CATALOGUE, query).await {
+            Ok(LiveAnswer::Planned(plan)) => Ok(Ok(*plan)),
+            Ok(LiveAnswer::Refused(rejection)) => Ok(Err(rejection)),
+            Ok(LiveAnswer::Why(_) | LiveAnswer::NewestBatch { .. } | LiveAnswer::NotFound) => {
+                Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again"))
+            }
+            Err(error) => Err(live_problem(&error)),
+        }
+    }
+
+    pub(super) async fn apply(self, app: &App, write: &Write<'_>) -> Result<Applied, Problem> {
+        let sizes: Vec<usize> = self.jobs.iter().map(json_bytes).collect();
+        if let Some(large) = sizes.iter().position(|bytes| *bytes > MAX_JOB_BYTES) {
+            let rule = format!("one job takes at most {MAX_JOB_BYTES} bytes of JSON");
+            return Err(too_large(format!("{} bytes in {}", sizes[large], self.jobs[large].name), rule));
+        }
+        let parents: usize = self.jobs.iter().map(|job| job.parents.len()).sum();
+        let bytes = sizes.iter().sum::<usize>() + sizes.len() * DEFINITION_BYTES + parents * PARENT_BYTES;
+        if self.jobs.len() <= COMMAND_JOBS && bytes <= COMMAND_BYTES {
+            let plan = self.planned(app).await;
+            let is_large = matches!(&plan, Ok(Ok(plan)) if plan.changes.len() > COMMAND_JOBS);
+            if !is_large {
+                return self.apply_at_once(write, plan.ok().and_then(Result::ok)).await;
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        for round in 0.. {
+            let plan = self.plan(app).await?;
+            match self.carry_out(write, &plan, round).await? {
+                Ok(position) => return Ok(Applied::of(plan, Some(position))),
+                // Something else came between plan and commit: plan again.
+                Err(
+                    Rejection::RevisionChanged { .. }
+                    | Rejection::ApplyRunning { .. }
+                    | Rejection::Unknown { .. },
+                ) if Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
+                Err(rejection) => return Err(rejection.into()),
+            }
+        }
+        unreachable!("the loop ends by its deadline")
+    }
+
+    /// A wish that fits into one command. The plan is only for the diff: the command decides.
+    async fn apply_at_once(self, write: &Write<'_>, plan: Option<ApplyPlan>) -> Result<Applied, Problem> {
+        let planned = plan.map(|plan| plan.changes).unwrap_or_default();
+        let mut diffs: BTreeMap<String, PlannedChange> =
+            planned.into_iter().map(|planned| (planned.change.name.clone(), planned)).collect();
+        let command = Command::ApplyJobs { jobs: self.jobs, prune: self.prune, cancel: self.cancel };
+        let done = write.send(ShardId::CATALOGUE, command).await?;
+        let position = Some(done.position.to_string());
+        let Answer::Applied { changes, warnings } = done.answer else { return Err(done.unexpected()) };
+        let mut told = |change: JobChange| {
+            let planned = diffs.remove(&change.name).filter(|planned| planned.change == change);
+            planned.unwrap_or(PlannedChange { change, diff: Vec::new() })
+        };
+        let changes = changes.into_iter().map(&mut told).collect();
+        Ok(Applied { changes, warnings, position })
+    }
+
+    /// Stages and commits what the plan changes; the position shows all of it.
+    async fn carry_out(
+        &self,
+        write: &Write<'_>,
+        plan: &ApplyPlan,
+        round: usize,
+    ) -> Result<Result<JournalPosition, Rejection>, Problem> {
+        let changed = |planned: &PlannedChange| planned.change.change != JobChangeKind::Unchanged;
+        if !plan.changes.iter().any(changed) {
+            // Nothing to change; the empty wish says where the journal stands.
+            let nothing = Command::ApplyJobs { jobs: Vec::new(), prune: Vec::new(), cancel: false };
+            let done = write.part("nothing").send(ShardId::CATALOGUE, nothing).await?;
+            return Ok(Ok(done.position));
+        }
+        // Without deletions, what stays as it is need not be said again: the revision holds it.
+        let is_wanted = |(job, planned): (&JobSpec, &PlannedChange)| {
+            (!self.prune.is_empty() || changed(planned)).then(|| job.clone())
+        };
+        let jobs: Vec<JobSpec> = self.jobs.iter().zip(&plan.changes).filter_map(is_wanted).collect();
+        // A repeat of the whole finds its own parts again, and never those of another plan.
+        let attempt = format!("{}.{round}", plan.revision);
+        let apply = RequestId::new(format!("{}~{attempt}", write.request()));
+        let mut parts = 0;
+        for jobs in in_parts(parents_first(jobs)) {
+            let command = Command::StageJobs { apply: apply.clone(), part: parts, jobs };
+            let request = write.part(&format!("{attempt}.{parts}"));
+            if let Err(rejection) = request.send_once(ShardId::CATALOGUE, command).await? {
+                return Ok(Err(rejection));
+            }
+            parts += 1;
+        }
+        let (prune, if_revision) = (self.prune.clone(), Some(plan.revision));
+        let commit = Command::CommitApply { apply, parts, prune, cancel: self.cancel, if_revision };
+        let commit = write.part(&format!("{attempt}.commit")).send_once(ShardId::CATALOGUE, commit).await?;
+        Ok(commit.map(|done| done.position))
+    }
+}
+
+impl Applied {
+    pub(super) fn of(plan: ApplyPlan, position: Option<JournalPosition>) -> Self {
+        let position = position.map(|position| position.to_string());
+        Self { changes: plan.changes, warnings: plan.warnings, position }
+    }
+}
+
+fn json_bytes(job: &JobSpec) -> usize {
+    serde_json::to_vec(job).expect("a job is JSON").len()
+}
+
+/// Every job after its parents, as far as they are among the jobs.
+fn parents_first(jobs: Vec<JobSpec>) -> Vec<JobSpec> {
+    let full_name = |group: &str, name: &str| format!("{group}/{name}");
+    let places: BTreeMap<String, usize> = jobs
+        .iter()
+        .enumerate()
+        .map(|(place, job)| (full_name(job.group.as_str(), job.name.as_str()), place))
+        .collect();
+    let mut children = vec![Vec::new(); jobs.len()];
+    let mut open = vec![0_usize; jobs.len()];
+    for (place, job) in jobs.iter().enumerate() {
+        let named = job.parents.iter().map(|parent| match parent.job().contains('/') {
+            true => parent.job().to_owned(),
+            false => full_name(job.group.as_str(), parent.job()),
+        });
+        let parents: BTreeSet<usize> = named.filter_map(|name| places.get(&name).copied()).collect();
+        for parent in parents.into_iter().filter(|parent| *parent != place) {
+            children[parent].push(place);
+            open[place] += 1;
+        }
+    }
+    let mut ready: VecDeque<usize> = (0..jobs.len()).filter(|place| open[*place] == 0).collect();
+    let mut order = Vec::with_capacity(jobs.len());
+    while let Some(place) = ready.pop_front() {
+        order.push(place);
+        for child in &children[place] {
+            open[*child] -= 1;
+            if open[*child] == 0 {
+                ready.push_back(*child);
+            }
+        }
+    }
+    // Of a cycle nothing comes up; the commit names it.
+    order.extend((0..jobs.len()).filter(|place| open[*place] > 0));
+    let mut jobs: Vec<Option<JobSpec>> = jobs.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|place| jobs[place].take()).collect()
+}
+
+/// Parts that fit into one command each, in order.
+fn in_parts(jobs: Vec<JobSpec>) -> Vec<Vec<JobSpec>> {
+    let mut parts: Vec<Vec<JobSpec>> = vec![Vec::new()];
+    let mut bytes = 0;
+    for job in jobs {
+        let size = json_bytes(&job);
+        let is_full = parts.last().is_some_and(|part| {
+            !part.is_empty() && (part.len() >= COMMAND_JOBS || bytes + size > COMMAND_BYTES)
+        });
+        if is_full {
+            parts.push(Vec::new());
+            bytes = 0;
+        }
+        bytes += size;
+        if let Some(part) = parts.last_mut() {
+            part.push(job);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn job(name: &str, parents: &[&str], bytes: usize) -> JobSpec {
+        let job = json!({"name": name, "group": "g", "type": "noop", "parents": parents, "comment": "x".repeat(bytes)});
+        JobSpec::from_value(job).unwrap()
+    }
+
+    fn names(jobs: &[JobSpec]) -> Vec<&str> {
+        jobs.iter().map(|job| job.name.as_str()).collect()
+    }
+
+    #[test]
+    fn parents_come_before_their_children() {
+        let jobs = vec![
+            job("c", &["b", "g/a", "elsewhere"], 0),
+            job("b", &["a"], 0),
+            job("x", &["y"], 0),
+            job("a", &[], 0),
+            job("y", &["x"], 0),
+        ];
+        assert_eq!(names(&parents_first(jobs)), ["a", "b", "c", "x", "y"]);
+    }
+
+    #[test]
+    fn parts_stay_within_a_command() {
+        let jobs: Vec<JobSpec> =
+            (0..900).map(|n| job(&n.to_string(), &[], if n == 850 { 140_000 } else { 400 })).collect();
+        let parts = in_parts(jobs);
+        let sizes: Vec<usize> = parts.iter().map(|part| part.iter().map(json_bytes).sum()).collect();
+        assert!(sizes.iter().all(|bytes| *bytes <= COMMAND_BYTES), "{sizes:?}");
+        assert!(parts.iter().all(|part| !part.is_empty() && part.len() <= COMMAND_JOBS));
+        assert_eq!(parts.concat().len(), 900);
+        assert_eq!(names(&parts.concat())[..3], ["0", "1", "2"]);
+    }
+}

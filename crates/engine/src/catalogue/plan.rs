@@ -1,0 +1,132 @@
+//! What an `apply` would do, without doing it: for diffs, dry runs, and files that no server has seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use tidemill_model::{
+    ApplyPlan, FieldDiff, GroupId, GroupName, GroupSettings, JobChangeKind, JobDefinition, JobId, JobSpec,
+    LiveAnswer, Parent, PlannedChange, Rejection, ShardId,
+};
+
+use super::apply_jobs::{change_of, full_name, overlap_warning};
+use super::{Catalogue, Group};
+
+/// Characters of a value that a diff shows.
+const SHOWN: usize = 200;
+
+impl Catalogue {
+    /// The same checks as the decision's, on the state as it is now.
+    pub(crate) fn plan(&self, jobs: &[JobSpec], prune: &[GroupName], now: Timestamp) -> LiveAnswer {
+        if let Some(plan) = &self.committed {
+            return LiveAnswer::Refused(plan.rejection());
+        }
+        let jobs: Vec<&JobSpec> = jobs.iter().collect();
+        match self.planned(&jobs, prune, now) {
+            Ok(plan) => LiveAnswer::Planned(Box::new(plan)),
+            Err(rejection) => LiveAnswer::Refused(rejection),
+        }
+    }
+
+    fn planned(
+        &self,
+        jobs: &[&JobSpec],
+        prune: &[GroupName],
+        now: Timestamp,
+    ) -> Result<ApplyPlan, Rejection> {
+        let checked = self.check(jobs, prune)?;
+        let mut changes = Vec::new();
+        let mut warnings = Vec::new();
+        let new: BTreeMap<JobId, &JobDefinition> =
+            checked.accepted.iter().map(|(definition, _)| (definition.id, definition.as_ref())).collect();
+        let name = |id: JobId| {
+            let today = || self.jobs.get(&id).map(|job| job.definition.as_ref());
+            new.get(&id).copied().or_else(today).map_or_else(|| id.to_string(), JobDefinition::full_name)
+        };
+        for (definition, enabled) in &checked.accepted {
+            warnings.extend(overlap_warning(definition, now));
+            let (_, change) = self.change(definition.clone(), *enabled);
+            let old = self.jobs.get(&definition.id).filter(|_| change.change == JobChangeKind::Changed);
+            let diff = old.map(|old| {
+                let sides = [(old.definition.as_ref(), old.enabled), (definition.as_ref(), *enabled)];
+                change.fields.iter().map(|field| diff_of(field, sides, &name)).collect()
+            });
+            changes.push(PlannedChange { change, diff: diff.unwrap_or_default() });
+        }
+        for (_, job) in &checked.pruned {
+            let change = change_of(&job.definition, JobChangeKind::Deleted, Vec::new());
+            changes.push(PlannedChange { change, diff: Vec::new() });
+        }
+        Ok(ApplyPlan { revision: self.revision, changes, warnings })
+    }
+}
+
+fn diff_of(field: &str, sides: [(&JobDefinition, bool); 2], name: &dyn Fn(JobId) -> String) -> FieldDiff {
+    let [old, new] = sides.map(|(definition, enabled)| shown(field, definition, enabled, name));
+    FieldDiff { field: field.to_owned(), old, new }
+}
+
+fn shown(field: &str, definition: &JobDefinition, enabled: bool, name: &dyn Fn(JobId) -> String) -> String {
+    let text = match field {
+        "enabled" => enabled.to_string(),
+        "parents" => {
+            let parent = |parent: &Parent| {
+                let mapping = serde_json::to_value(parent.mapping).map(plain).unwrap_or_default();
+                format!("{} ({mapping})", name(parent.job))
+            };
+            definition.parents.iter().map(parent).collect::<Vec<_>>().join(", ")
+        }
+        field => serde_json::to_value(definition)
+            .ok()
+            .and_then(|mut fields| fields.get_mut(field).map(serde_json::Value::take))
+            .map(plain)
+            .unwrap_or_default(),
+    };
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn plain(value: serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text,
+        value => value.to_string(),
+    }
+}
+
+/// Checks jobs as the catalogue would, had it their groups and no other job. Gives warnings, among them every
+/// parent that is not among the jobs.
+///
+/// # Errors
+/// What `apply` would refuse wherever it is sent.
+pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejection> {
+    let mut catalogue = Catalogue::default();
+    let mut known = BTreeSet::new();
+    for job in jobs {
+        known.insert((job.group.clone(), job.name.clone()));
+        let number = catalogue.groups.len() + 1;
+        catalogue.groups.entry(job.group.clone()).or_insert_with(|| Group {
+            id: GroupId(i32::try_from(number).unwrap_or(i32::MAX)),
+            shard: ShardId(u16::try_from(number).unwrap_or(u16::MAX)),
+            worker_key: String::new(),
+            settings: GroupSettings::default(),
+        });
+    }
+    let mut warnings = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        for (at, parent) in job.parents.iter().enumerate() {
+            let Some(name) = full_name(parent.job(), &job.group).filter(|name| !known.contains(name)) else {
+                continue;
+            };
+            warnings
+                .push(format!("jobs[{index}].parents[{at}]: {}/{} is not in these files", name.0, name.1));
+            // Known by an id that nothing stands behind: what depends on it cannot be checked here.
+            let next = i64::MAX - i64::try_from(catalogue.names.len()).unwrap_or(0);
+            catalogue.names.entry(name).or_insert(JobId(next));
+        }
+    }
+    let jobs: Vec<&JobSpec> = jobs.iter().collect();
+    let plan = catalogue.planned(&jobs, &[], now)?;
+    warnings.extend(plan.warnings);
+    Ok(warnings)
+}

@@ -1,0 +1,270 @@
+//! Wishes too large for one decision (JOB-5): staged in parts, committed in one event, carried out in chunks.
+//!
+//! ```text
+//!  JobsStaged …  ─► ApplyCommitted ─► [JobDefined … ApplyAdvanced] … ─► [… ApplyFinished]
+//!  no effect        point of no return     by itself, chunk after chunk
+//! ```
+//!
+//! *Invariant:* between the commit and its end no other change of definitions is accepted, so that what the
+//! commit found good stays good, and every chunk can be made.
+//!
+//! Jobs are defined in the order in which they were staged; whoever stages puts parents first.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{
+    Actor, Answer, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, Rejection, Removal, RequestId,
+};
+
+use super::Catalogue;
+use super::apply_jobs::{MAX_BYTES, MAX_JOBS, Names};
+use super::remove::Terms;
+use crate::decision::Decision;
+use crate::weight::of_event;
+
+/// Stagings at once; another one makes the oldest go.
+const MAX_STAGINGS: usize = 4;
+const MAX_PARTS: u32 = 4_096;
+/// Jobs of one staging.
+const MAX_STAGED_JOBS: usize = 20_000;
+/// Bytes of one staging, as JSON.
+const MAX_STAGED_BYTES: usize = 16 << 20;
+/// Jobs that one staged `apply` may delete: the shards that run them are asked in one message.
+const MAX_DELETED: usize = 2_000;
+/// A staging that is not committed is gone after this.
+const KEPT: SignedDuration = SignedDuration::from_mins(10);
+const MAX_ID_BYTES: usize = 255;
+/// Jobs of one chunk; a deleted one makes up to two events.
+const CHUNK_JOBS: usize = 200;
+const CHUNK_BYTES: usize = 96 * 1024;
+
+/// Parts of a wish that has not been committed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Staging {
+    parts: BTreeMap<u32, Arc<Vec<JobSpec>>>,
+    jobs: usize,
+    bytes: usize,
+    begun: Timestamp,
+}
+
+impl Staging {
+    fn begun(at: Timestamp) -> Self {
+        Self { parts: BTreeMap::new(), jobs: 0, bytes: 0, begun: at }
+    }
+
+    fn expires(&self) -> Timestamp {
+        self.begun.checked_add(KEPT).unwrap_or(Timestamp::MAX)
+    }
+}
+
+/// A wish that was committed, and how far it is carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Committed {
+    apply: RequestId,
+    jobs: Vec<JobSpec>,
+    names: Names,
+    delete: Vec<JobId>,
+    cancel: Option<Actor>,
+    request: Option<RequestId>,
+    reply_to: Option<InstanceId>,
+    /// Of the jobs and then the deletions, those that are done.
+    done: usize,
+}
+
+impl Committed {
+    /// What it is called where something else has to wait for it.
+    pub(super) fn rejection(&self) -> Rejection {
+        Rejection::ApplyRunning { apply: self.apply.as_str().to_owned() }
+    }
+}
+
+/// What the catalogue asks for by itself.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Chore {
+    /// The next chunk of what was committed.
+    Advance,
+    /// A staging that nobody committed.
+    Drop(RequestId),
+}
+
+/// What is to be committed.
+pub(super) struct Commit<'a> {
+    pub(super) apply: &'a RequestId,
+    pub(super) parts: u32,
+    pub(super) prune: &'a [GroupName],
+    pub(super) if_revision: Option<u64>,
+    pub(super) request: Option<&'a RequestId>,
+    pub(super) reply_to: Option<&'a InstanceId>,
+}
+
+impl Catalogue {
+    pub(super) fn stage_jobs(
+        &self,
+        apply: &RequestId,
+        part: u32,
+        jobs: &[JobSpec],
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        if apply.as_str().is_empty() || apply.as_str().len() > MAX_ID_BYTES {
+            let rule = format!("must be 1 to {MAX_ID_BYTES} bytes");
+            return Err(Rejection::field("apply", apply.as_str(), rule));
+        }
+        if part >= MAX_PARTS {
+            return Err(Rejection::field("part", part, format!("must be below {MAX_PARTS}")));
+        }
+        let fresh = Staging::begun(now);
+        let known = self.stagings.get(apply);
+        let staging = known.unwrap_or(&fresh);
+        match staging.parts.get(&part) {
+            Some(there) if there[..] == *jobs => return Ok(Decision::answered(Vec::new(), Answer::Done)),
+            Some(_) => return Err(Rejection::AlreadyThere { what: format!("part {part} of {apply}") }),
+            None => {}
+        }
+        let event = Event::JobsStaged { apply: apply.clone(), part, jobs: Arc::new(jobs.to_vec()) };
+        let bytes = of_event(&event);
+        if jobs.is_empty() || jobs.len() > MAX_JOBS || bytes > MAX_BYTES {
+            let rule = format!("one part has 1 to {MAX_JOBS} jobs and at most {MAX_BYTES} bytes");
+            return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", jobs.len()), rule));
+        }
+        if staging.jobs + jobs.len() > MAX_STAGED_JOBS {
+            let what = "the number of jobs of one apply".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_STAGED_JOBS as u64 });
+        }
+        if staging.bytes + bytes > MAX_STAGED_BYTES {
+            let what = "the size in bytes of one apply".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_STAGED_BYTES as u64 });
+        }
+        let mut events = Vec::new();
+        if known.is_none() && self.stagings.len() >= MAX_STAGINGS {
+            let oldest = self.stagings.iter().min_by_key(|(_, staging)| staging.begun);
+            events.extend(oldest.map(|(apply, _)| Event::StagingDropped { apply: apply.clone() }));
+        }
+        events.push(event);
+        Ok(Decision::answered(events, Answer::Done))
+    }
+
+    pub(super) fn commit_apply(&self, commit: &Commit<'_>, terms: &Terms<'_>) -> Result<Decision, Rejection> {
+        let staging =
+            self.stagings.get(commit.apply).ok_or_else(|| Rejection::unknown("staging", commit.apply))?;
+        if !staging.parts.keys().copied().eq(0..commit.parts) {
+            let rule = format!("must be what was staged, {} parts numbered from 0", staging.parts.len());
+            return Err(Rejection::field("parts", commit.parts, rule));
+        }
+        if let Some(expected) = commit.if_revision.filter(|expected| *expected != self.revision) {
+            return Err(Rejection::RevisionChanged { expected, revision: self.revision });
+        }
+        let jobs: Vec<&JobSpec> = staging.parts.values().flat_map(|part| part.iter()).collect();
+        let checked = self.check(&jobs, commit.prune)?;
+        let delete = checked.gone();
+        if delete.len() > MAX_DELETED {
+            let what = "the number of jobs that one apply deletes".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_DELETED as u64 });
+        }
+        let (apply, parts, prune) = (commit.apply.clone(), commit.parts, commit.prune.to_vec());
+        let removal = || Removal::Staged { apply, parts, prune };
+        if let Some(asked) = self.may_remove(&delete, terms, removal)? {
+            return Ok(Decision::events(vec![asked]));
+        }
+        Ok(Decision::events(vec![Event::ApplyCommitted {
+            apply: commit.apply.clone(),
+            delete,
+            cancel: terms.canceller().cloned(),
+            request: commit.request.cloned(),
+            reply_to: commit.reply_to.cloned(),
+        }]))
+    }
+
+    /// What is to be done next without anybody's asking.
+    pub(crate) fn next_chore(&self, horizon: Timestamp) -> Option<Chore> {
+        if self.committed.is_some() {
+            return Some(Chore::Advance);
+        }
+        let over = self.stagings.iter().find(|(_, staging)| staging.expires() <= horizon);
+        over.map(|(apply, _)| Chore::Drop(apply.clone()))
+    }
+
+    pub(crate) fn next_timer(&self) -> Option<Timestamp> {
+        self.stagings.values().map(Staging::expires).min()
+    }
+
+    pub(crate) fn decide_chore(&self, chore: &Chore) -> Vec<Event> {
+        match chore {
+            Chore::Advance => self.committed.as_ref().map(|plan| self.advance(plan)).unwrap_or_default(),
+            Chore::Drop(apply) => vec![Event::StagingDropped { apply: apply.clone() }],
+        }
+    }
+
+    fn advance(&self, plan: &Committed) -> Vec<Event> {
+        let mut events = Vec::new();
+        let (mut weight, mut done) = (0, plan.done);
+        let end = plan.jobs.len() + plan.delete.len();
+        while done < end && done < plan.done + CHUNK_JOBS && weight < CHUNK_BYTES {
+            let made = self.carry_out(plan, done);
+            weight += made.iter().map(of_event).sum::<usize>();
+            events.extend(made);
+            done += 1;
+        }
+        let apply = plan.apply.clone();
+        events.push(if done < end {
+            Event::ApplyAdvanced { apply, done: u32::try_from(done).unwrap_or(u32::MAX) }
+        } else {
+            let (request, reply_to) = (plan.request.clone(), plan.reply_to.clone());
+            Event::ApplyFinished { apply, request, reply_to }
+        });
+        events
+    }
+
+    /// The facts of one job of the plan.
+    fn carry_out(&self, plan: &Committed, index: usize) -> Vec<Event> {
+        let Some(spec) = plan.jobs.get(index) else {
+            return self.removed_for(plan.delete[index - plan.jobs.len()], plan.cancel.as_ref());
+        };
+        let id = plan.names[&(spec.group.clone(), spec.name.clone())];
+        let (definition, enabled) = self
+            .definition(spec, id, &plan.names)
+            .expect("the commit accepted it, and nothing else changes definitions until the plan is done");
+        self.change(Arc::new(definition), enabled).0.into_iter().collect()
+    }
+
+    pub(super) fn fold_staging(&mut self, now: Timestamp, event: &Event) {
+        match event {
+            Event::JobsStaged { apply, part, jobs } => {
+                let staging = self.stagings.entry(apply.clone()).or_insert_with(|| Staging::begun(now));
+                staging.parts.insert(*part, Arc::clone(jobs));
+                staging.jobs += jobs.len();
+                staging.bytes += of_event(event);
+            }
+            Event::StagingDropped { apply } => {
+                self.stagings.remove(apply);
+            }
+            Event::ApplyCommitted { apply, delete, cancel, request, reply_to } => {
+                let parts = self.stagings.remove(apply).map(|staging| staging.parts).unwrap_or_default();
+                let jobs: Vec<JobSpec> = parts.into_values().flat_map(Arc::unwrap_or_clone).collect();
+                self.committed = Some(Committed {
+                    apply: apply.clone(),
+                    names: self.names_of(jobs.iter()),
+                    jobs,
+                    delete: delete.clone(),
+                    cancel: cancel.clone(),
+                    request: request.clone(),
+                    reply_to: reply_to.clone(),
+                    done: 0,
+                });
+            }
+            Event::ApplyAdvanced { done, .. } => {
+                if let Some(plan) = &mut self.committed {
+                    plan.done = *done as usize;
+                }
+            }
+            Event::ApplyFinished { .. } => self.committed = None,
+            _ => {}
+        }
+    }
+}
+
+/// What the sender of a commit hears once it is carried out.
+pub(crate) fn finished() -> Outcome {
+    Outcome::Answered(Answer::Done)
+}
