@@ -22,8 +22,11 @@ use crate::{Error, Reader, Record, Source, Topic, Waker};
 
 /// The client's own events are served at least this often.
 const EVENTS: Duration = Duration::from_secs(1);
+/// After this long without a record the broker is asked whether there is none.
+const QUIET: Duration = Duration::from_secs(5);
 
 pub(crate) struct KafkaReader {
+    config: KafkaConfig,
     topic: Topic,
     partition: u32,
     name: String,
@@ -35,6 +38,32 @@ pub(crate) struct KafkaReader {
     /// What came before the partition's queue was split off.
     early: VecDeque<Record>,
     failed: Option<Error>,
+    watch: Watch,
+}
+
+/// Notices a client that fetches no more though the partition goes on: after a broker was fenced and came back,
+/// librdkafka can wait for ever for the check of its leader's epoch (its issue 4492).
+struct Watch {
+    /// Since when nothing was read, or asked for.
+    since: Instant,
+    /// The partition's end then.
+    end: Option<u64>,
+}
+
+impl Watch {
+    fn new() -> Self {
+        Self { since: Instant::now(), end: None }
+    }
+
+    /// Whether what the broker had a while ago has still not come. `ask` gives the partition's end.
+    fn is_stalled(&mut self, next: u64, ask: impl FnOnce() -> Option<u64>) -> bool {
+        if self.since.elapsed() < QUIET {
+            return false;
+        }
+        let stalled = self.end.is_some_and(|end| next < end);
+        *self = Self { since: Instant::now(), end: ask() };
+        stalled
+    }
 }
 
 impl KafkaReader {
@@ -43,6 +72,16 @@ impl KafkaReader {
         topic: Topic,
         partition: u32,
         next: u64,
+    ) -> Result<Self, Error> {
+        Self::start_with(config.clone(), topic, partition, next, Arc::default())
+    }
+
+    fn start_with(
+        config: KafkaConfig,
+        topic: Topic,
+        partition: u32,
+        next: u64,
+        signal: Arc<Signal>,
     ) -> Result<Self, Error> {
         let name = config.topic_name(topic);
         let failed = |source: Source| Error::Read { topic, partition, source };
@@ -59,11 +98,29 @@ impl KafkaReader {
         let mut queue = consumer
             .split_partition_queue(&name, number(partition))
             .ok_or_else(|| failed("the client has no queue for the partition".into()))?;
-        let signal = Arc::new(Signal::default());
         let ear = Arc::clone(&signal);
         queue.set_nonempty_callback(move || ear.news());
         let early = VecDeque::new();
-        Ok(Self { topic, partition, name, next, queue, consumer, signal, early, failed: None })
+        let (failed, watch) = (None, Watch::new());
+        Ok(Self { config, topic, partition, name, next, queue, consumer, signal, early, failed, watch })
+    }
+
+    /// A client that fetches no more is made anew.
+    fn look_after(&mut self) -> Result<(), Error> {
+        let (consumer, name, partition) = (&self.consumer, &self.name, self.partition);
+        let ask = || consumer.fetch_watermarks(name, number(partition), EVENTS).ok();
+        let ask = || ask().and_then(|(_, high)| u64::try_from(high).ok());
+        if self.watch.is_stalled(self.next, ask) {
+            tracing::warn!(
+                topic = self.name,
+                partition,
+                next = self.next,
+                "the client fetches no more; begins anew"
+            );
+            let signal = Arc::clone(&self.signal);
+            *self = Self::start_with(self.config.clone(), self.topic, partition, self.next, signal)?;
+        }
+        Ok(())
     }
 
     /// Everything that is there, up to `max_records`, without waiting.
@@ -144,8 +201,10 @@ impl Reader for KafkaReader {
         loop {
             let records = self.take(max_records.max(1))?;
             if !records.is_empty() {
+                self.watch = Watch::new();
                 return Ok(records);
             }
+            self.look_after()?;
             match self.signal.wait(end.min(Instant::now() + EVENTS)) {
                 Heard::News => {}
                 Heard::Woken => return Ok(Vec::new()),
@@ -157,5 +216,26 @@ impl Reader for KafkaReader {
 
     fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.signal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What has only just been appended is given the time to come.
+    #[test]
+    fn reader_is_stalled_when_what_was_there_before_does_not_come() {
+        let mut watch = Watch::new();
+        let long_ago = || Instant::now().checked_sub(QUIET).unwrap();
+        assert!(!watch.is_stalled(7, || unreachable!()), "nothing is asked before it has been quiet");
+        for (next, end, stalled) in
+            [(7, Some(7), false), (7, Some(9), false), (8, Some(9), true), (8, None, true)]
+        {
+            watch.since = long_ago();
+            assert_eq!(watch.is_stalled(next, || end), stalled, "{next}");
+        }
+        watch.since = long_ago();
+        assert!(!watch.is_stalled(8, || None), "a broker that does not answer tells nothing");
     }
 }
