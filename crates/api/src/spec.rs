@@ -40,6 +40,8 @@ pub(crate) fn spec_of(
         Program::Path { path, class, arguments } => (None, Some(path), class, arguments),
         Program::None => (None, None, None, Vec::new()),
     };
+    let timeouts = definition.timeouts.unwrap_or_default();
+    let seconds = |ms: u64| u32::try_from(ms / 1_000).unwrap_or(u32::MAX);
     JobSpec {
         name: definition.name,
         group: definition.group,
@@ -59,9 +61,13 @@ pub(crate) fn spec_of(
         depends_on_past,
         max_concurrent: definition.max_concurrent,
         retries: definition.retries,
-        retry_interval_s: u32::try_from(definition.retry_interval_ms / 1_000).unwrap_or(u32::MAX),
+        retry_interval_s: seconds(definition.retry_interval_ms),
         host: definition.host,
         missed_runs: definition.missed_runs,
+        dependency_timeout_s: timeouts.dependency_ms.map(seconds),
+        output_timeout_s: timeouts.output_ms.map(seconds),
+        not_successful_by: timeouts.successful_by,
+        cancel_on_timeout: timeouts.cancel,
         enabled,
     }
 }

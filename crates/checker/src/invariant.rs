@@ -119,6 +119,8 @@ invariants! {
     StartTimeoutKept => "start_timeout_kept",
     /// At quiescence, every assignment has ended.
     EveryAssignmentEnds => "every_assignment_ends",
+    /// A batch is marked once for each time by which its job says it should have got somewhere, with an alarm, when that time has passed and not before; at quiescence none is missed.
+    TimeoutsMarkedOnce => "timeouts_marked_once",
     /// A batch has a bounded number of events.
     EventsPerBatchBounded => "events_per_batch_bounded",
     /// A worker is lost, found and expired only in its present life, in that order.

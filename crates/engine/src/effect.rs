@@ -197,6 +197,8 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::RetryScheduled { .. }
         | Event::RetryDue { .. }
         | Event::BatchFinished { .. }
+        | Event::TimeoutMarked { .. }
+        | Event::AlarmRaised { .. }
         | Event::HistoryEvicted { .. }
         | Event::WorkerLost { .. }
         | Event::WorkerFound { .. }

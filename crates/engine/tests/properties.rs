@@ -136,6 +136,8 @@ impl Model {
                 assert_eq!(live.stage, Stage::Assigned(*token, worker.clone()), "one grant an assignment");
                 live.stage = Stage::Granted(*token, worker.clone());
             }
+            Event::TimeoutMarked { batch, .. } => assert!(self.live.contains_key(batch), "{batch} has ended"),
+            Event::AlarmRaised { .. } => {}
             Event::AttemptStarted { batch, token } | Event::KillRequested { batch, token, .. } => {
                 let stage = &self.live[batch].stage;
                 assert!(matches!(stage, Stage::Granted(held, _) if held == token), "{stage:?}");
@@ -282,6 +284,12 @@ impl Player {
                     more["schedule"] = every(["hour", "day"][grid - 1]);
                     more["depends_on_past"] = json!(self.random.below(4) == 0);
                     more["missed_runs"] = json!(["all", "latest", "none"][self.random.below(3)]);
+                }
+                if n % 4 == 3 {
+                    more["dependency_timeout_s"] = json!(600);
+                    more["output_timeout_s"] = json!(3600);
+                    more["not_successful_by"] = json!("07:00:00");
+                    more["cancel_on_timeout"] = json!(n == 7);
                 }
                 if self.random.below(6) == 0 {
                     more["host"] = json!(format!("host-w{}", self.random.below(3)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, GroupName, JobId, JobName, JobType};
+use crate::{GroupId, GroupName, JobId, JobName, JobType, Timeouts};
 
 /// 0 (highest) to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -188,6 +188,9 @@ pub struct JobDefinition {
     /// What to do about missed base times.
     #[serde(default)]
     pub missed_runs: MissedRuns,
+    /// By when its batches should have got somewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeouts: Option<Timeouts>,
 }
 
 impl JobDefinition {

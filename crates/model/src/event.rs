@@ -10,8 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobSpec, JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, ShardId, Token, UnfinishedJob, WorkerId,
+    Actor, AlarmKind, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition,
+    JobId, JobSpec, JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, Severity, ShardId,
+    TimeoutKind, Token, UnfinishedJob, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -561,6 +562,33 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
+    /// The batch has not got somewhere in time. It stays as it is, and may still succeed.
+    TimeoutMarked {
+        /// Which.
+        batch: BatchId,
+        /// Which of its times has passed.
+        kind: TimeoutKind,
+        /// That time.
+        deadline: Timestamp,
+    },
+    /// People are to be told, once per cause.
+    AlarmRaised {
+        /// Of what.
+        kind: AlarmKind,
+        /// How urgent it is.
+        severity: Severity,
+        /// The job concerned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job: Option<JobId>,
+        /// The batch concerned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchId>,
+        /// The worker concerned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<WorkerId>,
+        /// For people.
+        message: String,
+    },
     /// What was known of old logical times of a job left the state.
     HistoryEvicted {
         /// Whose.
@@ -697,6 +725,8 @@ impl Event {
             Event::RetryDue { .. } => "retry.due",
             Event::KillRequested { .. } => "kill.requested",
             Event::BatchFinished { .. } => "batch.finished",
+            Event::TimeoutMarked { .. } => "timeout.marked",
+            Event::AlarmRaised { .. } => "alarm.raised",
             Event::HistoryEvicted { .. } => "history.evicted",
             Event::WorkerRegistered { .. } => "worker.registered",
             Event::WorkerLost { .. } => "worker.lost",
@@ -752,7 +782,14 @@ impl Event {
             | Event::RetryScheduled { batch, .. }
             | Event::RetryDue { batch }
             | Event::KillRequested { batch, .. }
+            | Event::TimeoutMarked { batch, .. }
             | Event::BatchFinished { batch, .. } => format!("batch/{batch}"),
+            Event::AlarmRaised { job, batch, worker, .. } => match (batch, job, worker) {
+                (Some(batch), _, _) => format!("batch/{batch}"),
+                (None, Some(job), _) => format!("job/{job}"),
+                (None, None, Some(worker)) => format!("worker/{worker}"),
+                (None, None, None) => "partition".to_owned(),
+            },
             Event::WorkerRegistered { worker, .. }
             | Event::WorkerLost { worker, .. }
             | Event::WorkerFound { worker, .. }

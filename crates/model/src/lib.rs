@@ -15,6 +15,7 @@ mod live;
 mod name;
 mod rejection;
 mod spec;
+mod timeouts;
 mod work;
 
 pub use command::{
@@ -31,8 +32,9 @@ pub use event::{
     Usage,
 };
 pub use id::{BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, Token, WorkerId};
-pub use live::{ApplyPlan, FieldDiff, PlannedChange, BatchState, Condition, LiveAnswer, LiveQuery, Why};
+pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
 pub use name::{GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
+pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind, Timeouts};
 pub use work::{Reply, RunSpec, WorkMessage};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{FieldError, GroupName, JobName, JobType, Mapping, MissedRuns, Period, Priority};
+use crate::{FieldError, GroupName, JobName, JobType, Mapping, MissedRuns, Period, Priority, TimeOfDay};
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
 /// by name, never accepted and ignored.
@@ -16,8 +16,6 @@ pub const NOT_BUILT: &[&str] = &[
     "outputs",
     "third_party",
     "earliest_start_minutes",
-    "dependency_timeout_s",
-    "output_timeout_s",
     "execution_timeout_s",
     "run_as",
     "success_check",
@@ -165,6 +163,19 @@ pub struct JobSpec {
     /// What to do about base times missed in an outage; default all.
     #[serde(default)]
     pub missed_runs: MissedRuns,
+    /// Seconds from a batch's base time after which, if it still waits, it is marked and people are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependency_timeout_s: Option<u32>,
+    /// Seconds from a batch's base time after which, unless it has succeeded, it is marked and people are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_timeout_s: Option<u32>,
+    /// Time of day, `HH:MM:SS` in the job's zone: at the first one after a batch's base time, unless the batch
+    /// has succeeded, it is marked and people are told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_successful_by: Option<TimeOfDay>,
+    /// End a batch that is past one of these times; else it may still succeed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_on_timeout: bool,
     /// Whether it generates batches; default true.
     #[serde(default = "yes")]
     pub enabled: bool,

@@ -185,6 +185,7 @@ impl Caches {
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
+            | Event::TimeoutMarked { .. }
             | Event::BatchFinished { .. } => self.apply_batch(at, event),
             Event::CommandQuarantined { offset, reason } => {
                 self.set_aside(at, "command", &offset.to_string(), reason);
@@ -194,6 +195,7 @@ impl Caches {
             Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::HistoryEvicted { .. }
+            | Event::AlarmRaised { .. }
             | Event::UnfinishedAsked { .. }
             | Event::UnfinishedTold { .. }
             | Event::UnfinishedHeard { .. }

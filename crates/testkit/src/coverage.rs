@@ -40,6 +40,8 @@ const EVENTS: &[&str] = &[
     "retry.due",
     "kill.requested",
     "batch.finished",
+    "timeout.marked",
+    "alarm.raised",
     "history.evicted",
     "worker.registered",
     "worker.lost",

@@ -399,7 +399,22 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
     if rng.chance(10) {
         job["enabled"] = json!(false);
     }
+    timeouts(&mut rng.clone(), &mut job);
     job
+}
+
+/// By when its batches should have got somewhere.
+fn timeouts(rng: &mut Rng, job: &mut Value) {
+    if rng.chance(15) {
+        job["dependency_timeout_s"] = json!(rng.range(1, 20));
+    }
+    if rng.chance(15) {
+        job["output_timeout_s"] = json!(rng.range(1, 20));
+    }
+    if rng.chance(10) {
+        job["not_successful_by"] = json!(format!("{:02}:00:{:02}", rng.range(0, 24), rng.range(0, 60)));
+        job["cancel_on_timeout"] = json!(rng.chance(50));
+    }
 }
 
 /// Fixed times of day, before and after the clocks are set back.

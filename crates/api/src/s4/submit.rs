@@ -245,6 +245,10 @@ impl Job {
             retry_interval_s: 60,
             host: None,
             missed_runs: MissedRuns::All,
+            dependency_timeout_s: None,
+            output_timeout_s: None,
+            not_successful_by: None,
+            cancel_on_timeout: false,
             enabled: true,
         };
         Command::DefineJob { job: Box::new(job), parents }

@@ -66,6 +66,12 @@ pub(crate) struct BatchView {
     pub(crate) kill_requested_at: Option<Timestamp>,
     /// When it ended.
     pub(crate) finished_at: Option<Timestamp>,
+    /// When it was marked for still waiting, its dependency timeout past.
+    pub(crate) dependency_timeout_at: Option<Timestamp>,
+    /// When it was marked for not having succeeded, its output timeout past.
+    pub(crate) output_timeout_at: Option<Timestamp>,
+    /// When it was marked for not having succeeded by its time of day.
+    pub(crate) not_successful_by_at: Option<Timestamp>,
 }
 
 /// The word for a state's number.
@@ -109,6 +115,9 @@ impl From<BatchRow> for BatchView {
             retry_at: row.retry_at.map(time),
             kill_requested_at: row.kill_requested_at.map(time),
             finished_at: row.finished_at.map(time),
+            dependency_timeout_at: row.dependency_timeout_at.map(time),
+            output_timeout_at: row.output_timeout_at.map(time),
+            not_successful_by_at: row.not_successful_by_at.map(time),
         }
     }
 }

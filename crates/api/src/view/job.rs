@@ -60,6 +60,8 @@ pub(crate) struct JobView {
     pub(crate) host: Option<String>,
     /// `all`, `latest` or `none`.
     pub(crate) missed_runs: String,
+    /// By when its batches should have got somewhere; null: there is no such time.
+    pub(crate) timeouts: Value,
     /// Free classification.
     pub(crate) business_type: String,
     /// Free text.
@@ -98,6 +100,7 @@ impl From<JobRow> for JobView {
             retry_interval_ms: row.retry_interval_ms,
             host: string(row.pinned_host),
             missed_runs: row.missed_runs.to_string(),
+            timeouts: json(&row.definition)["timeouts"].clone(),
             business_type: row.business_type.to_string(),
             comment: row.comment_text.to_string(),
             defined_at: time(row.defined_at),

@@ -88,6 +88,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "parent_name": "other/other"
             }
           ],
+          "dependency_timeout_at": null,
           "finished_at": "2025-03-02T00:00:05Z",
           "generated_at": "2025-03-02T00:00:00Z",
           "group": "demo",
@@ -99,7 +100,9 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "killed_by": null,
           "logical_time": "2025-03-02T00:00:00Z",
           "message": "",
+          "not_successful_by_at": null,
           "origin": "schedule",
+          "output_timeout_at": null,
           "parameters": {},
           "ready_at": "2025-03-02T00:00:00Z",
           "result": "success",

@@ -101,6 +101,7 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         retry_interval_ms: 60_000,
         host: None,
         missed_runs: MissedRuns::All,
+        timeouts: None,
     }
 }
 
@@ -206,6 +207,9 @@ pub(crate) fn batch(counter: i64, state: i64) -> BatchRow {
         retry_at: None,
         kill_requested_at: None,
         finished_at: (state == 3).then_some(T0 + counter * 86_400_000 + 5_000),
+        dependency_timeout_at: None,
+        output_timeout_at: None,
+        not_successful_by_at: None,
     }
 }
 

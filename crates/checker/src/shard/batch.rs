@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Mapping, Token, WorkerId};
+use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Mapping, TimeoutKind, Token, WorkerId};
 
 use super::job::Version;
 
@@ -90,6 +90,10 @@ pub(super) struct Batch {
     /// The record that asks for its end.
     pub(super) kill: Option<u64>,
     pub(super) events: u32,
+    /// Times that it has not been marked for; `None`: when that is, is not known here.
+    pub(super) deadlines: Vec<(TimeoutKind, Option<Timestamp>)>,
+    /// A timer of it could not be decided.
+    pub(super) suspended: bool,
     /// The last record about it.
     pub(super) said: u64,
 }

@@ -23,6 +23,9 @@ impl Shard {
         self.one_generated_per_run(at, job, time, *run, found);
         self.generated_only_when_enabled(at, job, *origin, found);
         let of = self.generated_from_known_version(at, job, *version, *origin, found);
+        let fires = self.jobs.get(&job).and_then(|job| job.next);
+        let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
+        let base = fires.map_or(at.now, |fire| fire.at);
         match origin {
             Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
             Origin::Parent | Origin::Manual | Origin::Rerun | Origin::Submission => {}
@@ -48,8 +51,21 @@ impl Shard {
             }
         }
         let phase = Phase::Waiting;
-        let generated =
-            Batch { job, of, time, phase, attempts: 0, waits, kill: None, events: 1, said: at.offset };
+        let limits = of.as_ref().and_then(|of| of.limits.as_ref());
+        let deadlines = limits.map(|limits| limits.from(base)).unwrap_or_default();
+        let generated = Batch {
+            job,
+            of,
+            time,
+            phase,
+            attempts: 0,
+            waits,
+            kill: None,
+            events: 1,
+            deadlines,
+            suspended: false,
+            said: at.offset,
+        };
         self.batches.insert(batch, generated);
     }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use tidemill_model::{BatchId, Fire, JobDefinition, JobId, JobType, ScheduleSpec};
 
 use super::Shard;
+use super::timeouts::Limits;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::Calendar;
@@ -23,6 +24,7 @@ pub(super) struct Version {
     pub(super) parents: Vec<JobId>,
     pub(super) schedule: Option<ScheduleSpec>,
     pub(super) calendar: Option<Calendar>,
+    pub(super) limits: Option<Limits>,
 }
 
 impl Version {
@@ -36,6 +38,7 @@ impl Version {
             parents: definition.parents.iter().map(|parent| parent.job).collect(),
             schedule: definition.schedule.clone(),
             calendar: definition.schedule.as_ref().map(Calendar::of),
+            limits: Limits::of(definition),
         })
     }
 }

@@ -49,6 +49,9 @@ impl Shard {
             Event::BatchFinished { result, by, .. } => {
                 self.batch_finished(at, id, *result, by.is_some(), found);
             }
+            Event::TimeoutMarked { kind, deadline, .. } => {
+                self.timeout_marked(at, id, (*kind, *deadline), found);
+            }
             _ => unreachable!("only events of batches come here"),
         }
         if let Some(batch) = self.batches.get_mut(&id) {
@@ -394,6 +397,7 @@ fn batch_of(event: &Event) -> Option<BatchId> {
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::KillRequested { batch, .. }
+        | Event::TimeoutMarked { batch, .. }
         | Event::BatchFinished { batch, .. } => Some(*batch),
         _ => None,
     }

@@ -15,15 +15,17 @@ mod job;
 mod life;
 mod placement;
 mod rest;
+mod timeouts;
 mod worker;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
-use tidemill_model::{BatchId, Event, GroupSettings, JobId, Recorded, ShardId, WorkerId};
+use tidemill_model::{AlarmKind, BatchId, Event, GroupSettings, JobId, Recorded, ShardId, WorkerId};
 
 use self::batch::Batch;
 use self::job::{Job, Run};
+use self::timeouts::Owed;
 use self::worker::Worker;
 use crate::Invariant;
 use crate::at::At;
@@ -65,6 +67,8 @@ pub(crate) struct Shard {
     versions: HashMap<JobId, u32>,
     /// Jobs-for-once with a finished batch, oldest first.
     submissions: VecDeque<JobId>,
+    /// The alarm that the last event asks for.
+    owed: Option<Owed>,
 }
 
 impl Shard {
@@ -87,12 +91,21 @@ impl Shard {
             unsettled: Vec::new(),
             versions: HashMap::new(),
             submissions: VecDeque::new(),
+            owed: None,
         }
     }
 
     /// Applies one event and checks the rules that concern it.
     pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
+        if !matches!(recorded.event, Event::AlarmRaised { .. }) {
+            self.alarm_is_not_owed(at, found);
+        }
         match &recorded.event {
+            Event::AlarmRaised { kind, batch, .. } => match kind {
+                AlarmKind::DependencyTimeout | AlarmKind::OutputTimeout | AlarmKind::NotSuccessfulBy => {
+                    self.alarm_raised(at, *kind, *batch, found);
+                }
+            },
             Event::JobDefined { definition, .. } => {
                 self.versions_rise(at, definition.id, definition.version, found);
             }
@@ -128,6 +141,7 @@ impl Shard {
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
+            | Event::TimeoutMarked { .. }
             | Event::BatchFinished { .. } => self.batch_event(at, &recorded.event, found),
             Event::WorkerRegistered { .. }
             | Event::WorkerLost { .. }
@@ -192,6 +206,10 @@ impl Shard {
         let job = entity.strip_prefix("job/").and_then(|id| id.parse().ok());
         if let Some(job) = job.and_then(|id| self.jobs.get_mut(&id)) {
             job.suspended = true;
+        }
+        let batch = entity.strip_prefix("batch/").and_then(|id| id.parse().ok());
+        if let Some(batch) = batch.and_then(|id| self.batches.get_mut(&BatchId(id))) {
+            batch.suspended = true;
         }
     }
 }

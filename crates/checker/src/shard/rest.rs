@@ -14,6 +14,7 @@ impl Shard {
         self.children_generated_with_parents(at, found);
         self.nothing_due_is_left(at, found);
         self.all_have_heard(at, found);
+        self.no_timeout_is_missed(at, found);
     }
 
     fn every_assignment_ends(&self, at: &At<'_>, found: &mut Findings) {

@@ -2,14 +2,16 @@
 
 use serde_json::json;
 use tidemill_checker::Invariant;
+use tidemill_model::Event;
 
 use crate::kit::{
-    Case, History, assigned, case, done, ended, event, finished, generated, given_to_w, granted, job, job_id,
-    kill, killed_by, registered, retry, retry_due, returned, running, started, waiting, world,
+    Case, History, assigned, batch_id, case, done, ended, event, finished, generated, given_to_w, granted,
+    group, harmless, job, job_id, kill, killed_by, registered, retry, retry_due, returned, running, started,
+    waiting, world,
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    [steps(), limits(), starts(), attempts(), ends()].into_iter().flatten().collect()
+    [steps(), limits(), starts(), attempts(), ends(), timeouts()].into_iter().flatten().collect()
 }
 
 /// Attempt 1 of batch 1 has failed at 10:00:30, and attempt 2 is to come.
@@ -249,4 +251,73 @@ fn many_jobs_for_once_are_forgotten_without_a_violation() {
     let many = (1..20_500).fold(world(), |history, n| history.timer(submitted(n)));
     let report = many.timer([finished(3, "success")]).check();
     assert_eq!(report.counts.into_iter().collect::<Vec<_>>(), [("finished_is_final", 1)]);
+}
+
+/// TMO-1, TMO-2: batch 1 waits, and has ten minutes to start and twenty to succeed.
+fn timed() -> History {
+    let timeouts = json!({"timeouts": {"dependency_ms": 600_000, "output_ms": 1_200_000}});
+    let world = History::new().command([group(), job(1, timeouts), registered("w", "i", 4)]);
+    world.command([generated(1, 1, json!({}))])
+}
+
+fn marked(kind: &str, deadline: &str) -> [Event; 2] {
+    let alarm = format!("{kind}_timeout");
+    [
+        event(json!({"timeout_marked": {"batch": batch_id(1), "kind": kind, "deadline": deadline}})),
+        event(json!({"alarm_raised": {
+            "kind": alarm, "severity": "important", "job": job_id(1), "batch": batch_id(1), "message": "late",
+        }})),
+    ]
+}
+
+fn timeouts() -> Vec<Case> {
+    let rule = Invariant::TimeoutsMarkedOnce;
+    let (ten, twenty) = ("2026-03-02T10:10:30Z", "2026-03-02T10:20:30Z");
+    let waited = || timed().at(ten).timer(marked("dependency", ten));
+    let [mark, alarm] = marked("dependency", ten);
+    let started = || timed().timer([assigned(1, 1, "w", 1)]).command([granted(1, 1, "w", "i")]);
+    let of_day = |deadline: &str| {
+        let timeouts = json!({"timeouts": {"successful_by": "07:00:00"}});
+        let world = History::new().command([group(), job(1, timeouts)]).command([generated(1, 1, json!({}))]);
+        let mark = json!({"timeout_marked": {"batch": batch_id(1), "kind": "by_time", "deadline": deadline}});
+        let alarm = json!({"alarm_raised": {
+            "kind": "not_successful_by", "severity": "important", "batch": batch_id(1), "message": "late",
+        }});
+        world.at(deadline).timer([event(mark), event(alarm)])
+    };
+    vec![
+        case(
+            rule,
+            "TMO-1: marked before its time",
+            waited(),
+            timed().at("2026-03-02T10:10:29Z").timer(marked("dependency", ten)),
+        ),
+        case(rule, "TMO-1: marked for another time", waited(), {
+            let other = "2026-03-02T10:09:30Z";
+            timed().at(other).timer(marked("dependency", other))
+        }),
+        case(rule, "TMO-1: marked twice", waited(), waited().pass(1).timer(marked("dependency", ten))),
+        case(rule, "TMO-1: marked though it runs", started(), {
+            started().at(ten).timer(marked("dependency", ten))
+        }),
+        case(rule, "TMO-2: marked though its job sets no time", done(), {
+            waiting().at(twenty).timer(marked("output", twenty))
+        }),
+        case(
+            rule,
+            "TMO-2: not at the first such time of day",
+            of_day("2026-03-03T07:00:00Z"),
+            of_day("2026-03-04T07:00:00Z"),
+        ),
+        case(rule, "ALM-5: a mark without its alarm", waited(), {
+            timed().at(ten).timer([mark.clone(), harmless()])
+        }),
+        case(rule, "ALM-5: an alarm without its mark", waited(), timed().at(ten).timer([alarm])),
+        case(
+            rule,
+            "TMO-3: missed at quiescence",
+            waited().pass(60).command([harmless()]).at_rest(),
+            timed().at(ten).pass(60).command([harmless()]).at_rest(),
+        ),
+    ]
 }

@@ -1,7 +1,7 @@
 //! From a job as written to a job as accepted: the checks that need no other job.
 
 use tidemill_calendar::Template;
-use tidemill_model::{FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec};
+use tidemill_model::{FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec, Timeouts};
 
 use crate::schedule::{grid_from_spec, templates};
 use crate::weight::of_definition;
@@ -13,6 +13,7 @@ const MAX_PARAMETERS: usize = 256;
 const MAX_RETRIES: u32 = 100;
 const MAX_CONCURRENT: u32 = 100_000;
 const MAX_RETRY_INTERVAL_S: u32 = 7 * 86_400;
+const MAX_TIMEOUT_S: u32 = 366 * 86_400;
 
 /// What the job runs, from the fields that say it.
 pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
@@ -60,6 +61,30 @@ pub(super) fn schedule(spec: &JobSpec) -> Result<Option<ScheduleSpec>, FieldErro
     }
     grid_from_spec(&schedule)?;
     Ok(Some(schedule))
+}
+
+/// TMO-1, TMO-2: by when its batches should have got somewhere, from the fields that say it.
+pub(super) fn timeouts(spec: &JobSpec) -> Result<Option<Timeouts>, FieldError> {
+    let given =
+        [("dependency_timeout_s", spec.dependency_timeout_s), ("output_timeout_s", spec.output_timeout_s)];
+    for (field, value) in given {
+        if let Some(value) = value.filter(|value| !(1..=MAX_TIMEOUT_S).contains(value)) {
+            let rule = format!("must be 1 to {MAX_TIMEOUT_S}; leave it out for none");
+            return Err(FieldError::new(field, value, rule));
+        }
+    }
+    let ms = |seconds: u32| u64::from(seconds) * 1000;
+    let timeouts = Timeouts {
+        dependency_ms: spec.dependency_timeout_s.map(ms),
+        output_ms: spec.output_timeout_s.map(ms),
+        successful_by: spec.not_successful_by,
+        cancel: spec.cancel_on_timeout,
+    };
+    if timeouts == (Timeouts { cancel: true, ..Timeouts::default() }) {
+        let rule = "needs dependency_timeout_s, output_timeout_s or not_successful_by";
+        return Err(FieldError::new("cancel_on_timeout", true, rule));
+    }
+    Ok((timeouts != Timeouts::default()).then_some(timeouts))
 }
 
 /// Numbers and texts in their bounds.

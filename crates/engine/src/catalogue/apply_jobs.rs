@@ -10,7 +10,7 @@ use tidemill_model::{
     Mapping, Parent, Rejection, Removal, ShardId,
 };
 
-use super::accept::{check_bounds, check_program, is_ambiguous_in_overlap, program, schedule};
+use super::accept::{check_bounds, check_program, is_ambiguous_in_overlap, program, schedule, timeouts};
 use super::graph::Overlay;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
@@ -44,11 +44,7 @@ impl Checked<'_> {
 
 impl Catalogue {
     /// All that can be wrong with jobs, whatever their number.
-    pub(super) fn check(
-        &self,
-        specs: &[&JobSpec],
-        prune: &[GroupName],
-    ) -> Result<Checked<'_>, Rejection> {
+    pub(super) fn check(&self, specs: &[&JobSpec], prune: &[GroupName]) -> Result<Checked<'_>, Rejection> {
         let names = self.check_names(specs)?;
         let accepted = self.accept(specs, &names)?;
         let definitions: Vec<Arc<JobDefinition>> =
@@ -146,7 +142,11 @@ impl Catalogue {
         Ok(self.names_of(specs.iter().copied()))
     }
 
-    fn accept(&self, specs: &[&JobSpec], names: &Names) -> Result<Vec<(Arc<JobDefinition>, bool)>, Rejection> {
+    fn accept(
+        &self,
+        specs: &[&JobSpec],
+        names: &Names,
+    ) -> Result<Vec<(Arc<JobDefinition>, bool)>, Rejection> {
         let mut accepted = Vec::new();
         let mut errors = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
@@ -190,6 +190,7 @@ impl Catalogue {
             retry_interval_ms: u64::from(spec.retry_interval_s) * 1000,
             host: spec.host.clone(),
             missed_runs: spec.missed_runs,
+            timeouts: timeouts(spec)?,
         };
         check_program(&definition)?;
         Ok((definition, spec.enabled))

@@ -14,17 +14,17 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, Role,
-    RequestId, ShardId, ShardMessage,
+    Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, RequestId,
+    Role, ShardId, ShardMessage,
 };
 
 pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
+pub use self::plan::check_jobs;
 pub(crate) use self::remove::Wisher;
+use self::remove::{Pending, Terms};
 pub(crate) use self::staging::{Chore, finished};
 use self::staging::{Commit, Committed, Staging};
-pub use self::plan::check_jobs;
-use self::remove::{Pending, Terms};
 use crate::decision::Decision;
 use crate::outbox::Post;
 use crate::rig::Rig;
@@ -189,6 +189,8 @@ impl Catalogue {
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
             | Event::BatchFinished { .. }
+            | Event::TimeoutMarked { .. }
+            | Event::AlarmRaised { .. }
             | Event::HistoryEvicted { .. }
             | Event::WorkerRegistered { .. }
             | Event::WorkerLost { .. }

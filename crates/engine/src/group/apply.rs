@@ -98,6 +98,7 @@ impl GroupShard {
                 }
             }
             Event::BatchFinished { batch, result, .. } => self.batch_finished(now, *batch, *result),
+            Event::TimeoutMarked { batch, kind, .. } => self.timeout_marked(*batch, *kind),
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
             Event::WorkerRegistered { .. } => self.worker_registered(event),
             Event::WorkerLost { worker, .. } => {
@@ -120,6 +121,7 @@ impl GroupShard {
                 self.suspended.insert(entity.clone());
                 self.timers.retain(|(_, timer)| timer.entity() != *entity);
             }
+            Event::AlarmRaised { .. } => {}
             // The partition's own, and the catalogue's, which a journal of a single partition also holds.
             Event::CommandQuarantined { .. }
             | Event::TimeSet { .. }
@@ -300,6 +302,10 @@ impl GroupShard {
         let Some(job) = self.jobs.get_mut(job_id) else { return };
         let submitted = job.submitted;
         let parameters = (!parameters.is_empty()).then(|| Arc::new(parameters.clone()));
+        let fired = job
+            .next
+            .filter(|next| *origin == tidemill_model::Origin::Schedule && next.logical_time == *logical_time);
+        let base = fired.map_or(now, |fire| fire.at);
         let newest = Newest { run: *run, batch: *id, result: None, parameters: parameters.clone() };
         let is_newest = job.history.get(*logical_time).is_none_or(|old| old.run < *run);
         if is_newest {
@@ -315,6 +321,7 @@ impl GroupShard {
             excluded: Vec::new(),
             since: now,
             phase: Phase::Waiting,
+            deadlines: None,
         };
         if *origin == tidemill_model::Origin::Schedule {
             job.catching_up = next.is_some_and(|next| next.at <= now);
@@ -335,6 +342,7 @@ impl GroupShard {
             _ => Vec::new(),
         };
         self.batches.insert(*id, batch);
+        self.watch(*id, base);
         self.make_ready(now, *id);
         if is_newest {
             self.newest_changed(*job_id, *logical_time);
@@ -528,6 +536,7 @@ impl GroupShard {
         self.tokens.insert(token, id);
         self.workers.count(worker, &definition.job_type, token, true);
         self.timers.insert((start_by, Timer::StartBy(token)));
+        self.watch_assigned(id);
     }
 
     /// The token is nobody's any more: its slot and its place in the limit are free.
@@ -558,6 +567,7 @@ impl GroupShard {
     /// Another worker gets it. If one gives it back that had it before, all have had it: it pauses, so that
     /// unwilling workers do not pass it round for ever.
     fn assignment_returned(&mut self, now: Timestamp, id: BatchId, worker: &WorkerId, reason: &ReturnReason) {
+        self.watch_returned(id);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         batch.phase = Phase::Waiting;
         batch.since = now;
@@ -591,6 +601,9 @@ impl GroupShard {
             self.timers.remove(&(start_by, Timer::StartBy(token)));
         }
         batch.since = now;
+        if let Some(deadlines) = &mut batch.deadlines {
+            deadlines.started();
+        }
         batch.phase = Phase::Granted(Grant {
             token,
             worker: worker.clone(),
@@ -633,6 +646,7 @@ impl GroupShard {
         if let Some((token, _)) = batch.holder() {
             self.release(token);
         }
+        self.unwatch(id);
         let Some(batch) = self.batches.remove(&id) else { return };
         match batch.phase {
             Phase::Ready { key } => self.unqueue(&batch.definition, key),

@@ -9,6 +9,7 @@ use tidemill_model::{
 };
 
 use super::queue::ReadyKey;
+use super::timeouts::Deadlines;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Batch {
@@ -24,6 +25,8 @@ pub(crate) struct Batch {
     /// When the phase began.
     pub(crate) since: Timestamp,
     pub(crate) phase: Phase,
+    /// What its job's timeouts leave to be watched.
+    pub(crate) deadlines: Option<Box<Deadlines>>,
 }
 
 /// One declared dependency of one batch.

@@ -74,6 +74,7 @@ impl GroupShard {
         match timer {
             Timer::Fire(job) => self.fire(job, now),
             Timer::Retry(batch) => vec![Event::RetryDue { batch }],
+            Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             #[cfg(test)]
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {

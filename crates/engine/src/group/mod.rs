@@ -27,6 +27,7 @@ mod queue;
 mod report;
 mod settle;
 mod submit;
+mod timeouts;
 mod times;
 mod why;
 mod worker;
@@ -38,7 +39,7 @@ use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
     Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence, RunSpec,
-    ShardId, Token, WorkMessage, WorkerId,
+    ShardId, TimeoutKind, Token, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::batch::Batch;
@@ -115,6 +116,8 @@ pub(crate) enum Timer {
     Fire(JobId),
     Retry(BatchId),
     StartBy(Token),
+    /// A batch should have got somewhere.
+    Deadline(BatchId, TimeoutKind),
     /// Cannot be decided.
     #[cfg(test)]
     Planted,
@@ -124,7 +127,7 @@ impl Timer {
     pub(crate) fn entity(self) -> String {
         match self {
             Timer::Fire(job) => format!("job/{job}"),
-            Timer::Retry(batch) => format!("batch/{batch}"),
+            Timer::Retry(batch) | Timer::Deadline(batch, _) => format!("batch/{batch}"),
             Timer::StartBy(token) => format!("token/{token}"),
             #[cfg(test)]
             Timer::Planted => "planted".to_owned(),

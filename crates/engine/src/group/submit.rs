@@ -61,6 +61,7 @@ impl GroupShard {
             retry_interval_ms: submission.retry_interval_ms,
             host: None,
             missed_runs: MissedRuns::All,
+            timeouts: None,
         };
         check_program(&definition).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
         let definition = Arc::new(definition);

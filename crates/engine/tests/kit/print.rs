@@ -95,6 +95,10 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
                 by.as_ref().and_then(|by| by.user.as_ref()).map_or(String::new(), |by| format!(" by {by}"));
             format!("b{} finished {}{by}", n(batch.0), result.as_str())
         }
+        Event::TimeoutMarked { batch, kind, deadline } => {
+            format!("b{} marked {kind:?}, due {}", n(batch.0), time(deadline))
+        }
+        Event::AlarmRaised { kind, severity, .. } => format!("alarm {kind:?}, {severity:?}"),
         Event::HistoryEvicted { job, upto } => format!("evicted {} {}", name(job), time(upto)),
         Event::WorkerRegistered { worker, incarnation, .. } => format!("{worker} registered {incarnation}"),
         Event::WorkerLost { worker, .. } => format!("{worker} lost"),

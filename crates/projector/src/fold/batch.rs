@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tidemill_model::{
     Actor, AttemptOutcome, AttemptResult, BatchId, BatchState, Dependency, Event, JobId, Origin,
-    ReturnReason, Token, Usage, WorkerId,
+    ReturnReason, TimeoutKind, Token, Usage, WorkerId,
 };
 use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
 
@@ -90,6 +90,14 @@ impl Caches {
                     row.message = message.as_str().into();
                 }
             }),
+            Event::TimeoutMarked { batch, kind, .. } => self.batches.change((batch.0,), |row| {
+                let marked = match kind {
+                    TimeoutKind::Dependency => &mut row.dependency_timeout_at,
+                    TimeoutKind::Output => &mut row.output_timeout_at,
+                    TimeoutKind::ByTime => &mut row.not_successful_by_at,
+                };
+                *marked = Some(at.now);
+            }),
             other => unreachable!("{} is not about batches", other.kind()),
         }
     }
@@ -140,6 +148,9 @@ impl Caches {
             retry_at: None,
             kill_requested_at: None,
             finished_at: None,
+            dependency_timeout_at: None,
+            output_timeout_at: None,
+            not_successful_by_at: None,
         });
         self.await_times(at, *batch, dependencies);
         if *origin == Origin::Schedule && is_copy(*job) {

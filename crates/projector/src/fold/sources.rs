@@ -51,6 +51,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::KillRequested { batch, .. }
+        | Event::TimeoutMarked { batch, .. }
         | Event::BatchFinished { batch, .. } => rows.batches.need((batch.0,)),
         Event::WorkerRegistered { worker, .. } => {
             rows.shards.need((shard,));
@@ -67,6 +68,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::OutboxAcknowledged { .. }
         | Event::GroupReceived { .. }
         | Event::HistoryEvicted { .. }
+        | Event::AlarmRaised { .. }
         | Event::UnfinishedAsked { .. }
         | Event::UnfinishedTold { .. }
         | Event::UnfinishedHeard { .. }

@@ -107,6 +107,11 @@ fn batch() -> Vec<Value> {
         json!({"batch_finished": {
             "batch": 4097, "result": "killed", "by": {"app": "etl", "user": "ann"}, "message": "wrong input",
         }}),
+        json!({"timeout_marked": {"batch": 4097, "kind": "output", "deadline": "2026-03-01T10:07:00Z"}}),
+        json!({"alarm_raised": {
+            "kind": "output_timeout", "severity": "important", "job": 4096, "batch": 4097, "worker": "w-1",
+            "message": "output timeout: batch 4097 runs",
+        }}),
         json!({"history_evicted": {"job": 4096, "upto": FIRE[1]}}),
     ]
 }

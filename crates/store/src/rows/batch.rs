@@ -66,6 +66,12 @@ row! {
         kill_requested_at: Option<i64> = Time,
         /// When it ended.
         finished_at: Option<i64> = Time,
+        /// When it was marked for still waiting, its dependency timeout past.
+        dependency_timeout_at: Option<i64> = Time,
+        /// When it was marked for not having succeeded, its output timeout past.
+        output_timeout_at: Option<i64> = Time,
+        /// When it was marked for not having succeeded by its time of day.
+        not_successful_by_at: Option<i64> = Time,
     }
 }
 

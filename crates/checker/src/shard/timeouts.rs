@@ -1,0 +1,128 @@
+//! By when a batch should have got somewhere, computed a second time.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, Zoned};
+use tidemill_model::{AlarmKind, BatchId, JobDefinition, TimeOfDay, TimeoutKind, Timeouts};
+
+use super::Shard;
+use super::batch::{Batch, Phase};
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// What a definition says of it.
+#[derive(Debug)]
+pub(super) struct Limits {
+    timeouts: Timeouts,
+    /// The zone of times of day; `None`: it follows from a parent's.
+    zone: Option<TimeZone>,
+}
+
+impl Limits {
+    pub(super) fn of(definition: &JobDefinition) -> Option<Self> {
+        let timeouts = definition.timeouts.clone()?;
+        let zone = match &definition.schedule {
+            Some(schedule) => TimeZone::get(&schedule.zone).ok(),
+            None => definition.parents.is_empty().then_some(TimeZone::UTC),
+        };
+        Some(Self { timeouts, zone })
+    }
+
+    /// The times that a batch with this base time has; `None`: not known here.
+    pub(super) fn from(&self, base: Timestamp) -> Vec<(TimeoutKind, Option<Timestamp>)> {
+        let after = |ms: u64| base.checked_add(SignedDuration::from_millis(i64::try_from(ms).ok()?)).ok();
+        let Timeouts { dependency_ms, output_ms, successful_by, cancel: _ } = &self.timeouts;
+        let lasting = [(TimeoutKind::Dependency, dependency_ms), (TimeoutKind::Output, output_ms)];
+        let lasting = lasting.into_iter().filter_map(|(kind, ms)| Some((kind, after((*ms)?))));
+        let by_time = |time| self.zone.as_ref().and_then(|zone| next(zone, base, time));
+        let by_time = successful_by.map(|time| (TimeoutKind::ByTime, by_time(time)));
+        lasting.chain(by_time).collect()
+    }
+}
+
+fn next(zone: &TimeZone, base: Timestamp, time: TimeOfDay) -> Option<Timestamp> {
+    let today: Zoned = base.to_zoned(zone.clone());
+    let days = std::iter::successors(Some(today.date()), |day| day.tomorrow().ok()).take(3);
+    let times = days.filter_map(|day| day.to_datetime(time.civil()).to_zoned(zone.clone()).ok());
+    times.map(|local| local.timestamp()).find(|at| *at > base)
+}
+
+/// An alarm that must follow at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owed {
+    batch: BatchId,
+    kind: AlarmKind,
+}
+
+/// It waits, and never was started.
+fn waits(batch: &Batch) -> bool {
+    matches!(batch.phase, Phase::Waiting) && batch.attempts == 0
+}
+
+impl Shard {
+    /// `timeouts_marked_once`
+    pub(super) fn timeout_marked(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (kind, deadline): (TimeoutKind, Timestamp),
+        found: &mut Findings,
+    ) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        self.owed = Some(Owed { batch: id, kind: kind.into() });
+        let left = batch.deadlines.iter().position(|(of, _)| *of == kind);
+        let why = match left.map(|index| batch.deadlines.remove(index).1) {
+            None => "its job sets no such time, or it was marked before".to_owned(),
+            Some(Some(due)) if due != deadline => format!("it had time until {due}, and not {deadline}"),
+            Some(_) if at.now < deadline => format!("it has time until {deadline}, and it is {}", at.now),
+            Some(_) if kind == TimeoutKind::Dependency && !waits(batch) => {
+                format!("it is {}, or was started before", batch.phase.word())
+            }
+            Some(_) => return,
+        };
+        let said = batch.said;
+        let why = format!("batch {id} is marked for its {kind:?} timeout: {why}");
+        at.contradicts(found, Invariant::TimeoutsMarkedOnce, why, &[said]);
+    }
+
+    /// `timeouts_marked_once`: the alarm follows its mark, and there is none without.
+    pub(super) fn alarm_raised(
+        &mut self,
+        at: &At<'_>,
+        kind: AlarmKind,
+        batch: Option<BatchId>,
+        found: &mut Findings,
+    ) {
+        let (owed, given) = (self.owed.take(), format!("{kind:?} of {batch:?}"));
+        if !owed.is_some_and(|owed| Some(owed.batch) == batch && owed.kind == kind) {
+            let why = format!("an alarm is raised, {given}, for no mark before it");
+            at.breaks(found, Invariant::TimeoutsMarkedOnce, why);
+        }
+    }
+
+    /// `timeouts_marked_once`: nothing comes between a mark and its alarm.
+    pub(super) fn alarm_is_not_owed(&mut self, at: &At<'_>, found: &mut Findings) {
+        if let Some(Owed { batch, kind }) = self.owed.take() {
+            let why = format!("batch {batch} was marked, and the alarm {kind:?} does not follow");
+            at.breaks(found, Invariant::TimeoutsMarkedOnce, why);
+        }
+    }
+
+    /// `timeouts_marked_once`, at quiescence: no time has passed without its mark.
+    pub(super) fn no_timeout_is_missed(&self, at: &At<'_>, found: &mut Findings) {
+        let mut unmarked: Vec<_> = self
+            .batches
+            .iter()
+            .filter(|(_, batch)| !batch.suspended)
+            .flat_map(|(id, batch)| batch.deadlines.iter().map(move |deadline| (*id, batch, deadline)))
+            .filter(|(_, batch, (kind, _))| *kind != TimeoutKind::Dependency || waits(batch))
+            .filter_map(|(id, batch, (kind, due))| Some((id, *kind, (*due)?, batch.said)))
+            .filter(|(_, _, due, _)| *due < at.now)
+            .collect();
+        unmarked.sort_unstable();
+        for (id, kind, due, said) in unmarked {
+            let why = format!("batch {id} had time until {due}, it is {}, and no {kind:?} mark", at.now);
+            at.contradicts(found, Invariant::TimeoutsMarkedOnce, why, &[said]);
+        }
+    }
+}

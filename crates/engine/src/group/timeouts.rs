@@ -1,0 +1,207 @@
+//! TMO-1, TMO-2, TMO-4: batches that have not got somewhere in time. Each is marked once per kind, people are
+//! told, and it goes on, unless its job says that it is to be ended.
+//!
+//! ```text
+//!  base time ───────► dependency timeout: waits, and was never started?
+//!  base time ───────────────────► output timeout: not successful?
+//!  base time ──► next HH:MM:SS of the job's zone: not successful?
+//! ```
+//!
+//! *Invariant:* a deadline that has neither been marked nor become pointless stands among the timers, so none is
+//! missed however long nobody owned the shard. The dependency's stands there only while the batch waits: an
+//! assigned batch that is given back after it is marked at once.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{Actor, BatchId, Event, Severity, TimeOfDay, TimeoutKind, Timeouts};
+
+use super::batch::{Batch, Phase};
+use super::{GroupShard, Timer};
+use crate::decision::Verdict;
+
+/// What is left to be watched of a batch.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Deadlines {
+    dependency: Option<Timestamp>,
+    output: Option<Timestamp>,
+    by_time: Option<Timestamp>,
+}
+
+impl Deadlines {
+    /// Those of a batch with this base time.
+    fn of(timeouts: &Timeouts, base: Timestamp, zone: &TimeZone) -> Self {
+        let after = |ms: u64| {
+            let timeout = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+            base.saturating_add(timeout).unwrap_or(Timestamp::MAX)
+        };
+        Self {
+            dependency: timeouts.dependency_ms.map(after),
+            output: timeouts.output_ms.map(after),
+            by_time: timeouts.successful_by.and_then(|time| next_local(zone, base, time)),
+        }
+    }
+
+    fn get(&self, kind: TimeoutKind) -> Option<Timestamp> {
+        match kind {
+            TimeoutKind::Dependency => self.dependency,
+            TimeoutKind::Output => self.output,
+            TimeoutKind::ByTime => self.by_time,
+        }
+    }
+
+    /// An attempt of it may start: the wait is over.
+    pub(crate) fn started(&mut self) {
+        self.dependency = None;
+    }
+
+    fn clear(&mut self, kind: TimeoutKind) {
+        match kind {
+            TimeoutKind::Dependency => self.dependency = None,
+            TimeoutKind::Output => self.output = None,
+            TimeoutKind::ByTime => self.by_time = None,
+        }
+    }
+}
+
+const KINDS: [TimeoutKind; 3] = [TimeoutKind::Dependency, TimeoutKind::Output, TimeoutKind::ByTime];
+
+/// The first instant after `after` at which the zone's clock shows `time`; where a gap leaves that out, what
+/// comes right after it.
+fn next_local(zone: &TimeZone, after: Timestamp, time: TimeOfDay) -> Option<Timestamp> {
+    let mut date = zone.to_datetime(after).date();
+    // A day may have none after the base time, and the next one a zone that skips a day.
+    for _ in 0..3 {
+        let at = zone.to_ambiguous_timestamp(date.to_datetime(time.civil())).compatible().ok()?;
+        if at > after {
+            return Some(at);
+        }
+        date = date.tomorrow().ok()?;
+    }
+    None
+}
+
+impl GroupShard {
+    /// From its generation on.
+    pub(crate) fn watch(&mut self, id: BatchId, base: Timestamp) {
+        let Some(definition) = self.batches.get(&id).map(|batch| &batch.definition) else { return };
+        let Some(timeouts) = &definition.timeouts else { return };
+        let deadlines = Deadlines::of(timeouts, base, self.zone_of(definition).time_zone());
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.deadlines = Some(Box::new(deadlines));
+        }
+        self.each_deadline(id, &KINDS, |timers, entry| timers.insert(entry));
+    }
+
+    /// A worker has it: it does not wait.
+    pub(crate) fn watch_assigned(&mut self, id: BatchId) {
+        self.each_deadline(id, &KINDS[..1], |timers, entry| timers.remove(&entry));
+    }
+
+    /// It waits again, and was never started.
+    pub(crate) fn watch_returned(&mut self, id: BatchId) {
+        self.each_deadline(id, &KINDS[..1], |timers, entry| timers.insert(entry));
+    }
+
+    /// Nothing is to be expected of a batch that has ended.
+    pub(crate) fn unwatch(&mut self, id: BatchId) {
+        self.each_deadline(id, &KINDS, |timers, entry| timers.remove(&entry));
+    }
+
+    fn each_deadline(
+        &mut self,
+        id: BatchId,
+        kinds: &[TimeoutKind],
+        then: impl Fn(&mut std::collections::BTreeSet<(Timestamp, Timer)>, (Timestamp, Timer)) -> bool,
+    ) {
+        let Some(deadlines) = self.batches.get(&id).and_then(|batch| batch.deadlines.as_deref()) else {
+            return;
+        };
+        for kind in kinds {
+            if let Some(at) = deadlines.get(*kind) {
+                then(&mut self.timers, (at, Timer::Deadline(id, *kind)));
+            }
+        }
+    }
+
+    /// What a deadline that has passed asks for.
+    pub(crate) fn deadline_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
+        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
+        let Some(deadline) = batch.deadlines.as_deref().and_then(|deadlines| deadlines.get(kind)) else {
+            return Vec::new();
+        };
+        let message = told(id, batch, kind, deadline);
+        let alarm = Event::AlarmRaised {
+            kind: kind.into(),
+            severity: Severity::Important,
+            job: Some(batch.definition.id),
+            batch: Some(id),
+            worker: None,
+            message: message.clone(),
+        };
+        let mut events = vec![Event::TimeoutMarked { batch: id, kind, deadline }, alarm];
+        if batch.definition.timeouts.as_ref().is_some_and(|timeouts| timeouts.cancel) {
+            let owner = Actor { app: "owner".into(), user: None };
+            let killed = self.kill_batch(id, &owner, &message).map(|decision| decision.verdict);
+            if let Ok(Verdict::Accepted { events: killed, .. }) = killed {
+                events.extend(killed);
+            }
+        }
+        events
+    }
+
+    pub(crate) fn timeout_marked(&mut self, id: BatchId, kind: TimeoutKind) {
+        let Some(deadlines) = self.batches.get_mut(&id).and_then(|batch| batch.deadlines.as_mut()) else {
+            return;
+        };
+        if let Some(at) = deadlines.get(kind) {
+            deadlines.clear(kind);
+            self.timers.remove(&(at, Timer::Deadline(id, kind)));
+        }
+    }
+}
+
+fn told(id: BatchId, batch: &Batch, kind: TimeoutKind, deadline: Timestamp) -> String {
+    let what = format!("batch {id} of {} for {}", batch.definition.full_name(), batch.logical_time);
+    let stands = match &batch.phase {
+        Phase::Waiting if batch.unmet() > 0 => format!("waits for {} of its dependencies", batch.unmet()),
+        Phase::Waiting | Phase::Ready { .. } => "waits for a worker".to_owned(),
+        Phase::Pausing { .. } => "waits for its next attempt".to_owned(),
+        Phase::Assigned { worker, .. } => format!("is assigned to {worker}"),
+        Phase::Granted(grant) => format!("runs on {}", grant.worker),
+    };
+    let name = match kind {
+        TimeoutKind::Dependency => "dependency timeout",
+        TimeoutKind::Output => "output timeout",
+        TimeoutKind::ByTime => "not successful in time",
+    };
+    format!("{name}: {what} {stands}, and had time until {deadline}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn next(zone: &str, after: &str, time: &str) -> String {
+        let zone = tidemill_calendar::Zone::try_from(zone).unwrap();
+        let time = TimeOfDay::try_from(time).unwrap();
+        next_local(zone.time_zone(), after.parse().unwrap(), time).unwrap().to_string()
+    }
+
+    /// TMO-2: the first such time of day after the base time, on the clock of the job's zone.
+    #[test]
+    fn time_of_day_is_the_first_one_after_the_base_time() {
+        let table = [
+            ("UTC", "2026-03-02T00:01:00Z", "07:00:00", "2026-03-02T07:00:00Z"),
+            ("UTC", "2026-03-02T07:00:00Z", "07:00:00", "2026-03-03T07:00:00Z"),
+            ("UTC", "2026-02-28T23:00:00Z", "07:00:00", "2026-03-01T07:00:00Z"),
+            ("Asia/Shanghai", "2026-03-01T16:01:00Z", "07:00:00", "2026-03-01T23:00:00Z"),
+            // Clocks go forward at 02:00 and back at 03:00.
+            ("Europe/Berlin", "2026-03-28T23:01:00Z", "02:30:00", "2026-03-29T01:30:00Z"),
+            ("Europe/Berlin", "2026-10-24T22:01:00Z", "02:30:00", "2026-10-25T00:30:00Z"),
+            ("Europe/Berlin", "2026-10-25T00:31:00Z", "02:30:00", "2026-10-26T01:30:00Z"),
+        ];
+        for (zone, after, time, expected) in table {
+            assert_eq!(next(zone, after, time), expected, "{zone} {after} {time}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Times by which a batch should have got somewhere, and what is said once they have passed.
+
+use std::fmt;
+
+use jiff::civil::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A time of day, to the second, as `HH:MM:SS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct TimeOfDay(Time);
+
+impl TimeOfDay {
+    /// As a calendar takes it.
+    pub fn civil(self) -> Time {
+        self.0
+    }
+}
+
+impl fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}:{:02}", self.0.hour(), self.0.minute(), self.0.second())
+    }
+}
+
+impl TryFrom<&str> for TimeOfDay {
+    type Error = String;
+    fn try_from(text: &str) -> Result<Self, String> {
+        let fault = || format!("time of day {text:?} must be HH:MM:SS, 00:00:00 to 23:59:59");
+        let part = |part: &str| {
+            let fits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse::<i8>().ok().filter(|_| fits)
+        };
+        let parts: Vec<_> = text.split(':').map(part).collect();
+        let [Some(hour), Some(minute), Some(second)] = parts[..] else { return Err(fault()) };
+        Time::new(hour, minute, second, 0).map(Self).map_err(|_| fault())
+    }
+}
+
+impl TryFrom<String> for TimeOfDay {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::try_from(text.as_str())
+    }
+}
+
+impl From<TimeOfDay> for String {
+    fn from(time: TimeOfDay) -> String {
+        time.to_string()
+    }
+}
+
+/// The times by which a batch of a job should have got somewhere. Two count from its base time: the time at
+/// which its schedule fired or, where no schedule made it, that of its generation.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Timeouts {
+    /// TMO-1: from the base time; still waiting then, though never started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependency_ms: Option<u64>,
+    /// TMO-2: from the base time; not successful then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_ms: Option<u64>,
+    /// TMO-2: not successful at the first such time of day after the base time, in the job's zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successful_by: Option<TimeOfDay>,
+    /// TMO-4: a batch that passes one of them is ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel: bool,
+}
+
+/// Which of its times a batch has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeoutKind {
+    /// It still waited.
+    Dependency,
+    /// It was not successful after so long.
+    Output,
+    /// It was not successful at a time of day.
+    ByTime,
+}
+
+/// What people are told about (ALM-5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AlarmKind {
+    /// A batch still waits, though its dependency timeout has passed.
+    DependencyTimeout,
+    /// A batch is not successful, though its output timeout has passed.
+    OutputTimeout,
+    /// A batch is not successful at the time of day by which it should be.
+    NotSuccessfulBy,
+}
+
+impl From<TimeoutKind> for AlarmKind {
+    fn from(kind: TimeoutKind) -> Self {
+        match kind {
+            TimeoutKind::Dependency => AlarmKind::DependencyTimeout,
+            TimeoutKind::Output => AlarmKind::OutputTimeout,
+            TimeoutKind::ByTime => AlarmKind::NotSuccessfulBy,
+        }
+    }
+}
+
+/// How urgent an alarm is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Somebody must act at once.
+    Critical,
+    /// Somebody must act.
+    Important,
+    /// Somebody should know.
+    Notice,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_day_is_written_in_one_way_only() {
+        for text in ["00:00:00", "07:30:05", "23:59:59"] {
+            assert_eq!(TimeOfDay::try_from(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "7:30:00",
+            "07:30",
+            "24:00:00",
+            "07:60:00",
+            "07:00:60",
+            "+7:00:00",
+            "07:30:00:00",
+            "۰۷:۰۰:۰۰",
+        ] {
+            assert!(TimeOfDay::try_from(text).unwrap_err().contains("must be HH:MM:SS"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! TMO-1 to TMO-5: batches that have not got somewhere in time, through the command line, REST and the feed.
+
+mod server;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+use server::{Server, TIDEMILL, text};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun_at = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The batch, once the field says something.
+fn marked(server: &Server, batch: &str, field: &str) -> Value {
+    until(field, || Some(server.json(&["batch", "show", batch])).filter(|shown| !shown[field].is_null()))
+}
+
+fn ended(server: &Server, batch: &str) -> Value {
+    until("the batch ends", || {
+        Some(server.json(&["batch", "show", batch])).filter(|shown| shown["state"] == "finished")
+    })
+}
+
+fn run(server: &Server, job: &str) -> String {
+    server.json(&["job", "run", job])["batch"].to_string()
+}
+
+/// The batch of `job` that its parent's batch brings.
+fn child_of(server: &Server, parent: &str, job: &str) -> String {
+    run(server, parent);
+    until("the child's batch", || {
+        let batches = server.json(&["batch", "ls", "--job", job]);
+        Some(batches["items"].as_array()?.first()?["id"].to_string())
+    })
+}
+
+/// The alarms of the feed about this batch, by kind: all that come before a batch that is made now.
+fn alarms(server: &Server, batch: &str) -> Vec<String> {
+    let last = run(server, "default/last");
+    let mut tail = Command::new(TIDEMILL)
+        .args(["events", "tail", "--from", "start", "-o", "json", "--data"])
+        .arg(&server.data)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut kinds = Vec::new();
+    for line in BufReader::new(tail.stdout.take().unwrap()).lines() {
+        let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+        let is = |kind: &str, batch: &str| {
+            event["type"] == format!("tidemill.{kind}.v1") && event["subject"] == format!("batch/{batch}")
+        };
+        if is("alarm.raised", batch) {
+            kinds.push(event["data"]["kind"].as_str().unwrap().to_owned());
+        }
+        if is("batch.finished", &last) {
+            break;
+        }
+    }
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    kinds
+}
+
+fn site(data: &Path) -> Server {
+    let server = Server::start(data);
+    let by = Timestamp::now() + SignedDuration::from_secs(4);
+    server.apply(&format!(
+        "jobs:\n\
+        - {{name: last, group: default, type: noop}}\n\
+        - {{name: failing, group: default, type: shell, command: exit 1}}\n\
+        - {{name: child, group: default, type: noop, parents: [failing], dependency_timeout_s: 1}}\n\
+        - {{name: slow, group: default, type: shell, command: sleep 3, output_timeout_s: 1}}\n\
+        - {{name: endless, group: default, type: shell, command: exec sleep 1000, output_timeout_s: 1, \
+            cancel_on_timeout: true}}\n\
+        - {{name: late, group: default, type: shell, command: exec sleep 1000, not_successful_by: '{}'}}\n",
+        by.strftime("%H:%M:%S"),
+    ));
+    server
+}
+
+/// TMO-1, ALM-5: a batch that waits past its dependency timeout is marked, and stays as it is; people are told
+/// once, by the feed.
+#[test]
+fn waiting_batch_is_marked_and_told_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = site(dir.path());
+    let batch = child_of(&server, "default/failing", "default/child");
+    let shown = marked(&server, &batch, "dependency_timeout_at");
+    assert_eq!((&shown["state"], &shown["result"]), (&Value::from("waiting"), &Value::Null), "{shown}");
+    assert_eq!(alarms(&server, &batch), ["dependency_timeout"]);
+}
+
+/// TMO-2, TMO-4: a batch that is not successful in time is marked, by duration and by time of day; the mark stays
+/// and the batch may still succeed, unless its job says that it is ended.
+#[test]
+fn late_batch_is_marked_and_may_succeed_or_is_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = site(dir.path());
+    let [slow, endless, late] =
+        ["default/slow", "default/endless", "default/late"].map(|job| run(&server, job));
+    let shown = ended(&server, &slow);
+    assert_eq!(shown["result"], "success", "{shown}");
+    assert!(!shown["output_timeout_at"].is_null(), "{shown}");
+    let shown = ended(&server, &endless);
+    assert_eq!(shown["result"], "killed", "{shown}");
+    assert!(!shown["output_timeout_at"].is_null(), "{shown}");
+    let shown = marked(&server, &late, "not_successful_by_at");
+    assert_eq!(shown["state"], "running", "{shown}");
+    for (batch, kind) in [(slow, "output_timeout"), (endless, "output_timeout"), (late, "not_successful_by")]
+    {
+        assert_eq!(alarms(&server, &batch), [kind]);
+    }
+}
+
+/// TMO-3: what passed while the server was down is marked and told of when it is there again, and once.
+#[test]
+fn timeout_in_an_outage_is_told_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = site(dir.path());
+    let jobs =
+        "jobs: [{name: child, group: default, type: noop, parents: [failing], dependency_timeout_s: 3}]";
+    server.apply(jobs);
+    let batch = child_of(&server, "default/failing", "default/child");
+    server.signal("-KILL");
+    let down_at = Instant::now();
+    drop(server);
+    until("the timeout passes", || (down_at.elapsed() > Duration::from_secs(4)).then_some(()));
+    for _ in 0..2 {
+        let server = Server::start(dir.path());
+        let back_at = Timestamp::now();
+        let shown = marked(&server, &batch, "dependency_timeout_at");
+        let marked_at: Timestamp = shown["dependency_timeout_at"].as_str().unwrap().parse().unwrap();
+        assert!(marked_at < back_at + SignedDuration::from_secs(10), "{marked_at}, back at {back_at}");
+        assert_eq!(alarms(&server, &batch), ["dependency_timeout"]);
+        assert_eq!(server.json(&["verify"])["difference_count"], 0);
+        assert_eq!(server.stop(), Some(0));
+    }
+}
+
+/// JOB-5, TMO-2: timeouts come out as they went in, and `job show` tells them.
+#[test]
+fn timeouts_are_exported_as_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = site(dir.path());
+    let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
+    for line in
+        ["dependency_timeout_s: 1", "output_timeout_s: 1", "cancel_on_timeout: true", "not_successful_by:"]
+    {
+        assert!(exported.contains(line), "{line} is not in {exported}");
+    }
+    let again = server.apply(&exported);
+    let changes = again["changes"].as_array().unwrap();
+    assert!(changes.iter().all(|change| change["change"] == "unchanged"), "{changes:?}");
+    assert_eq!(server.json(&["job", "show", "default/slow"])["timeouts"]["output_ms"], 1000);
+}
