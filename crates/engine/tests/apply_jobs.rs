@@ -7,7 +7,9 @@ mod kit;
 use expect_test::{Expect, expect};
 use kit::{Script, World, at, every, job, rejection};
 use serde_json::{Value, json};
-use tidemill_model::{Answer, Command, GroupSettings, JobId, JobSpec, Outcome, ShardId};
+use tidemill_model::{
+    Answer, Command, GroupSettings, JobChangeKind, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, ShardId,
+};
 
 fn refused(world: &mut World, jobs: Vec<JobSpec>, expected: Expect) {
     let before = world.partition.catalogue().cloned();
@@ -565,4 +567,30 @@ fn a_deletion_that_grew_too_large_while_it_waited_is_refused() {
         |effect: &tidemill_engine::Effect| matches!(effect, tidemill_engine::Effect::DeadLetter { .. });
     assert!(!world.outside.iter().any(is_dead));
     assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-9: what waited for so long that its sender has given up is not carried out behind whatever followed it.
+#[test]
+fn a_deletion_that_waited_for_too_long_does_not_undo_a_later_apply() {
+    for (seconds, wins) in [(60, "v1"), (61, "v2")] {
+        let mut world = World::new();
+        world.define(vec![job("a", json!({"owner": "v0"})), job("gone", json!({}))]);
+        world.held = Some(Vec::new());
+        let apply = |jobs| Command::ApplyJobs { jobs, prune: vec![kit::group("g")], cancel: false };
+        world.send(ShardId::CATALOGUE, apply(vec![job("a", json!({"owner": "v1"}))]));
+        world.run();
+        world.apply(vec![job("a", json!({"owner": "v2"})), job("gone", json!({}))]);
+        world.pass(jiff::SignedDuration::from_secs(seconds));
+        world.held = None;
+        world.say_again();
+        world.run();
+        let LiveAnswer::Planned(plan) = world.partition.answer(
+            ShardId::CATALOGUE,
+            &LiveQuery::PlanApply { jobs: vec![job("a", json!({"owner": wins}))], prune: Vec::new() },
+        ) else {
+            panic!("an apply is under way")
+        };
+        assert_eq!(plan.changes[0].change.change, JobChangeKind::Unchanged, "after {seconds} s");
+        assert_eq!(world.partition, world.folded());
+    }
 }

@@ -300,3 +300,34 @@ fn files_are_checked_by_themselves() {
     .map(|job| refused(vec![job]).split(": ").next().unwrap().to_owned());
     assert_eq!(told, ["jobs[0].schedule.cron", "jobs[0].schedule.zone", "jobs[0].command"]);
 }
+
+/// JOB-5: what was planned on one revision is not carried out on another, also where shards were asked in between.
+#[test]
+fn a_commit_that_waits_for_answers_is_of_the_revision_that_it_names() {
+    let mut world = World::new();
+    world.define(vec![job("a", json!({})), job("old", json!({}))]);
+    done(&mut world, stage("one", 0, vec![job("a", json!({"owner": "planned"}))]));
+    let LiveAnswer::Planned(planned) = plan(&world, Vec::new(), &[]) else { panic!() };
+    let (prune, if_revision) = (vec![group("g")], Some(planned.revision));
+    world.held = Some(Vec::new());
+    let commit = Command::CommitApply { apply: id("one"), parts: 1, prune, cancel: false, if_revision };
+    world.send_record(CommandRecord {
+        shard: ShardId::CATALOGUE,
+        request: Some(id("commit")),
+        reply_to: None,
+        actor: Default::default(),
+        command: commit.clone(),
+    });
+    world.run();
+    world.apply(vec![job("a", json!({"owner": "meanwhile"}))]);
+    world.held = None;
+    world.say_again();
+    world.run();
+    let outcome = world.ask_as(ShardId::CATALOGUE, commit, id("commit"));
+    assert!(
+        matches!(outcome, Outcome::Refused(Rejection::RevisionChanged { .. })),
+        "{}",
+        rejection(&outcome)
+    );
+    assert_eq!(world.partition, world.folded());
+}

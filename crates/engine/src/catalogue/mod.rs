@@ -153,7 +153,7 @@ impl Catalogue {
             Event::JobEnabled { job } => self.switched(*job, true),
             Event::JobDisabled { job } => self.switched(*job, false),
             Event::JobDeleted { job } => self.job_deleted(*job),
-            Event::UnfinishedAsked { .. } => self.unfinished_asked(event),
+            Event::UnfinishedAsked { .. } => self.unfinished_asked(now, event),
             Event::UnfinishedHeard { question, from, jobs } => self.unfinished_heard(*question, *from, jobs),
             Event::RemovalDecided { question, .. } => {
                 self.pending.remove(question);

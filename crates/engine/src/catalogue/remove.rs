@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     Actor, Answer, Command, Event, InstanceId, JobId, Outcome, Rejection, Removal, RequestId, ShardId,
     ShardMessage, UnfinishedJob,
@@ -30,6 +30,8 @@ use crate::weight::of_event;
 
 /// Wishes that wait for answers of shards.
 const MAX_PENDING: usize = 64;
+/// After this nobody waits for the outcome any more, other wishes may have followed, and answers are old.
+const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
 /// Jobs with unfinished batches that a refusal names.
 const NAMED_JOBS: usize = 10;
 /// What the last answer and all that follows from it may take: one decision, without its cause.
@@ -49,6 +51,8 @@ pub(crate) struct Pending {
     removal: Arc<Removal>,
     request: Option<RequestId>,
     reply_to: Option<InstanceId>,
+    /// When it was first asked, and the definitions' revision then.
+    asked: (Timestamp, u64),
     /// Who has not answered yet, about which jobs.
     open: BTreeMap<ShardId, Vec<JobId>>,
     /// What was answered; `None`: it had nothing unfinished.
@@ -194,8 +198,17 @@ impl Catalogue {
     /// answer in one record is refused: the answer must be taken in, or it comes again for ever.
     fn settle(&self, question: u64, pending: &Pending, now: Timestamp, room: usize) -> Vec<Event> {
         let terms = Terms::Told(question, pending);
-        let running = self.committed.as_ref().map(|committed| Err(committed.rejection()));
-        let decided = running.unwrap_or_else(|| match pending.removal.as_ref() {
+        let (asked, expected) = pending.asked;
+        let is_late = now.duration_since(asked) > MAX_WAIT;
+        let late = is_late.then(|| {
+            let what = "the time in seconds for which a deletion waits for the shards' answers".to_owned();
+            Rejection::LimitReached { what, limit: MAX_WAIT.as_secs().unsigned_abs() }
+        });
+        let no = late.or_else(|| self.committed.as_ref().map(|committed| committed.rejection())).map(Err);
+        let decided = no.unwrap_or_else(|| match pending.removal.as_ref() {
+            Removal::Staged { .. } if expected != self.revision => {
+                Err(Rejection::RevisionChanged { expected, revision: self.revision })
+            }
             Removal::Apply { jobs, prune } => self.apply_jobs(jobs, prune, now, &terms),
             Removal::Delete { job } => self.delete_job(*job, &terms),
             Removal::Staged { apply, parts, prune } => {
@@ -229,7 +242,7 @@ impl Catalogue {
         events
     }
 
-    pub(super) fn unfinished_asked(&mut self, event: &Event) {
+    pub(super) fn unfinished_asked(&mut self, now: Timestamp, event: &Event) {
         let Event::UnfinishedAsked { question, removal, jobs, request, reply_to } = event else { return };
         let mut open: BTreeMap<ShardId, Vec<JobId>> = BTreeMap::new();
         let known: BTreeSet<JobId> = jobs.iter().copied().collect();
@@ -245,7 +258,8 @@ impl Catalogue {
         self.questions = self.questions.max(*question);
         let (removal, told) = (Arc::clone(removal), BTreeMap::new());
         let (request, reply_to) = (request.clone(), reply_to.clone());
-        self.pending.insert(*question, Pending { removal, request, reply_to, open, told });
+        let asked = self.pending.get(question).map_or((now, self.revision), |before| before.asked);
+        self.pending.insert(*question, Pending { removal, request, reply_to, asked, open, told });
     }
 
     pub(super) fn unfinished_heard(&mut self, question: u64, from: ShardId, jobs: &[UnfinishedJob]) {
