@@ -339,10 +339,13 @@ impl Owner {
     }
 
     fn last_record(&self, kind: Kind) -> Option<Vec<u8>> {
-        if self.role != Role::Owning || self.under_way.is_some() {
+        let head = self.chain.head()?;
+        // Another's claim may stand behind its own: what links to that one is not its to write.
+        let is_own = head.owner.as_ref().is_some_and(|claim| claim.incarnation == self.start.incarnation);
+        if self.role != Role::Owning || self.under_way.is_some() || !is_own {
             return None;
         }
-        let (record, _) = self.chain.head()?.tip().next(kind, Vec::new()).ok()?;
+        let (record, _) = head.tip().next(kind, Vec::new()).ok()?;
         Some(record)
     }
 

@@ -120,6 +120,8 @@ fn foreign_claim_ends_ownership_at_once() {
     let outputs = desk.read_journal();
     assert!(outputs.iter().any(|output| matches!(output, Output::Act(Effect::Reply { .. }))), "{outputs:?}");
     assert!(matches!(outputs.last(), Some(Output::Restart { back_off: true, .. })), "{outputs:?}");
+    // A farewell that links to the foreign claim would count, and depose its owner (simulator, seed 2957).
+    assert_eq!((desk.owner.resigned_record(), desk.owner.stopped_record()), (None, None));
 }
 
 /// An owner with a submission under way, and the bytes of its append.
