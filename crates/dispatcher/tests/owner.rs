@@ -51,8 +51,8 @@ fn claim_waits_for_silence_unless_nobody_owns() {
     let after = |ms, end: &dyn Fn(&mut Desk)| claims_after(ms, Config::default(), end);
     assert!(after(0, &|_| {}), "nobody has ever owned it");
     assert!(after(0, &owned_by("other", Some(Kind::Resigned))), "handed over");
-    assert!(!after(1_999, &owned_by("other", None)), "the owner may live");
-    assert!(after(2_000, &owned_by("other", None)));
+    assert!(!after(999, &owned_by("other", None)), "the owner may live");
+    assert!(after(1_000, &owned_by("other", None)));
     assert!(after(0, &owned_by("me", None)), "an earlier life of itself");
 }
 
