@@ -16,7 +16,7 @@ FUZZ_SEED ?= $(shell date +%s)
 FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim fuzz planted planted-ci chaos chaos-ci chaos-build fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci chaos chaos-ci chaos-build fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -37,7 +37,7 @@ test: ## install and start the services, run every test, stop the services
 	trap '[[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
 	$(SERVICES) start; \
 	eval "$$($(SERVICES) env)"; \
-	$(MAKE) fmt-check lint layering deny test-rust test-examples test-feed
+	$(MAKE) fmt-check lint layering deny test-rust planted-ci test-examples test-feed
 
 fmt-check:
 	$(CARGO) fmt --all --check
