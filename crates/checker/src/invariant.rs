@@ -71,6 +71,8 @@ invariants! {
     MessagesBetweenShardsOnceInOrder => "messages_between_shards_once_in_order",
     /// Versions of a definition count up by 1, and the shard that runs it only moves forward.
     VersionsRise => "versions_rise",
+    /// What is staged has no effect before its commit; what is committed is carried out to the letter, and until it is, nothing else changes definitions.
+    AppliesCarriedOut => "applies_carried_out",
 
     // ---- generation
     /// Minted ids of batches and tokens grow in their shard, so that none is given twice.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, Command, CommandRecord, GroupId, GroupSettings, Incarnation, JobId, JobSpec, JobType, OnSilence,
+    Actor, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType, OnSilence,
     Outcome, Priority, Program, Registration, Reply, RequestId, Role, ShardId, Submission, Token, WorkerId,
 };
 
@@ -162,7 +162,28 @@ impl World {
         let jobs: Vec<JobSpec> =
             jobs.into_iter().map(|job| JobSpec::from_value(job).expect("of the right form")).collect();
         let prune = if rng.chance(4) { vec![group.try_into().expect("a name")] } else { Vec::new() };
-        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune, cancel: rng.chance(30) });
+        let cancel = rng.chance(30);
+        if rng.chance(15) {
+            return self.stage(rng, jobs, prune, cancel);
+        }
+        self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune, cancel });
+    }
+
+    /// The same in parts, as a wish that is too large for one command; not all are committed.
+    fn stage(&mut self, rng: &mut Rng, jobs: Vec<JobSpec>, prune: Vec<GroupName>, cancel: bool) {
+        let apply = RequestId::new(format!("apply-{:x}", rng.next()));
+        let mut parts = 0;
+        for jobs in jobs.chunks(2) {
+            let command = Command::StageJobs { apply: apply.clone(), part: parts, jobs: jobs.to_vec() };
+            self.ask(ShardId::CATALOGUE, command);
+            parts += 1;
+        }
+        if rng.chance(80) {
+            let if_revision = rng.chance(20).then(|| rng.range(0, 10));
+            let delay = rng.range(0, 200);
+            let command = Command::CommitApply { apply, parts, prune, cancel, if_revision };
+            self.ask_later(ShardId::CATALOGUE, command, delay);
+        }
     }
 
     fn define_job(&mut self, rng: &mut Rng) {

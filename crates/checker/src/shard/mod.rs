@@ -7,6 +7,7 @@
 //!           ▲ returned ┘
 //! ```
 
+mod applies;
 mod batch;
 mod dependencies;
 mod fires;
@@ -23,6 +24,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{AlarmKind, BatchId, Event, GroupSettings, JobId, Recorded, ShardId, WorkerId};
 
+use self::applies::Applies;
 use self::batch::Batch;
 use self::job::{Job, Run};
 use self::timeouts::Owed;
@@ -63,6 +65,7 @@ pub(crate) struct Shard {
     last_token: i64,
     /// Attempts that ended in the envelope at hand; each must be settled in it.
     unsettled: Vec<BatchId>,
+    applies: Applies,
     /// Versions of the catalogue's definitions.
     versions: HashMap<JobId, u32>,
     /// Jobs-for-once with a finished batch, oldest first.
@@ -89,6 +92,7 @@ impl Shard {
             last_batch: 0,
             last_token: 0,
             unsettled: Vec::new(),
+            applies: Applies::default(),
             versions: HashMap::new(),
             submissions: VecDeque::new(),
             owed: None,
@@ -97,6 +101,9 @@ impl Shard {
 
     /// Applies one event and checks the rules that concern it.
     pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
+        if self.id == ShardId::CATALOGUE {
+            self.applies.event(at, &recorded.event, found);
+        }
         if !matches!(recorded.event, Event::AlarmRaised { .. }) {
             self.alarm_is_not_owed(at, found);
         }

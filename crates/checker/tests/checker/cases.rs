@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use tidemill_checker::Invariant;
 
 use crate::kit::Case;
-use crate::{commands, dependencies, generation, journal, life, shards, workers};
+use crate::{applies, commands, dependencies, generation, journal, life, shards, workers};
 
 fn cases() -> Vec<Case> {
     [
         journal::cases(),
         commands::cases(),
         shards::cases(),
+        applies::cases(),
         generation::cases(),
         dependencies::cases(),
         life::cases(),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
+mod applies;
 mod cases;
 mod commands;
 mod dependencies;

@@ -1,0 +1,180 @@
+//! Large wishes of the catalogue: staged, committed, carried out.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use tidemill_model::{Event, JobDefinition, JobId, JobSpec, RequestId};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// Group and name.
+type Key = (String, String);
+
+/// A definition that the catalogue has.
+#[derive(Debug)]
+struct Known {
+    definition: Arc<JobDefinition>,
+    enabled: bool,
+    unnamed: bool,
+}
+
+/// What was committed and has not ended.
+#[derive(Debug)]
+struct Running {
+    apply: RequestId,
+    jobs: BTreeMap<Key, JobSpec>,
+    delete: BTreeSet<JobId>,
+    done: u32,
+}
+
+/// The wishes, and the definitions that they are held against.
+#[derive(Debug, Default)]
+pub(super) struct Applies {
+    known: HashMap<JobId, Known>,
+    names: HashMap<Key, JobId>,
+    staged: HashMap<RequestId, BTreeMap<u32, Arc<Vec<JobSpec>>>>,
+    running: Option<Running>,
+}
+
+impl Applies {
+    /// `applies_carried_out`
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        if let Some(why) = self.wrong(event) {
+            at.breaks(found, Invariant::AppliesCarriedOut, why);
+        }
+        self.fold(event);
+    }
+
+    /// What the event says that cannot be.
+    fn wrong(&self, event: &Event) -> Option<String> {
+        match event {
+            Event::JobDefined { definition, .. } => self.stray(Some(&key_of(definition)), None),
+            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+                let key = self.known.get(job).map(|known| key_of(&known.definition));
+                self.stray(key.as_ref(), None)
+            }
+            Event::JobDeleted { job } => self.stray(None, Some(*job)),
+            Event::JobsStaged { apply, part, .. } => {
+                let is_twice = self.staged.get(apply).is_some_and(|parts| parts.contains_key(part));
+                is_twice.then(|| format!("part {part} of {apply} is staged twice"))
+            }
+            Event::StagingDropped { apply } => {
+                (!self.staged.contains_key(apply)).then(|| format!("{apply} is dropped, and is not staged"))
+            }
+            Event::ApplyCommitted { apply, .. } => self.wrong_commit(apply),
+            Event::ApplyAdvanced { apply, done } => {
+                let moves = self.running.as_ref().is_some_and(|running| {
+                    let all = running.jobs.len() + running.delete.len();
+                    running.apply == *apply && *done > running.done && (*done as usize) < all
+                });
+                (!moves).then(|| format!("{apply} cannot advance to {done}"))
+            }
+            Event::ApplyFinished { apply, .. } => self.wrong_end(apply),
+            _ => None,
+        }
+    }
+
+    /// A change that does not belong to what is being carried out.
+    fn stray(&self, key: Option<&Key>, deleted: Option<JobId>) -> Option<String> {
+        let running = self.running.as_ref()?;
+        let is_of_it = key.is_some_and(|key| running.jobs.contains_key(key))
+            || deleted.is_some_and(|job| running.delete.contains(&job));
+        (!is_of_it).then(|| format!("{key:?}{deleted:?} changes while {} is carried out", running.apply))
+    }
+
+    fn wrong_commit(&self, apply: &RequestId) -> Option<String> {
+        if let Some(running) = &self.running {
+            return Some(format!("{apply} is committed while {} is carried out", running.apply));
+        }
+        let Some(parts) = self.staged.get(apply) else {
+            return Some(format!("{apply} is committed, and is not staged"));
+        };
+        let is_whole = parts.keys().copied().eq(0..u32::try_from(parts.len()).unwrap_or(u32::MAX));
+        (!is_whole).then(|| format!("{apply} is committed, and parts of it are missing"))
+    }
+
+    fn wrong_end(&self, apply: &RequestId) -> Option<String> {
+        let Some(running) = self.running.as_ref().filter(|running| running.apply == *apply) else {
+            return Some(format!("{apply} ends, and is not carried out"));
+        };
+        let left = running.jobs.iter().find(|(key, spec)| {
+            let known = self.names.get(*key).and_then(|id| self.known.get(id));
+            !known.is_some_and(|known| is_as_written(known, spec))
+        });
+        if let Some(((group, name), _)) = left {
+            return Some(format!("{apply} ends, and {group}/{name} is not as it was staged"));
+        }
+        let kept = running.delete.iter().find(|job| self.known.contains_key(job));
+        kept.map(|job| format!("{apply} ends, and job {job} is not deleted"))
+    }
+
+    fn fold(&mut self, event: &Event) {
+        match event {
+            Event::JobDefined { definition, enabled, unnamed } => {
+                if !unnamed {
+                    self.names.insert(key_of(definition), definition.id);
+                }
+                let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);
+                self.known.insert(definition.id, Known { definition, enabled, unnamed });
+            }
+            Event::JobEnabled { job } | Event::JobDisabled { job } => {
+                if let Some(known) = self.known.get_mut(job) {
+                    known.enabled = matches!(event, Event::JobEnabled { .. });
+                }
+            }
+            Event::JobDeleted { job } => {
+                if let Some(known) = self.known.remove(job).filter(|known| !known.unnamed) {
+                    self.names.remove(&key_of(&known.definition));
+                }
+            }
+            Event::JobsStaged { apply, part, jobs } => {
+                self.staged.entry(apply.clone()).or_default().insert(*part, Arc::clone(jobs));
+            }
+            Event::StagingDropped { apply } => {
+                self.staged.remove(apply);
+            }
+            Event::ApplyCommitted { apply, delete, .. } => {
+                let parts = self.staged.remove(apply).unwrap_or_default();
+                let jobs = parts.values().flat_map(|part| part.iter());
+                let key = |spec: &JobSpec| (spec.group.to_string(), spec.name.to_string());
+                let jobs = jobs.map(|spec| (key(spec), spec.clone())).collect();
+                let delete = delete.iter().copied().collect();
+                self.running = Some(Running { apply: apply.clone(), jobs, delete, done: 0 });
+            }
+            Event::ApplyAdvanced { done, .. } => {
+                if let Some(running) = &mut self.running {
+                    running.done = *done;
+                }
+            }
+            Event::ApplyFinished { .. } => self.running = None,
+            _ => {}
+        }
+    }
+}
+
+fn key_of(definition: &JobDefinition) -> Key {
+    (definition.group.to_string(), definition.name.to_string())
+}
+
+/// Whether a definition says what the job as written says, as far as both say it in the same words.
+fn is_as_written(known: &Known, spec: &JobSpec) -> bool {
+    let is = &known.definition;
+    let texts = is.owner == spec.owner
+        && is.app_name == spec.app_name
+        && is.job_type == spec.job_type
+        && is.business_type == spec.business_type
+        && is.comment == spec.comment
+        && is.parameters == spec.parameters
+        && is.host == spec.host;
+    texts
+        && is.priority == spec.priority
+        && is.max_concurrent == spec.max_concurrent
+        && is.retries == spec.retries
+        && is.retry_interval_ms == u64::from(spec.retry_interval_s) * 1_000
+        && is.missed_runs == spec.missed_runs
+        && is.schedule.is_some() == spec.schedule.is_some()
+        && is.parents.len() == spec.parents.len() + usize::from(spec.depends_on_past)
+        && known.enabled == spec.enabled
+}
