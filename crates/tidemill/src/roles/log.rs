@@ -12,8 +12,8 @@ use crate::failure::{Done, Failure};
 /// Partitions of the embedded log: one for the catalogue, one for the work of all groups. More would only
 /// share one disk and one writer.
 pub(crate) const EMBEDDED_PARTITIONS: u32 = 2;
-/// Where the embedded log lives in the data directory.
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Where the embedded log lives in the data directory.
 const DIRECTORY: &str = "log";
 
 /// The directory of the embedded log in a data directory.
@@ -35,13 +35,13 @@ pub(crate) fn embedded_unless_served(settings: &Settings) -> Done<Result<Arc<Sql
     let directory = directory(&settings.data_dir);
     let mut config = SqliteConfig::new(&directory);
     config.partitions = EMBEDDED_PARTITIONS;
+    config.keep_commands_ms = u64::from(settings.log.keep_commands_days) * DAY_MS;
     let on_fatal = Box::new(|reason: &str| {
         tracing::error!(reason, "the log has failed; the process ends, and the next start verifies the log");
         std::process::exit(1);
     });
     match SqliteLog::open(&config, on_fatal) {
         Ok(log) => Ok(Ok(Arc::new(log))),
-    config.keep_commands_ms = u64::from(settings.log.keep_commands_days) * DAY_MS;
         Err(error) => {
             let failure = Failure::caused(format!("cannot open the log in {}", directory.display()), &error);
             if matches!(error, tidemill_log::Error::Locked { .. }) { Ok(Err(failure)) } else { Err(failure) }
