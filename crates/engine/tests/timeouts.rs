@@ -7,7 +7,7 @@ mod kit;
 use expect_test::expect;
 use kit::{GROUP, Script, World, every, job, rejection};
 use serde_json::json;
-use tidemill_model::{AttemptResult, BatchId, Command, JobSpec};
+use tidemill_model::{AttemptResult, BatchId, Command, JobSpec, ShardId};
 
 /// A job that waits for one that nobody runs.
 fn waiting(more: serde_json::Value) -> Vec<JobSpec> {
@@ -131,6 +131,56 @@ fn batch_that_ended_in_time_is_not_marked() {
     world.events();
     world.pass_minutes(24 * 60);
     assert_eq!(world.told(), "");
+}
+
+/// TMO-2: what failed is not successful either, and is marked when its time comes; another run of its logical time
+/// takes its place, with times of its own.
+#[test]
+fn failed_batch_is_marked_unless_it_ran_again() {
+    let mut world = World::new();
+    let more = json!({"output_timeout_s": 600, "not_successful_by": "11:00:00"});
+    let ids = world.define(vec![job("a", more)]);
+    world.worker("w", 1, Script::Fail);
+    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    world.events();
+    world.pass_minutes(5);
+    world.rerun(batch, ids[0], "2026-07-01T10:00:00Z");
+    world.pass_minutes(24 * 60);
+    expect![[r#"
+        b3 generated a 2026-07-01 10:00 run 1
+        b3 assigned t3 attempt 1 to w
+        b3 granted t3
+        b3 started t3
+        b3 attempt 1 Failed
+        b3 finished failed
+        b2 marked Output, due 2026-07-01 10:20
+        alarm OutputTimeout, Important
+        b3 marked Output, due 2026-07-01 10:25
+        alarm OutputTimeout, Important
+        b2 marked ByTime, due 2026-07-01 11:00
+        alarm NotSuccessfulBy, Important
+        b3 marked ByTime, due 2026-07-01 11:00
+        alarm NotSuccessfulBy, Important
+    "#]]
+    .assert_eq(&world.told());
+}
+
+/// TMO-2: of a job that was deleted nobody expects anything, also not of what is ended with it.
+#[test]
+fn deleted_job_is_not_late() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({"output_timeout_s": 600}))]);
+    world.worker("w", 1, Script::Fail);
+    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.worker("w", 0, Script::Silent);
+    // One has failed, and one still waits.
+    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    let delete = Command::DeleteJob { job: ids[0], cancel: true };
+    world.ask(ShardId::CATALOGUE, delete);
+    world.events();
+    world.pass_minutes(60);
+    assert!(!world.told().contains("marked"));
 }
 
 /// TMO-3: a deadline that passed while nobody owned the shard is told of at once, from a state folded anew.

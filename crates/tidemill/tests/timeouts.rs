@@ -82,7 +82,7 @@ fn site(data: &Path) -> Server {
     server.apply(&format!(
         "jobs:\n\
         - {{name: last, group: default, type: noop}}\n\
-        - {{name: failing, group: default, type: shell, command: exit 1}}\n\
+        - {{name: failing, group: default, type: shell, command: exit 1, output_timeout_s: 2}}\n\
         - {{name: child, group: default, type: noop, parents: [failing], dependency_timeout_s: 1}}\n\
         - {{name: slow, group: default, type: shell, command: sleep 3, output_timeout_s: 1}}\n\
         - {{name: endless, group: default, type: shell, command: exec sleep 1000, output_timeout_s: 1, \
@@ -111,8 +111,8 @@ fn waiting_batch_is_marked_and_told_of() {
 fn late_batch_is_marked_and_may_succeed_or_is_ended() {
     let dir = tempfile::tempdir().unwrap();
     let server = site(dir.path());
-    let [slow, endless, late] =
-        ["default/slow", "default/endless", "default/late"].map(|job| run(&server, job));
+    let [slow, endless, late, failing] =
+        ["default/slow", "default/endless", "default/late", "default/failing"].map(|job| run(&server, job));
     let shown = ended(&server, &slow);
     assert_eq!(shown["result"], "success", "{shown}");
     assert!(!shown["output_timeout_at"].is_null(), "{shown}");
@@ -121,8 +121,10 @@ fn late_batch_is_marked_and_may_succeed_or_is_ended() {
     assert!(!shown["output_timeout_at"].is_null(), "{shown}");
     let shown = marked(&server, &late, "not_successful_by_at");
     assert_eq!(shown["state"], "running", "{shown}");
-    for (batch, kind) in [(slow, "output_timeout"), (endless, "output_timeout"), (late, "not_successful_by")]
-    {
+    let shown = marked(&server, &failing, "output_timeout_at");
+    assert_eq!(shown["result"], "failed", "{shown}");
+    let output = "output_timeout";
+    for (batch, kind) in [(slow, output), (endless, output), (failing, output), (late, "not_successful_by")] {
         assert_eq!(alarms(&server, &batch), [kind]);
     }
 }

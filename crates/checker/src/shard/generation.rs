@@ -30,6 +30,7 @@ impl Shard {
             Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
             Origin::Parent | Origin::Manual | Origin::Rerun | Origin::Submission => {}
         }
+        self.late.retain(|_, late| (late.job, late.time) != (job, time));
         let waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
         self.met_at_generation(at, batch, &waits, found);
         if self

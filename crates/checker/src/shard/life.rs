@@ -9,6 +9,7 @@ use tidemill_model::{
 use super::Shard;
 use super::batch::{Assignment, Phase};
 use super::placement::Wanted;
+use super::timeouts::Ended;
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -19,6 +20,11 @@ const ENDED_SUBMISSIONS: usize = 20_000;
 impl Shard {
     pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         let Some(id) = batch_of(event) else { return };
+        if let Event::TimeoutMarked { kind, deadline, .. } = event
+            && self.late_marked(at, id, (*kind, *deadline), found)
+        {
+            return;
+        }
         if !self.is_unfinished(at, id, event, found) {
             return;
         }
@@ -273,6 +279,10 @@ impl Shard {
         self.may_finish(at, id, result, by, found);
         self.step(id, Phase::Waiting);
         let Some(batch) = self.batches.remove(&id) else { return };
+        let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
+        if result != BatchResult::Success && !removed {
+            self.late.extend(Ended::of(&batch).map(|ended| (id, ended)));
+        }
         if let Some(run) = self.runs.get_mut(&(batch.job, batch.time)).filter(|run| run.batch == id) {
             run.succeeded = result == BatchResult::Success;
             run.said = at.offset;

@@ -27,7 +27,7 @@ use tidemill_model::{AlarmKind, BatchId, Event, GroupSettings, JobId, Recorded, 
 use self::applies::Applies;
 use self::batch::Batch;
 use self::job::{Job, Run};
-use self::timeouts::Owed;
+use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
 use crate::Invariant;
 use crate::at::At;
@@ -72,6 +72,8 @@ pub(crate) struct Shard {
     submissions: VecDeque<JobId>,
     /// The alarm that the last event asks for.
     owed: Option<Owed>,
+    /// Batches that ended without success, and have a time ahead.
+    late: HashMap<BatchId, Ended>,
 }
 
 impl Shard {
@@ -96,6 +98,7 @@ impl Shard {
             versions: HashMap::new(),
             submissions: VecDeque::new(),
             owed: None,
+            late: HashMap::new(),
         }
     }
 
@@ -124,7 +127,10 @@ impl Shard {
                 self.job_received(at, definition, *enabled, *next, found);
             }
             Event::JobSwitched { job, enabled, next } => self.job_switched(at, *job, *enabled, *next, found),
-            Event::JobRemoved { job } => self.job_removed(*job),
+            Event::JobRemoved { job } => {
+                self.late.retain(|_, late| late.job != *job);
+                self.job_removed(*job);
+            }
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             Event::HistoryEvicted { job, upto } => {
                 if let Some(job) = self.jobs.get_mut(job) {
@@ -218,5 +224,6 @@ impl Shard {
         if let Some(batch) = batch.and_then(|id| self.batches.get_mut(&BatchId(id))) {
             batch.suspended = true;
         }
+        self.late.retain(|id, _| entity != format!("batch/{id}"));
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
-use tidemill_model::{AlarmKind, BatchId, JobDefinition, TimeOfDay, TimeoutKind, Timeouts};
+use tidemill_model::{AlarmKind, BatchId, JobDefinition, JobId, TimeOfDay, TimeoutKind, Timeouts};
 
 use super::Shard;
 use super::batch::{Batch, Phase};
@@ -47,6 +47,24 @@ fn next(zone: &TimeZone, base: Timestamp, time: TimeOfDay) -> Option<Timestamp> 
     times.map(|local| local.timestamp()).find(|at| *at > base)
 }
 
+/// A batch that ended without success, and has a time ahead.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) job: JobId,
+    pub(super) time: Timestamp,
+    deadlines: Vec<(TimeoutKind, Option<Timestamp>)>,
+    said: u64,
+}
+
+impl Ended {
+    pub(super) fn of(batch: &Batch) -> Option<Self> {
+        let left = batch.deadlines.iter().filter(|(kind, _)| *kind != TimeoutKind::Dependency);
+        let deadlines: Vec<_> = left.copied().collect();
+        let (job, time, said) = (batch.job, batch.time, batch.said);
+        (!deadlines.is_empty() && !batch.suspended).then_some(Self { job, time, deadlines, said })
+    }
+}
+
 /// An alarm that must follow at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
@@ -85,6 +103,34 @@ impl Shard {
         at.contradicts(found, Invariant::TimeoutsMarkedOnce, why, &[said]);
     }
 
+    /// The same of one that has ended; false: it has not.
+    pub(super) fn late_marked(
+        &mut self,
+        at: &At<'_>,
+        id: BatchId,
+        (kind, deadline): (TimeoutKind, Timestamp),
+        found: &mut Findings,
+    ) -> bool {
+        if self.batches.contains_key(&id) || id.shard() != self.id || id.0 > self.last_batch {
+            return false;
+        }
+        self.owed = Some(Owed { batch: id, kind: kind.into() });
+        let late = self.late.get_mut(&id);
+        let left = late.and_then(|late| {
+            let index = late.deadlines.iter().position(|(of, _)| *of == kind)?;
+            Some((late.deadlines.remove(index).1, late.said))
+        });
+        let (due, earlier) = left.map_or((None, None), |(due, said)| (due, Some(said)));
+        if earlier.is_none() || due.is_some_and(|due| due != deadline) || at.now < deadline {
+            let why = format!(
+                "batch {id} has ended, had time until {due:?}, and is marked for {deadline} at {}",
+                at.now
+            );
+            at.contradicts(found, Invariant::TimeoutsMarkedOnce, why, earlier.as_slice());
+        }
+        true
+    }
+
     /// `timeouts_marked_once`: the alarm follows its mark, and there is none without.
     pub(super) fn alarm_raised(
         &mut self,
@@ -119,6 +165,12 @@ impl Shard {
             .filter_map(|(id, batch, (kind, due))| Some((id, *kind, (*due)?, batch.said)))
             .filter(|(_, _, due, _)| *due < at.now)
             .collect();
+        let late =
+            self.late.iter().flat_map(|(id, late)| late.deadlines.iter().map(move |of| (*id, late, of)));
+        unmarked.extend(
+            late.filter_map(|(id, late, (kind, due))| Some((id, *kind, (*due)?, late.said)))
+                .filter(|(_, _, due, _)| *due < at.now),
+        );
         unmarked.sort_unstable();
         for (id, kind, due, said) in unmarked {
             let why = format!("batch {id} had time until {due}, it is {}, and no {kind:?} mark", at.now);

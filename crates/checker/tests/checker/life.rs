@@ -274,8 +274,12 @@ fn timeouts() -> Vec<Case> {
     let rule = Invariant::TimeoutsMarkedOnce;
     let (ten, twenty) = ("2026-03-02T10:10:30Z", "2026-03-02T10:20:30Z");
     let waited = || timed().at(ten).timer(marked("dependency", ten));
-    let [mark, alarm] = marked("dependency", ten);
     let started = || timed().timer([assigned(1, 1, "w", 1)]).command([granted(1, 1, "w", "i")]);
+    let failed_late = || {
+        let failed = started().command([ended(1, 1, "w", 1, "failed"), finished(1, "failed")]);
+        failed.at(twenty).timer(marked("output", twenty))
+    };
+    let [mark, alarm] = marked("dependency", ten);
     let of_day = |deadline: &str| {
         let timeouts = json!({"timeouts": {"successful_by": "07:00:00"}});
         let world = History::new().command([group(), job(1, timeouts)]).command([generated(1, 1, json!({}))]);
@@ -302,6 +306,13 @@ fn timeouts() -> Vec<Case> {
         }),
         case(rule, "TMO-2: marked though its job sets no time", done(), {
             waiting().at(twenty).timer(marked("output", twenty))
+        }),
+        case(rule, "TMO-2: marked though it succeeded", failed_late(), {
+            let done = started().command([ended(1, 1, "w", 1, "success"), finished(1, "success")]);
+            done.at(twenty).timer(marked("output", twenty))
+        }),
+        case(rule, "TMO-2: one that failed is marked twice", failed_late(), {
+            failed_late().pass(1).timer(marked("output", twenty))
         }),
         case(
             rule,

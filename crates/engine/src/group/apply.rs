@@ -224,6 +224,7 @@ impl GroupShard {
 
     fn job_removed(&mut self, now: Timestamp, id: JobId) {
         self.set_next(id, None);
+        self.forget_late_of(id);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.removed = true;
             job.switch(false, now);
@@ -298,6 +299,7 @@ impl GroupShard {
             return;
         };
         self.batches_minted += 1;
+        self.forget_late(*job_id, *logical_time);
         self.first_batch(*job_id, *logical_time);
         let Some(job) = self.jobs.get_mut(job_id) else { return };
         let submitted = job.submitted;
@@ -646,7 +648,7 @@ impl GroupShard {
         if let Some((token, _)) = batch.holder() {
             self.release(token);
         }
-        self.unwatch(id);
+        self.unwatch(id, result);
         let Some(batch) = self.batches.remove(&id) else { return };
         match batch.phase {
             Phase::Ready { key } => self.unqueue(&batch.definition, key),

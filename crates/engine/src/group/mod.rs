@@ -49,6 +49,7 @@ use self::job::Job;
 use self::lease::Lease;
 use self::queue::Queue;
 use self::settle::Unsettled;
+use self::timeouts::Late;
 use self::worker::{Worker, Workers};
 pub(crate) use self::workers::is_public_key;
 use crate::outbox::Post;
@@ -85,6 +86,8 @@ pub struct GroupShard {
     pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
     /// Timers that could not be decided; nothing fires for these until a person acts.
     pub(crate) suspended: BTreeSet<String>,
+    /// Batches that ended without success and have a time ahead.
+    pub(crate) late: Late,
     pub(crate) finished: Remembered<BatchId, BatchResult>,
     pub(crate) submissions: VecDeque<JobId>,
     pub(crate) post: Post,
@@ -197,6 +200,7 @@ impl GroupShard {
             cancelling: BTreeMap::new(),
             timers: BTreeSet::new(),
             suspended: BTreeSet::new(),
+            late: Late::default(),
             finished: Remembered::new(),
             submissions: VecDeque::new(),
             post: Post::default(),

@@ -11,13 +11,34 @@
 //! missed however long nobody owned the shard. The dependency's stands there only while the batch waits: an
 //! assigned batch that is given back after it is marked at once.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use tidemill_model::{Actor, BatchId, Event, Severity, TimeOfDay, TimeoutKind, Timeouts};
+use tidemill_model::{
+    Actor, BatchId, BatchResult, Event, JobDefinition, JobId, Severity, TimeOfDay, TimeoutKind, Timeouts,
+};
 
 use super::batch::{Batch, Phase};
 use super::{GroupShard, Timer};
 use crate::decision::Verdict;
+
+/// Batches that ended without success, and are to be marked for that at a time ahead. A newer run of the logical
+/// time has times of its own, and takes its place.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Late {
+    batches: BTreeMap<BatchId, LateBatch>,
+    by_time: BTreeMap<(JobId, Timestamp), BatchId>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct LateBatch {
+    definition: Arc<JobDefinition>,
+    logical_time: Timestamp,
+    result: BatchResult,
+    deadlines: Deadlines,
+}
 
 /// What is left to be watched of a batch.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -102,16 +123,51 @@ impl GroupShard {
         self.each_deadline(id, &KINDS[..1], |timers, entry| timers.insert(entry));
     }
 
-    /// Nothing is to be expected of a batch that has ended.
-    pub(crate) fn unwatch(&mut self, id: BatchId) {
+    /// A batch ends. It waits for nothing any more; without success it is still late when its time comes.
+    pub(crate) fn unwatch(&mut self, id: BatchId, result: BatchResult) {
         self.each_deadline(id, &KINDS, |timers, entry| timers.remove(&entry));
+        let Some(batch) = self.batches.get(&id).filter(|_| result != BatchResult::Success) else { return };
+        let Some(deadlines) = &batch.deadlines else { return };
+        if self.jobs.get(&batch.definition.id).is_none_or(|job| job.removed) {
+            return;
+        }
+        let deadlines = Deadlines { dependency: None, ..Deadlines::clone(deadlines) };
+        if deadlines == Deadlines::default() {
+            return;
+        }
+        for kind in KINDS {
+            self.timers.extend(deadlines.get(kind).map(|at| (at, Timer::Deadline(id, kind))));
+        }
+        let (definition, logical_time) = (Arc::clone(&batch.definition), batch.logical_time);
+        self.late.by_time.insert((definition.id, logical_time), id);
+        self.late.batches.insert(id, LateBatch { definition, logical_time, result, deadlines });
+    }
+
+    /// Another run of the logical time takes the place of one that ended without success.
+    pub(crate) fn forget_late(&mut self, job: JobId, logical_time: Timestamp) {
+        let Some(id) = self.late.by_time.remove(&(job, logical_time)) else { return };
+        let Some(late) = self.late.batches.remove(&id) else { return };
+        for kind in KINDS {
+            if let Some(at) = late.deadlines.get(kind) {
+                self.timers.remove(&(at, Timer::Deadline(id, kind)));
+            }
+        }
+    }
+
+    /// Nobody expects anything of a job that is gone.
+    pub(crate) fn forget_late_of(&mut self, job: JobId) {
+        let of_job = (job, Timestamp::MIN)..=(job, Timestamp::MAX);
+        let times: Vec<Timestamp> = self.late.by_time.range(of_job).map(|((_, time), _)| *time).collect();
+        for time in times {
+            self.forget_late(job, time);
+        }
     }
 
     fn each_deadline(
         &mut self,
         id: BatchId,
         kinds: &[TimeoutKind],
-        then: impl Fn(&mut std::collections::BTreeSet<(Timestamp, Timer)>, (Timestamp, Timer)) -> bool,
+        then: impl Fn(&mut BTreeSet<(Timestamp, Timer)>, (Timestamp, Timer)) -> bool,
     ) {
         let Some(deadlines) = self.batches.get(&id).and_then(|batch| batch.deadlines.as_deref()) else {
             return;
@@ -125,20 +181,12 @@ impl GroupShard {
 
     /// What a deadline that has passed asks for.
     pub(crate) fn deadline_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
-        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
+        let Some(batch) = self.batches.get(&id) else { return self.late_passed(id, kind) };
         let Some(deadline) = batch.deadlines.as_deref().and_then(|deadlines| deadlines.get(kind)) else {
             return Vec::new();
         };
-        let message = told(id, batch, kind, deadline);
-        let alarm = Event::AlarmRaised {
-            kind: kind.into(),
-            severity: Severity::Important,
-            job: Some(batch.definition.id),
-            batch: Some(id),
-            worker: None,
-            message: message.clone(),
-        };
-        let mut events = vec![Event::TimeoutMarked { batch: id, kind, deadline }, alarm];
+        let message = told(id, (&batch.definition, batch.logical_time), &stands(batch), (kind, deadline));
+        let mut events = marked(id, batch.definition.id, (kind, deadline), message.clone());
         if batch.definition.timeouts.as_ref().is_some_and(|timeouts| timeouts.cancel) {
             let owner = Actor { app: "owner".into(), user: None };
             let killed = self.kill_batch(id, &owner, &message).map(|decision| decision.verdict);
@@ -149,26 +197,64 @@ impl GroupShard {
         events
     }
 
+    fn late_passed(&self, id: BatchId, kind: TimeoutKind) -> Vec<Event> {
+        let Some(late) = self.late.batches.get(&id) else { return Vec::new() };
+        let Some(deadline) = late.deadlines.get(kind) else { return Vec::new() };
+        let stands = format!("has ended, {}", late.result.as_str());
+        let message = told(id, (&late.definition, late.logical_time), &stands, (kind, deadline));
+        marked(id, late.definition.id, (kind, deadline), message)
+    }
+
     pub(crate) fn timeout_marked(&mut self, id: BatchId, kind: TimeoutKind) {
-        let Some(deadlines) = self.batches.get_mut(&id).and_then(|batch| batch.deadlines.as_mut()) else {
-            return;
-        };
+        let live = self.batches.get_mut(&id).and_then(|batch| batch.deadlines.as_deref_mut());
+        let late = self.late.batches.get_mut(&id).map(|late| &mut late.deadlines);
+        let Some(deadlines) = live.or(late) else { return };
         if let Some(at) = deadlines.get(kind) {
             deadlines.clear(kind);
             self.timers.remove(&(at, Timer::Deadline(id, kind)));
         }
+        let spent = |late: &&LateBatch| late.deadlines == Deadlines::default();
+        if let Some(late) = self.late.batches.get(&id).filter(spent) {
+            let key = (late.definition.id, late.logical_time);
+            self.forget_late(key.0, key.1);
+        }
     }
 }
 
-fn told(id: BatchId, batch: &Batch, kind: TimeoutKind, deadline: Timestamp) -> String {
-    let what = format!("batch {id} of {} for {}", batch.definition.full_name(), batch.logical_time);
-    let stands = match &batch.phase {
+fn marked(
+    id: BatchId,
+    job: JobId,
+    (kind, deadline): (TimeoutKind, Timestamp),
+    message: String,
+) -> Vec<Event> {
+    let alarm = Event::AlarmRaised {
+        kind: kind.into(),
+        severity: Severity::Important,
+        job: Some(job),
+        batch: Some(id),
+        worker: None,
+        message,
+    };
+    vec![Event::TimeoutMarked { batch: id, kind, deadline }, alarm]
+}
+
+fn stands(batch: &Batch) -> String {
+    match &batch.phase {
         Phase::Waiting if batch.unmet() > 0 => format!("waits for {} of its dependencies", batch.unmet()),
         Phase::Waiting | Phase::Ready { .. } => "waits for a worker".to_owned(),
         Phase::Pausing { .. } => "waits for its next attempt".to_owned(),
         Phase::Assigned { worker, .. } => format!("is assigned to {worker}"),
         Phase::Granted(grant) => format!("runs on {}", grant.worker),
-    };
+    }
+}
+
+fn told(
+    id: BatchId,
+    (definition, logical_time): (&JobDefinition, Timestamp),
+    stands: &str,
+    (kind, deadline): (TimeoutKind, Timestamp),
+) -> String {
+    let what = format!("batch {id} of {} for {logical_time}", definition.full_name());
     let name = match kind {
         TimeoutKind::Dependency => "dependency timeout",
         TimeoutKind::Output => "output timeout",
