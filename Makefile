@@ -116,6 +116,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill-projector --example schemas
 	$(CARGO) run --locked -p tidemill-store --example tables_reference
 	$(CARGO) run --locked -p tidemill-checker --example checker_reference
+	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test requirements
 
 services-start: ## Kafka, MariaDB, Redis, HDFS and S3 for development
 	$(SERVICES) start
