@@ -87,7 +87,11 @@ impl TestWorker {
     }
 
     pub(crate) fn heartbeat(&self) -> Command {
-        Command::Heartbeat(Heartbeat { worker: self.id.clone(), incarnation: self.incarnation.clone(), number: 0 })
+        Command::Heartbeat(Heartbeat {
+            worker: self.id.clone(),
+            incarnation: self.incarnation.clone(),
+            number: 0,
+        })
     }
 
     pub(crate) fn started(&self, token: Token) -> Command {
