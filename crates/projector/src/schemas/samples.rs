@@ -13,7 +13,7 @@ pub fn samples() -> Vec<Event> {
         let text = sample.to_string();
         serde_json::from_value(sample).unwrap_or_else(|error| panic!("{text} is no event any more: {error}"))
     };
-    catalogue().into_iter().chain(shard()).chain(batch()).chain(rest()).map(decode).collect()
+    catalogue().into_iter().chain(wishes()).chain(shard()).chain(batch()).chain(rest()).map(decode).collect()
 }
 
 const FIRE: [&str; 2] = ["2026-03-01T10:01:00Z", "2026-03-01T10:00:00Z"];
@@ -57,6 +57,38 @@ fn catalogue() -> Vec<Value> {
         json!({"job_deleted": {"job": 4096}}),
         json!({"message_received": {"from": 0, "number": 7}}),
         json!({"outbox_acknowledged": {"to": 1, "upto": 7}}),
+    ]
+}
+
+fn wishes() -> Vec<Value> {
+    let job = json!({
+        "name": "load", "group": "demo", "owner": "ann", "type": "shell", "command": "load ${yyyyMMdd-1d}",
+        "priority": 3, "schedule": {"period": "hour", "zone": "Europe/Berlin"}, "parents": ["extract"],
+    });
+    let by = json!({"app": "etl", "user": "ann"});
+    let busy = json!([{"job": 4096, "batches": 2, "newest": 8193}]);
+    let removal = json!({"staged": {"apply": "w-1~7.0", "parts": 1, "prune": ["demo"]}});
+    vec![
+        json!({"jobs_staged": {"apply": "w-1~7.0", "part": 0, "jobs": [job]}}),
+        json!({"staging_dropped": {"apply": "w-0~3.0"}}),
+        json!({"apply_committed": {
+            "apply": "w-1~7.0", "delete": [8192], "cancel": by, "request": "w-1", "reply_to": "api-1",
+        }}),
+        json!({"apply_advanced": {"apply": "w-1~7.0", "done": 200}}),
+        json!({"apply_finished": {"apply": "w-1~7.0", "request": "w-1", "reply_to": "api-1"}}),
+        json!({"unfinished_asked": {
+            "question": 1, "removal": removal, "jobs": [4096], "request": "w-1", "reply_to": "api-1",
+        }}),
+        json!({"unfinished_told": {"question": 1, "jobs": busy}}),
+        json!({"unfinished_heard": {"question": 1, "from": 1, "jobs": busy}}),
+        json!({"removal_decided": {
+            "question": 1, "request": "w-1", "reply_to": "api-1", "outcome": {"answered": "done"},
+        }}),
+        json!({"job_cancelled": {"job": 4096, "shard": 1, "by": by}}),
+        json!({"cancel_received": {"job": 4096, "by": by}}),
+        json!({"loss_accepted": {
+            "by": "ann", "reason": "the topic was recreated", "done": 41, "kept_from": 60, "resumed_at": 64,
+        }}),
     ]
 }
 
