@@ -274,7 +274,12 @@ impl World {
 
     fn others_are_answered(&mut self, partition: u32) {
         // A deletion is decided only when the shard that would have to cancel batches has said so.
-        let asks = |command: &Command| matches!(command, Command::DeleteJob { .. } | Command::ApplyJobs { .. } | Command::CommitApply { .. });
+        let asks = |command: &Command| {
+            matches!(
+                command,
+                Command::DeleteJob { .. } | Command::ApplyJobs { .. } | Command::CommitApply { .. }
+            )
+        };
         let open = |wished: &&crate::world::Wished| {
             wished.answer.is_none() && wished.partition != partition && !asks(&wished.record.command)
         };

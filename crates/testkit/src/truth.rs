@@ -196,9 +196,15 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
             has(&|event| matches!(event, Event::JobDefined { definition, .. } if definition.id == *job))
         }
         Answer::Applied { changes, .. } => changes.iter().all(|change| match change.change {
-            JobChangeKind::Added | JobChangeKind::Changed => has(&|event| {
-                matches!(event, Event::JobDefined { definition, .. }
-                    if definition.id == change.job && definition.version == change.version)
+            JobChangeKind::Added | JobChangeKind::Changed => has(&|event| match event {
+                Event::JobDefined { definition, .. } => {
+                    definition.id == change.job && definition.version == change.version
+                }
+                // A switch alone makes no version.
+                Event::JobEnabled { job } | Event::JobDisabled { job } => {
+                    *job == change.job && change.fields == ["enabled"]
+                }
+                _ => false,
             }),
             JobChangeKind::Deleted => {
                 has(&|event| matches!(event, Event::JobDeleted { job } if *job == change.job))

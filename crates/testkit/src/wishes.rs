@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType, OnSilence,
-    Outcome, Priority, Program, Registration, Reply, RequestId, Role, ShardId, Submission, Token, WorkerId,
+    Actor, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType,
+    OnSilence, Outcome, Priority, Program, Registration, Reply, RequestId, Role, ShardId, Submission, Token,
+    WorkerId,
 };
 
 use crate::rng::Rng;
