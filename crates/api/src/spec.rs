@@ -67,6 +67,7 @@ pub(crate) fn spec_of(
         dependency_timeout_s: timeouts.dependency_ms.map(seconds),
         output_timeout_s: timeouts.output_ms.map(seconds),
         not_successful_by: timeouts.successful_by,
+        execution_timeout_s: timeouts.execution_ms.map(seconds),
         cancel_on_timeout: timeouts.cancel,
         enabled,
     }

@@ -116,6 +116,7 @@ pub(crate) fn run_spec(id: BatchId, batch: &Batch, token: Token, zone: &Zone) ->
             .to_string(),
         run: batch.run,
         parameters,
+        execution_timeout_ms: definition.timeouts.as_ref().and_then(|timeouts| timeouts.execution_ms),
     })
 }
 

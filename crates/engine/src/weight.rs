@@ -91,7 +91,7 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let program: usize = templates(&definition.program).into_iter().map(|(_, text)| of_text(text)).sum();
     let parameters = definition.parameters.iter();
     let parameters: usize = parameters.map(|(name, value)| of_text(name) + of_text(value)).sum();
-    let timeouts = definition.timeouts.as_ref().map_or(0, |_| 140);
+    let timeouts = definition.timeouts.as_ref().map_or(0, |_| 190);
     380 + timeouts + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 

@@ -183,6 +183,33 @@ fn deleted_job_is_not_late() {
     assert!(!world.told().contains("marked"));
 }
 
+/// TMO-5: an attempt that ran too long counts as a failed one, and is followed by another while retries are left.
+#[test]
+fn attempt_that_ran_too_long_counts_as_failed() {
+    let mut world = World::new();
+    let ids =
+        world.define(vec![job("a", json!({"execution_timeout_s": 5, "retries": 1, "retry_interval_s": 0}))]);
+    let worker = world.worker("w", 1, Script::Run);
+    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.events();
+    for _ in 0..2 {
+        let token = world.played(&worker).last_token();
+        let finished = world.played(&worker).finished(token, AttemptResult::TimedOut);
+        world.say(finished);
+    }
+    expect![[r#"
+        b1 attempt 1 TimedOut
+        b1 retry 2 at 2026-07-01 10:10
+        b1 retry due
+        b1 assigned t2 attempt 2 to w
+        b1 granted t2
+        b1 started t2
+        b1 attempt 2 TimedOut
+        b1 finished failed
+    "#]]
+    .assert_eq(&world.told());
+}
+
 /// TMO-3: a deadline that passed while nobody owned the shard is told of at once, from a state folded anew.
 #[test]
 fn nothing_is_missed_over_an_outage() {
@@ -239,6 +266,8 @@ fn bad_timeouts_are_refused_by_field() {
     for more in [
         json!({"dependency_timeout_s": 0}),
         json!({"output_timeout_s": 40_000_000}),
+        json!({"execution_timeout_s": 0}),
+        json!({"cancel_on_timeout": true, "execution_timeout_s": 5}),
         json!({"cancel_on_timeout": true}),
     ] {
         let refused = rejection(&world.apply(vec![job("a", more.clone())]));

@@ -43,6 +43,9 @@ pub struct ShimSpec {
     /// Until when it may live; absent: as long as it likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
+    /// The longest that it may run, milliseconds; absent: as long as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_ms: Option<u64>,
 }
 
 /// How an attempt ended. Written when no process of it is left.

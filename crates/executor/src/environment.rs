@@ -83,6 +83,7 @@ mod tests {
             logical_time_text: String::new(),
             run: 0,
             parameters: BTreeMap::from([("name".to_owned(), String::new())]),
+            execution_timeout_ms: None,
         };
         let names: Vec<_> = of_attempt(&spec, &WorkerId::new("w"), "").into_keys().collect();
         let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();

@@ -162,6 +162,7 @@ fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
         logical_time_text: "1970-01-01T01:00:00+01:00".to_owned(),
         run: 3,
         parameters: BTreeMap::from([("in-dir".to_owned(), "/a b".to_owned())]),
+        execution_timeout_ms: None,
     }
 }
 

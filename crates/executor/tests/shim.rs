@@ -82,7 +82,7 @@ fn hear_all(mut worker: &UnixStream) -> Vec<News> {
 fn script(script: &str) -> ShimSpec {
     let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
     let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-    ShimSpec { argv, env, grace_ms: 10_000, lease: None }
+    ShimSpec { argv, env, grace_ms: 10_000, lease: None, limit_ms: None }
 }
 
 /// One attempt with a server of its own.
@@ -176,10 +176,35 @@ fn exit_code_and_signal_are_told_apart() {
     assert_eq!((record.exit_code, record.signal, record.killed_because), (None, Some(9), None));
 }
 
+/// TMO-5: what runs longer than it may is asked to end, and then made to, with everything that it began; nobody has
+/// to say so.
+#[test]
+fn attempt_over_its_limit_is_ended_with_its_whole_tree() {
+    let mut spec = script("trap '' TERM; sleep 1000 & echo $! > child; while :; do sleep 0.1; done");
+    (spec.limit_ms, spec.grace_ms) = (Some(1_000), 200);
+    let mut attempt = Attempt::start(&spec);
+    let child = attempt.pid("child");
+    let record = attempt.end();
+    assert_eq!((record.killed_because, record.signal), (Some(KilledBecause::TimedOut), Some(9)));
+    assert!(record.duration_ms >= 1_200, "it had its time and its grace: {record:?}");
+    assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "what it began is gone too");
+}
+
+/// TMO-5: what heeds TERM has its grace, and still was too long.
+#[test]
+fn attempt_over_its_limit_may_end_itself() {
+    let mut spec = script("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done");
+    spec.limit_ms = Some(500);
+    let mut attempt = Attempt::start(&spec);
+    let record = attempt.end();
+    assert_eq!((record.killed_because, record.exit_code), (Some(KilledBecause::TimedOut), Some(0)));
+    assert_eq!(attempt.stdout(), "bye\n");
+}
+
 #[test]
 fn program_that_is_not_there_is_told() {
     let argv = vec!["/does/not/exist".to_owned()];
-    let spec = ShimSpec { argv, env: BTreeMap::new(), grace_ms: 1, lease: None };
+    let spec = ShimSpec { argv, env: BTreeMap::new(), grace_ms: 1, lease: None, limit_ms: None };
     let error = Attempt::start(&spec).end().error.unwrap();
     assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
 }

@@ -104,6 +104,8 @@ pub enum AttemptResult {
     Killed,
     /// Its worker was lost, or came back without it.
     Lost,
+    /// It ran longer than its job allows, and was ended.
+    TimedOut,
 }
 
 /// How an attempt ended, and what is known of it.

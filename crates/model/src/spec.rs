@@ -16,7 +16,6 @@ pub const NOT_BUILT: &[&str] = &[
     "outputs",
     "third_party",
     "earliest_start_minutes",
-    "execution_timeout_s",
     "run_as",
     "success_check",
     "expected_duration_s",
@@ -173,7 +172,10 @@ pub struct JobSpec {
     /// has succeeded, it is marked and people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_successful_by: Option<TimeOfDay>,
-    /// End a batch that is past one of these times; else it may still succeed.
+    /// Seconds that an attempt may run; one that runs longer is ended, TERM first, and counts as failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_timeout_s: Option<u32>,
+    /// End a batch that still waits or is not successful at one of its times; else it may still succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_timeout: bool,
     /// Whether it generates batches; default true.

@@ -65,7 +65,10 @@ pub struct Timeouts {
     /// TMO-2: not successful at the first such time of day after the base time, in the job's zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successful_by: Option<TimeOfDay>,
-    /// TMO-4: a batch that passes one of them is ended.
+    /// TMO-5: from the start of an attempt; what runs longer is ended, gracefully and then by force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_ms: Option<u64>,
+    /// TMO-4: a batch that passes one of those that count from its base time is ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel: bool,
 }

@@ -41,6 +41,9 @@ pub struct RunSpec {
     /// Definition's and batch's parameters, merged.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, String>,
+    /// The longest that it may run, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_timeout_ms: Option<u64>,
 }
 
 /// One record of the work topic, for one worker.

@@ -170,3 +170,23 @@ fn timeouts_are_exported_as_written() {
     assert!(changes.iter().all(|change| change["change"] == "unchanged"), "{changes:?}");
     assert_eq!(server.json(&["job", "show", "default/slow"])["timeouts"]["output_ms"], 1000);
 }
+
+/// TMO-5: an attempt that runs longer than allowed is ended, says so, and counts as failed: another one follows.
+#[test]
+fn attempt_over_its_execution_timeout_is_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.apply(
+        "jobs: [{name: long, group: default, type: shell, command: 'sleep 1000 & sleep 1000', \
+         execution_timeout_s: 1, retries: 1, retry_interval_s: 0}]",
+    );
+    let batch = run(&server, "default/long");
+    let shown = ended(&server, &batch);
+    assert_eq!(shown["result"], "failed", "{shown}");
+    assert!(shown["message"].as_str().unwrap().contains("execution timeout"), "{shown}");
+    let attempts = shown["attempts"].as_array().unwrap();
+    let results: Vec<_> = attempts.iter().map(|attempt| attempt["result"].as_str().unwrap()).collect();
+    assert_eq!(results, ["timed_out", "timed_out"]);
+    let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
+    assert!(exported.contains("execution_timeout_s: 1"), "{exported}");
+}

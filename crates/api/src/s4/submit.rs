@@ -248,6 +248,7 @@ impl Job {
             dependency_timeout_s: None,
             output_timeout_s: None,
             not_successful_by: None,
+            execution_timeout_s: None,
             cancel_on_timeout: false,
             enabled: true,
         };

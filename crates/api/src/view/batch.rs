@@ -184,7 +184,7 @@ pub(crate) struct AttemptView {
     pub(crate) started_at: Option<Timestamp>,
     /// When its end was recorded.
     pub(crate) finished_at: Option<Timestamp>,
-    /// `success`, `failed`, `killed` or `lost`.
+    /// `success`, `failed`, `killed`, `lost` or `timed_out`.
     pub(crate) result: Option<String>,
     /// Exit code, where there was one.
     pub(crate) exit_code: Option<i64>,

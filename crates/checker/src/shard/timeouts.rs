@@ -31,7 +31,7 @@ impl Limits {
     /// The times that a batch with this base time has; `None`: not known here.
     pub(super) fn from(&self, base: Timestamp) -> Vec<(TimeoutKind, Option<Timestamp>)> {
         let after = |ms: u64| base.checked_add(SignedDuration::from_millis(i64::try_from(ms).ok()?)).ok();
-        let Timeouts { dependency_ms, output_ms, successful_by, cancel: _ } = &self.timeouts;
+        let Timeouts { dependency_ms, output_ms, successful_by, execution_ms: _, cancel: _ } = &self.timeouts;
         let lasting = [(TimeoutKind::Dependency, dependency_ms), (TimeoutKind::Output, output_ms)];
         let lasting = lasting.into_iter().filter_map(|(kind, ms)| Some((kind, after((*ms)?))));
         let by_time = |time| self.zone.as_ref().and_then(|zone| next(zone, base, time));

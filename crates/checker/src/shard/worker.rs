@@ -185,7 +185,10 @@ impl Shard {
     ) {
         match result {
             AttemptResult::Lost => {}
-            AttemptResult::Success | AttemptResult::Failed | AttemptResult::Killed => return,
+            AttemptResult::Success
+            | AttemptResult::Failed
+            | AttemptResult::Killed
+            | AttemptResult::TimedOut => return,
         }
         let known = self.workers.get(&to.worker);
         let came_back = known.is_some_and(|known| Some(&known.incarnation) != to.incarnation.as_ref());

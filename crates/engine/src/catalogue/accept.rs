@@ -65,8 +65,11 @@ pub(super) fn schedule(spec: &JobSpec) -> Result<Option<ScheduleSpec>, FieldErro
 
 /// TMO-1, TMO-2: by when its batches should have got somewhere, from the fields that say it.
 pub(super) fn timeouts(spec: &JobSpec) -> Result<Option<Timeouts>, FieldError> {
-    let given =
-        [("dependency_timeout_s", spec.dependency_timeout_s), ("output_timeout_s", spec.output_timeout_s)];
+    let given = [
+        ("dependency_timeout_s", spec.dependency_timeout_s),
+        ("output_timeout_s", spec.output_timeout_s),
+        ("execution_timeout_s", spec.execution_timeout_s),
+    ];
     for (field, value) in given {
         if let Some(value) = value.filter(|value| !(1..=MAX_TIMEOUT_S).contains(value)) {
             let rule = format!("must be 1 to {MAX_TIMEOUT_S}; leave it out for none");
@@ -78,9 +81,11 @@ pub(super) fn timeouts(spec: &JobSpec) -> Result<Option<Timeouts>, FieldError> {
         dependency_ms: spec.dependency_timeout_s.map(ms),
         output_ms: spec.output_timeout_s.map(ms),
         successful_by: spec.not_successful_by,
+        execution_ms: spec.execution_timeout_s.map(ms),
         cancel: spec.cancel_on_timeout,
     };
-    if timeouts == (Timeouts { cancel: true, ..Timeouts::default() }) {
+    let execution_ms = timeouts.execution_ms;
+    if timeouts == (Timeouts { cancel: true, execution_ms, ..Timeouts::default() }) {
         let rule = "needs dependency_timeout_s, output_timeout_s or not_successful_by";
         return Err(FieldError::new("cancel_on_timeout", true, rule));
     }

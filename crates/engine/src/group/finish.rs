@@ -39,7 +39,7 @@ impl GroupShard {
                 let message = outcome.message.clone();
                 Event::BatchFinished { batch: id, result: BatchResult::Success, by: None, message }
             }
-            AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost
+            AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
                 if attempt <= batch.definition.retries + u32::from(planted!(RetryCountOff)) =>
             {
                 let pause = SignedDuration::from_millis(batch.definition.retry_interval_ms as i64);
@@ -47,7 +47,7 @@ impl GroupShard {
                 let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
                 Event::RetryScheduled { batch: id, attempt: attempt + 1, at }
             }
-            AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost => {
+            AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => {
                 let message = describe(outcome);
                 Event::BatchFinished { batch: id, result: BatchResult::Failed, by: None, message }
             }
@@ -75,6 +75,7 @@ fn describe(outcome: &AttemptOutcome) -> String {
         (None, None) => match outcome.result {
             AttemptResult::Lost => "lost with its worker".to_owned(),
             AttemptResult::Killed => "killed".to_owned(),
+            AttemptResult::TimedOut => "timed out".to_owned(),
             AttemptResult::Failed | AttemptResult::Success => "failed".to_owned(),
         },
     };

@@ -107,6 +107,9 @@ impl GroupShard {
         let Some(definition) = self.batches.get(&id).map(|batch| &batch.definition) else { return };
         let Some(timeouts) = &definition.timeouts else { return };
         let deadlines = Deadlines::of(timeouts, base, self.zone_of(definition).time_zone());
+        if deadlines == Deadlines::default() {
+            return;
+        }
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.deadlines = Some(Box::new(deadlines));
         }

@@ -102,7 +102,7 @@ impl TestWorker {
         let exit_code = match result {
             AttemptResult::Success => Some(0),
             AttemptResult::Failed => Some(3),
-            AttemptResult::Killed | AttemptResult::Lost => None,
+            AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => None,
         };
         let outcome = AttemptOutcome { result, exit_code, signal: None, message: String::new() };
         Command::ReportFinished { token, worker: self.id.clone(), outcome, usage: None }

@@ -38,7 +38,13 @@ impl Shared {
         let mut env = self.setup.environment.clone();
         env.extend(config.env.clone());
         env.extend(environment::of_attempt(spec, &self.setup.worker, &self.setup.api_url));
-        Ok(ShimSpec { argv: config.argv(&spec.program, &script), env, grace_ms, lease })
+        Ok(ShimSpec {
+            argv: config.argv(&spec.program, &script),
+            env,
+            grace_ms,
+            lease,
+            limit_ms: spec.execution_timeout_ms,
+        })
     }
 
     /// A shim that is gone before it has read what to run is heard of like any other that is gone.

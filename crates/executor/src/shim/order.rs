@@ -29,10 +29,19 @@ pub enum KilledBecause {
     Lease,
     /// The owner does not know of this attempt.
     Disowned,
+    /// It ran longer than its job allows.
+    TimedOut,
 }
 
 impl KilledBecause {
-    const ALL: [Self; 5] = [Self::Asked, Self::WorkerStopped, Self::WorkerGone, Self::Lease, Self::Disowned];
+    const ALL: [Self; 6] = [
+        Self::Asked,
+        Self::WorkerStopped,
+        Self::WorkerGone,
+        Self::Lease,
+        Self::Disowned,
+        Self::TimedOut,
+    ];
 
     /// The word that the line and `exit.json` use.
     pub fn as_str(self) -> &'static str {
@@ -42,6 +51,7 @@ impl KilledBecause {
             Self::WorkerGone => "worker_gone",
             Self::Lease => "lease",
             Self::Disowned => "disowned",
+            Self::TimedOut => "timed_out",
         }
     }
 }

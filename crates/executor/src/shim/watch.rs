@@ -97,6 +97,8 @@ struct Watch {
     main: Pid,
     grace_ms: u64,
     lease: Option<Lease>,
+    /// TMO-5: TERM at this time, on CLOCK_BOOTTIME.
+    limit_at_ms: Option<u64>,
     worker_lives: bool,
     control: Vec<u8>,
     killing: Option<Killing>,
@@ -111,6 +113,7 @@ impl Watch {
             main,
             grace_ms: spec.grace_ms,
             lease: spec.lease,
+            limit_at_ms: spec.limit_ms.map(|limit_ms| boottime_ms().saturating_add(limit_ms)),
             worker_lives: true,
             control: orders,
             killing: None,
@@ -123,11 +126,12 @@ impl Watch {
     /// Does what is due, and says when to look again.
     fn act(&mut self, now_ms: u64) -> Option<u64> {
         self.end_with_lease(now_ms);
+        self.end_with_limit(now_ms);
         let Some(killing) = &mut self.killing else {
             // What the main process left behind when it ended by itself has no claim to a grace.
             return match self.status {
                 Some(_) => Some(self.kill_all(now_ms)),
-                None => self.lease.map(|lease| lease.term_at_ms),
+                None => self.lease.map(|lease| lease.term_at_ms).into_iter().chain(self.limit_at_ms).min(),
             };
         };
         let kill_at_ms = killing.kill_at_ms;
@@ -152,6 +156,14 @@ impl Watch {
     fn end_with_lease(&mut self, now_ms: u64) {
         if let Some(lease) = self.lease.filter(|lease| lease.term_at_ms <= now_ms) {
             self.end(KilledBecause::Lease, lease.kill_at_ms);
+        }
+    }
+
+    /// TMO-5: whatever the worker does meanwhile, and whether or not the log is there.
+    fn end_with_limit(&mut self, now_ms: u64) {
+        if let Some(limit_at_ms) = self.limit_at_ms.filter(|limit_at_ms| *limit_at_ms <= now_ms) {
+            self.limit_at_ms = None;
+            self.end(KilledBecause::TimedOut, limit_at_ms.saturating_add(self.grace_ms));
         }
     }
 

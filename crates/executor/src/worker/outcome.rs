@@ -56,6 +56,9 @@ fn killed(because: KilledBecause) -> (AttemptResult, String) {
         KilledBecause::WorkerStopped => (AttemptResult::Lost, "killed because the worker was stopped"),
         KilledBecause::WorkerGone => (AttemptResult::Lost, "killed because the worker process was gone"),
         KilledBecause::Lease => (AttemptResult::Lost, "killed because the worker's lease ran out"),
+        KilledBecause::TimedOut => {
+            (AttemptResult::TimedOut, "ended because its execution timeout had passed")
+        }
         KilledBecause::Disowned => (AttemptResult::Lost, "killed because the owner does not know of it"),
     };
     (result, message.to_owned())

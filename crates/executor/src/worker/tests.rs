@@ -75,6 +75,7 @@ fn granted(token: i64, of_type: &str, nonce: &str) -> Input {
         logical_time_text: "1970-01-01T00:00:00Z".to_owned(),
         run: 0,
         parameters: BTreeMap::new(),
+        execution_timeout_ms: None,
     };
     let incarnation = Incarnation::new(LIFE);
     Input::Work(WorkMessage::Granted { incarnation, nonce: Nonce::new(nonce), spec: Box::new(spec) })

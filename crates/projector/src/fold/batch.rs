@@ -265,6 +265,7 @@ fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Opti
         AttemptResult::Failed => "failed",
         AttemptResult::Killed => "killed",
         AttemptResult::Lost => "lost",
+        AttemptResult::TimedOut => "timed_out",
     };
     row.finished_at = Some(at.now);
     row.result = Some(result.into());

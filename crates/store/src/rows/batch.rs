@@ -116,7 +116,7 @@ row! {
         started_at: Option<i64> = Time,
         /// When its end was recorded.
         finished_at: Option<i64> = Time,
-        /// `success`, `failed`, `killed` or `lost`.
+        /// `success`, `failed`, `killed`, `lost` or `timed_out`.
         result: Option<Arc<str>> = Name(16),
         /// Exit code, where there was one.
         exit_code: Option<i64> = Int,
