@@ -34,14 +34,8 @@ pub enum KilledBecause {
 }
 
 impl KilledBecause {
-    const ALL: [Self; 6] = [
-        Self::Asked,
-        Self::WorkerStopped,
-        Self::WorkerGone,
-        Self::Lease,
-        Self::Disowned,
-        Self::TimedOut,
-    ];
+    const ALL: [Self; 6] =
+        [Self::Asked, Self::WorkerStopped, Self::WorkerGone, Self::Lease, Self::Disowned, Self::TimedOut];
 
     /// The word that the line and `exit.json` use.
     pub fn as_str(self) -> &'static str {
