@@ -121,7 +121,8 @@ mod tests {
                 {"shard":1}
             Findings: 3, of which the first 1 are shown."#]]
         .assert_eq(told);
-        let row = text.lines().find(|line| line.starts_with("finished_is_final")).expect("the rule has a row");
+        let row =
+            text.lines().find(|line| line.starts_with("finished_is_final")).expect("the rule has a row");
         let cells: Vec<&str> = row.split_whitespace().collect();
         assert_eq!(cells.join(" "), "finished_is_final 3 Nothing changes a finished batch.");
         let json = json("x.journal", &report);
