@@ -207,7 +207,8 @@ fn oversized_input_is_refused_with_its_bound() {
     let comment = |bytes: usize| job(&format!("type: noop, comment: {}", "x".repeat(bytes)));
     refused_file(&server, &comment(17 << 20), &Refusal { exit: 2, says: &["bad.yaml", "16777216", "split"] });
     refused_file(&server, &comment(2 << 20), &Refusal { exit: 2, says: &["bad.yaml", "one job", "163840"] });
-    let many: String = (0..20_001).map(|n| format!("- {{name: j{n}, group: default, type: noop}}\n")).collect();
+    let many: String =
+        (0..20_001).map(|n| format!("- {{name: j{n}, group: default, type: noop}}\n")).collect();
     refused_file(
         &server,
         &format!("jobs:\n{many}"),
