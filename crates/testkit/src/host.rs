@@ -1,5 +1,7 @@
 //! Dispatcher processes: the real owners, and the log as each of them sees it.
 
+#![allow(clippy::result_large_err, reason = "the errors are the dispatcher's, and rare")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use jiff::SignedDuration;

@@ -1,5 +1,7 @@
 //! TMO-1 to TMO-5: batches that have not got somewhere in time, through the command line, REST and the feed.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod server;
 
 use std::io::{BufRead, BufReader};
