@@ -1,5 +1,7 @@
 //! JOB-9: a deletion says what it would break, through the command line and REST, and ends it only when asked.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
 mod server;
 
 use std::thread;
