@@ -15,6 +15,7 @@
 //! for gaps and overlaps are in `cron/fire.rs` and `period.rs`.
 
 #[macro_use]
+#[path = "../../planted/src/hook.rs"]
 mod planted;
 
 mod cron;

@@ -16,6 +16,7 @@
 
 mod accept_loss;
 #[macro_use]
+#[path = "../../planted/src/hook.rs"]
 mod planted;
 
 mod clock;

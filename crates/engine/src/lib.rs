@@ -17,6 +17,7 @@
 //! [`Partition`], the fold; `group` holds the life of a batch, `catalogue` the definitions.
 
 #[macro_use]
+#[path = "../../planted/src/hook.rs"]
 mod planted;
 
 mod answers;

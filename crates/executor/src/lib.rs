@@ -18,6 +18,7 @@
 //! and processors; adoption of running jobs by a restarted worker (its jobs end with it).
 
 #[macro_use]
+#[path = "../../planted/src/hook.rs"]
 mod planted;
 
 mod attempt_dir;

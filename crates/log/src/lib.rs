@@ -21,6 +21,7 @@
 //! fence. The embedded log refuses what the chain would void; the others store it, and readers void it.
 
 #[macro_use]
+#[path = "../../planted/src/hook.rs"]
 mod planted;
 
 mod chain;

@@ -18,6 +18,7 @@
 //! ```
 
 #[macro_use]
+#[path = "../../planted/src/hook.rs"]
 mod planted;
 
 mod error;

@@ -22,6 +22,7 @@
 //! is another generation, made by a rebuild).
 
 #[macro_use]
+#[path = "../../planted/src/hook.rs"]
 mod planted;
 
 mod cursor;
