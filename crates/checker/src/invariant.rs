@@ -93,9 +93,11 @@ invariants! {
     // ---- a batch's life
     /// A batch makes only the steps that its life allows.
     OnlyAllowedTransitions => "only_allowed_transitions",
-    /// Nothing changes a finished batch.
+    /// Nothing changes a finished batch but a mark by hand.
     FinishedIsFinal => "finished_is_final",
-    /// A batch whose end was asked for gets no further attempt and does not end as failed.
+    /// A mark has an actor and a reason, is of the newest run, changes what is on record, and is how the batch ends.
+    MarksAreAccountedFor => "marks_are_accounted_for",
+    /// A batch whose end was asked for gets no further attempt, and ends as killed or as it was marked.
     KilledStaysKilled => "killed_stays_killed",
     /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, and counted right.
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",

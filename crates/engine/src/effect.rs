@@ -197,6 +197,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::RetryScheduled { .. }
         | Event::RetryDue { .. }
         | Event::BatchFinished { .. }
+        | Event::BatchMarked { .. }
         | Event::TimeoutMarked { .. }
         | Event::AlarmRaised { .. }
         | Event::HistoryEvicted { .. }

@@ -136,6 +136,9 @@ impl Model {
                 assert_eq!(live.stage, Stage::Assigned(*token, worker.clone()), "one grant an assignment");
                 live.stage = Stage::Granted(*token, worker.clone());
             }
+            Event::BatchMarked { batch, .. } => {
+                assert!(self.live.contains_key(batch) || self.finished.contains(batch), "a mark of no batch");
+            }
             Event::TimeoutMarked { .. } | Event::AlarmRaised { .. } => {}
             Event::AttemptStarted { batch, token } | Event::KillRequested { batch, token, .. } => {
                 let stage = &self.live[batch].stage;

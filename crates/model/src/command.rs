@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttemptOutcome, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition,
-    JobId, JobName, JobSpec, JobType, Nonce, Priority, Program, RequestId, ShardId, Token, Usage, WorkerId,
+    JobId, JobName, JobSpec, JobType, MarkedResult, Nonce, Priority, Program, RequestId, ShardId, Token,
+    Usage, WorkerId,
 };
 
 /// Who wishes it.
@@ -365,6 +366,19 @@ pub enum Command {
         batch: BatchId,
         /// Why.
         #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Says how a batch ended; what runs of it is ended first.
+    MarkBatch {
+        /// Which.
+        batch: BatchId,
+        /// Its job, as the asker knows it.
+        job: JobId,
+        /// Its logical time, as the asker knows it.
+        logical_time: Timestamp,
+        /// How.
+        result: MarkedResult,
+        /// Why.
         reason: String,
     },
     /// Ends the newest unfinished batch of a job.

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Actor, AlarmKind, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition,
-    JobId, JobSpec, JobType, Mapping, Nonce, Outcome, Removal, RequestId, Role, Severity, ShardId,
-    TimeoutKind, Token, UnfinishedJob, WorkerId,
+    JobId, JobSpec, JobType, Mapping, MarkedResult, Nonce, Outcome, Removal, RequestId, Role, Severity,
+    ShardId, TimeoutKind, Token, UnfinishedJob, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -152,6 +152,8 @@ pub enum BatchResult {
     Failed,
     /// A person ended it.
     Killed,
+    /// Nothing of it had to run; whoever waits for it goes on as after a success.
+    Skipped,
 }
 
 impl BatchResult {
@@ -161,6 +163,19 @@ impl BatchResult {
             BatchResult::Success => "success",
             BatchResult::Failed => "failed",
             BatchResult::Killed => "killed",
+            BatchResult::Skipped => "skipped",
+        }
+    }
+
+    /// Every result, in the order in which people are told of them.
+    pub const ALL: [BatchResult; 4] =
+        [BatchResult::Success, BatchResult::Failed, BatchResult::Killed, BatchResult::Skipped];
+
+    /// Whether it is what batches that wait for this one wait for.
+    pub fn satisfies(self) -> bool {
+        match self {
+            BatchResult::Success | BatchResult::Skipped => true,
+            BatchResult::Failed | BatchResult::Killed => false,
         }
     }
 }
@@ -443,7 +458,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
     },
-    /// One of the times that a batch waits for has succeeded.
+    /// One of the times that a batch waits for has succeeded, or was skipped.
     DependencySatisfied {
         /// The waiting batch.
         batch: BatchId,
@@ -564,6 +579,24 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
     },
+    // ---- marks by hand
+    /// A person says how a batch ended. Of a finished one this is the result from now on; one that is unfinished
+    /// ends with it at once, or as soon as what runs of it has ended.
+    BatchMarked {
+        /// Which.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// Its logical time.
+        logical_time: Timestamp,
+        /// How.
+        result: MarkedResult,
+        /// Who says so.
+        by: Actor,
+        /// Why.
+        reason: String,
+    },
+
     /// The batch has not got somewhere in time. It stays as it is, and may still succeed.
     TimeoutMarked {
         /// Which.
@@ -727,6 +760,7 @@ impl Event {
             Event::RetryDue { .. } => "retry.due",
             Event::KillRequested { .. } => "kill.requested",
             Event::BatchFinished { .. } => "batch.finished",
+            Event::BatchMarked { .. } => "batch.marked",
             Event::TimeoutMarked { .. } => "timeout.marked",
             Event::AlarmRaised { .. } => "alarm.raised",
             Event::HistoryEvicted { .. } => "history.evicted",
@@ -784,6 +818,7 @@ impl Event {
             | Event::RetryScheduled { batch, .. }
             | Event::RetryDue { batch }
             | Event::KillRequested { batch, .. }
+            | Event::BatchMarked { batch, .. }
             | Event::TimeoutMarked { batch, .. }
             | Event::BatchFinished { batch, .. } => format!("batch/{batch}"),
             Event::AlarmRaised { job, batch, worker, .. } => match (batch, job, worker) {

@@ -12,6 +12,7 @@ mod envelope;
 mod event;
 mod id;
 mod live;
+mod mark;
 mod name;
 mod rejection;
 mod spec;
@@ -33,6 +34,7 @@ pub use event::{
 };
 pub use id::{BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, Token, WorkerId};
 pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
+pub use mark::MarkedResult;
 pub use name::{GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};

@@ -185,6 +185,7 @@ impl Caches {
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
+            | Event::BatchMarked { .. }
             | Event::TimeoutMarked { .. }
             | Event::BatchFinished { .. } => self.apply_batch(at, event),
             Event::CommandQuarantined { offset, reason } => {

@@ -51,6 +51,7 @@ const EVENTS: &[&str] = &[
     "retry.due",
     "kill.requested",
     "batch.finished",
+    "batch.marked",
     "timeout.marked",
     "alarm.raised",
     "history.evicted",

@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
     Actor, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType,
-    OnSilence, Outcome, Priority, Program, Registration, Reply, RequestId, Role, ShardId, Submission, Token,
-    WorkerId,
+    MarkedResult, OnSilence, Outcome, Priority, Program, Registration, Reply, RequestId, Role, ShardId,
+    Submission, Token, WorkerId,
 };
 
 use crate::rng::Rng;
@@ -98,7 +98,8 @@ impl World {
             14..34 => self.submit(rng),
             34..50 => self.run_job(rng),
             50..62 => self.rerun(rng),
-            62..72 => self.kill(rng),
+            62..69 => self.kill(rng),
+            69..72 => self.mark(rng),
             72..79 => self.switch(rng),
             79..82 => self.delete(rng),
             82..87 => self.drain(rng),
@@ -272,6 +273,19 @@ impl World {
             Some(_) | None => Command::KillBatch { batch, reason: "because".to_owned() },
         };
         self.ask(batch.shard(), command);
+    }
+
+    /// Somebody says how a batch ended, mostly one of the newest, sometimes without a reason.
+    fn mark(&mut self, rng: &mut Rng) {
+        let unfinished = self.known.unfinished();
+        let newest: Vec<_> = self.known.batches.keys().rev().take(40).copied().collect();
+        let batch = if rng.chance(60) { rng.pick(&unfinished) } else { rng.pick(&newest) };
+        let known = batch.and_then(|batch| Some((*batch, self.known.batches.get(batch)?.clone())));
+        let Some((batch, known)) = known else { return self.submit(rng) };
+        let result = [MarkedResult::Success, MarkedResult::Failed, MarkedResult::Skipped][rng.below(3)];
+        let reason = if rng.chance(95) { "as seen".to_owned() } else { String::new() };
+        let (job, logical_time) = (known.job, known.logical_time);
+        self.ask(batch.shard(), Command::MarkBatch { batch, job, logical_time, result, reason });
     }
 
     fn switch(&mut self, rng: &mut Rng) {

@@ -6,7 +6,9 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, ShardId, Why};
+use tidemill_model::{
+    BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, MarkedResult, ShardId, Why,
+};
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
@@ -31,9 +33,9 @@ pub(super) async fn list(
     params.only(&["limit", "cursor", "job", "group", "state", "result", "from", "to"])?;
     let result = params.text("result");
     if let Some(result) = &result
-        && !["success", "failed", "killed"].contains(&result.as_str())
+        && !BatchResult::ALL.iter().any(|known| known.as_str() == result)
     {
-        return Err(Problem::field("result", result, "must be success, failed or killed"));
+        return Err(Problem::field("result", result, "must be success, failed, killed or skipped"));
     }
     let filter = BatchFilter {
         job: params.parse("job", "must be the number of a job")?,
@@ -132,8 +134,7 @@ pub(crate) fn live_problem(error: &crate::ports::LiveError) -> Problem {
 
 /// What the tables say of a batch that has ended.
 fn finished(row: BatchRow) -> Result<Why, Problem> {
-    let results = [BatchResult::Success, BatchResult::Failed, BatchResult::Killed];
-    let result = results.into_iter().find(|result| row.result.as_deref() == Some(result.as_str()));
+    let result = BatchResult::ALL.into_iter().find(|result| row.result.as_deref() == Some(result.as_str()));
     if row.state != i64::from(BatchState::Finished.number()) {
         let detail = format!("batch {} is not with its owner yet or any more; try again", row.id);
         return Err(Problem::unavailable("owner_behind", detail));
@@ -183,6 +184,45 @@ pub(super) async fn kill(
     written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
 }
 
+/// How a person says that a batch ended, and why.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MarkRequest {
+    /// `success`, `failed` or `skipped`.
+    #[schemars(with = "MarkedResult")]
+    result: String,
+    /// For the record; 1 to 500 characters.
+    reason: String,
+}
+
+/// Says how a batch ended (BYD-16); what runs of it is ended first.
+pub(super) async fn mark(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let batch: BatchId = id("batch", &text)?;
+    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let MarkRequest { result, reason } = parse(body)?;
+    let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
+    let result = known.map_err(|_| Problem::field("result", result, "must be success, failed or skipped"))?;
+    let (job, logical_time) = identity(&app, batch).await?;
+    let command = Command::MarkBatch { batch, job, logical_time, result, reason };
+    written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+}
+
+/// A batch's job and logical time.
+async fn identity(app: &App, batch: BatchId) -> Result<(JobId, Timestamp), Problem> {
+    let row = batch_row(app, batch).await?;
+    let logical_time = Timestamp::from_millisecond(row.logical_time)
+        .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
+    Ok((JobId(row.job_id), logical_time))
+}
+
 /// The same logical time again, run + 1.
 pub(super) async fn rerun(
     State(app): State<Arc<App>>,
@@ -194,9 +234,7 @@ pub(super) async fn rerun(
     params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
     let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
-    let row = batch_row(&app, batch).await?;
-    let logical_time = Timestamp::from_millisecond(row.logical_time)
-        .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
-    let command = Command::RerunBatch { batch, job: JobId(row.job_id), logical_time };
+    let (job, logical_time) = identity(&app, batch).await?;
+    let command = Command::RerunBatch { batch, job, logical_time };
     Generated::of(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
 }

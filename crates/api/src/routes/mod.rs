@@ -142,7 +142,7 @@ fn batch_calls(calls: Calls) -> Calls {
                     ("job", "Of this job, by id."),
                     ("group", "Of this group."),
                     ("state", "`waiting`, `assigned`, `running` or `finished`, or its number."),
-                    ("result", "`success`, `failed` or `killed`."),
+                    ("result", "`success`, `failed`, `killed` or `skipped`."),
                     ("from", "Logical time at or after."),
                     ("to", "Logical time before."),
                 ])
@@ -169,6 +169,17 @@ fn batch_calls(calls: Calls) -> Calls {
                 .takes::<batches::KillRequest>()
                 .gives::<Written>(),
             batches::kill,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/batches/{id}/mark",
+                "Says how a batch ended; what runs of it is ended first",
+            )
+            .role(Role::User)
+            .takes::<batches::MarkRequest>()
+            .gives::<Written>(),
+            batches::mark,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/rerun", "The same logical time again, run + 1")

@@ -86,6 +86,6 @@ async fn in_tables(app: &App, job: JobId) -> Result<Option<Newest>, Problem> {
 }
 
 fn result_named(name: Option<&str>) -> Option<BatchResult> {
-    let results = [BatchResult::Success, BatchResult::Failed, BatchResult::Killed];
+    let results = BatchResult::ALL;
     results.into_iter().find(|result| Some(result.as_str()) == name)
 }

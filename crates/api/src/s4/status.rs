@@ -20,7 +20,7 @@ pub(crate) struct JobStatus {
     job_id: i64,
     /// 0 waiting, 1 assigned, 2 running, 3 finished.
     status: i32,
-    /// `success`, `failed` or `killed` once finished; else empty.
+    /// `success`, `failed`, `killed` or `skipped` once finished; else empty.
     result: String,
 }
 

@@ -32,7 +32,7 @@ pub(crate) struct BatchView {
     pub(crate) parameters: Value,
     /// `waiting`, `assigned`, `running` or `finished`.
     pub(crate) state: String,
-    /// Once finished: `success`, `failed` or `killed`.
+    /// Once finished: `success`, `failed`, `killed` or `skipped`.
     pub(crate) result: Option<String>,
     /// Dependencies that are not met.
     pub(crate) unmet: i64,
@@ -72,6 +72,14 @@ pub(crate) struct BatchView {
     pub(crate) output_timeout_at: Option<Timestamp>,
     /// When it was marked for not having succeeded by its time of day.
     pub(crate) not_successful_by_at: Option<Timestamp>,
+    /// How a person says that it ended: `success`, `failed` or `skipped`.
+    pub(crate) marked: Option<String>,
+    /// When they said so.
+    pub(crate) marked_at: Option<Timestamp>,
+    /// Who: application, or application/person.
+    pub(crate) marked_by: Option<String>,
+    /// Why.
+    pub(crate) mark_reason: Option<String>,
 }
 
 /// The word for a state's number.
@@ -118,6 +126,10 @@ impl From<BatchRow> for BatchView {
             dependency_timeout_at: row.dependency_timeout_at.map(time),
             output_timeout_at: row.output_timeout_at.map(time),
             not_successful_by_at: row.not_successful_by_at.map(time),
+            marked: string(row.marked),
+            marked_at: row.marked_at.map(time),
+            marked_by: string(row.marked_by),
+            mark_reason: string(row.mark_reason),
         }
     }
 }

@@ -23,6 +23,7 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
     let site = site().await;
     let batch = format!("/api/batches/{}", batch(1, 3).id);
     let kill = format!("{batch}/kill");
+    let mark = format!("{batch}/mark");
     let (get, post) = (Method::GET, Method::POST);
     for (app, method, path, status) in [
         ("viewer", &get, batch.as_str(), 200),
@@ -30,6 +31,7 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
         ("viewer", &post, "/api/jobs/4096/run", 403),
         ("demo-user", &post, "/api/jobs/4096/run", 200),
         ("demo-user", &post, kill.as_str(), 200),
+        ("viewer", &post, mark.as_str(), 403),
         ("demo-user", &get, "/api/jobs/12288", 403),
         ("demo-user", &post, "/api/jobs/12288/run", 403),
         ("demo-user", &get, "/api/jobs/other/other", 403),

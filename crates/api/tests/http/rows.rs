@@ -210,6 +210,10 @@ pub(crate) fn batch(counter: i64, state: i64) -> BatchRow {
         dependency_timeout_at: None,
         output_timeout_at: None,
         not_successful_by_at: None,
+        marked: None,
+        marked_at: None,
+        marked_by: None,
+        mark_reason: None,
     }
 }
 

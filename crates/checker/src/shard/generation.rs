@@ -35,7 +35,7 @@ impl Shard {
         self.met_at_generation(at, batch, &waits, found);
         if self
             .runs
-            .insert((job, time), Run { number: *run, batch, succeeded: false, said: at.offset })
+            .insert((job, time), Run { number: *run, batch, succeeded: false, result: None, said: at.offset })
             .is_none()
         {
             self.trigger_children(job, time);

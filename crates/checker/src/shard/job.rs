@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{BatchId, Fire, JobDefinition, JobId, JobType, ScheduleSpec};
+use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, JobType, ScheduleSpec};
 
 use super::Shard;
 use super::timeouts::Limits;
@@ -96,6 +96,8 @@ pub(super) struct Run {
     pub(super) number: u32,
     pub(super) batch: BatchId,
     pub(super) succeeded: bool,
+    /// How it ended, once it has.
+    pub(super) result: Option<BatchResult>,
     pub(super) said: u64,
 }
 

@@ -25,7 +25,7 @@ impl Shard {
         {
             return;
         }
-        if !self.is_unfinished(at, id, event, found) {
+        if self.marked(at, event, found) || !self.is_unfinished(at, id, event, found) {
             return;
         }
         match event {
@@ -55,6 +55,7 @@ impl Shard {
             Event::BatchFinished { result, by, .. } => {
                 self.batch_finished(at, id, *result, by.is_some(), found);
             }
+            Event::BatchMarked { .. } => {}
             Event::TimeoutMarked { kind, deadline, .. } => {
                 self.timeout_marked(at, id, (*kind, *deadline), found);
             }
@@ -276,15 +277,18 @@ impl Shard {
         by: bool,
         found: &mut Findings,
     ) {
-        self.may_finish(at, id, result, by, found);
+        match self.marks.remove(&id) {
+            Some(marked) => self.may_finish_marked(at, id, (marked, result), found),
+            None => self.may_finish(at, id, result, by, found),
+        }
         self.step(id, Phase::Waiting);
         let Some(batch) = self.batches.remove(&id) else { return };
         let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
-        if result != BatchResult::Success && !removed {
+        if !result.satisfies() && !removed {
             self.late.extend(Ended::of(&batch).map(|ended| (id, ended)));
         }
         if let Some(run) = self.runs.get_mut(&(batch.job, batch.time)).filter(|run| run.batch == id) {
-            run.succeeded = result == BatchResult::Success;
+            (run.succeeded, run.result) = (result.satisfies(), Some(result));
             run.said = at.offset;
         }
         self.forget_submissions(batch.job);
@@ -300,7 +304,7 @@ impl Shard {
             (Phase::Ended { .. }, BatchResult::Killed) if by || batch.kill.is_some() => {}
             (
                 Phase::Ended { result: AttemptResult::Success, .. },
-                BatchResult::Failed | BatchResult::Killed,
+                BatchResult::Failed | BatchResult::Killed | BatchResult::Skipped,
             ) => {
                 self.not_allowed(at, id, "does not succeed after an attempt that did", found);
             }
@@ -316,7 +320,7 @@ impl Shard {
                 }
                 None => {}
             },
-            (Phase::Ended { .. }, BatchResult::Success | BatchResult::Killed) => {
+            (Phase::Ended { .. }, BatchResult::Success | BatchResult::Killed | BatchResult::Skipped) => {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
@@ -329,6 +333,24 @@ impl Shard {
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }
+        }
+    }
+
+    /// `marks_are_accounted_for`: it ends as it was marked, when nothing of it runs.
+    fn may_finish_marked(
+        &self,
+        at: &At<'_>,
+        id: BatchId,
+        (marked, result): (BatchResult, BatchResult),
+        found: &mut Findings,
+    ) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        if matches!(batch.phase, Phase::Granted { .. }) {
+            return self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
+        }
+        if marked != result {
+            let why = format!("batch {id} was marked {}, and ends as {}", marked.as_str(), result.as_str());
+            at.contradicts(found, Invariant::MarksAreAccountedFor, why, &[batch.said]);
         }
     }
 
@@ -407,6 +429,7 @@ fn batch_of(event: &Event) -> Option<BatchId> {
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::KillRequested { batch, .. }
+        | Event::BatchMarked { batch, .. }
         | Event::TimeoutMarked { batch, .. }
         | Event::BatchFinished { batch, .. } => Some(*batch),
         _ => None,

@@ -14,6 +14,7 @@ mod fires;
 mod generation;
 mod job;
 mod life;
+mod marks;
 mod placement;
 mod rest;
 mod timeouts;
@@ -22,7 +23,9 @@ mod worker;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
-use tidemill_model::{AlarmKind, BatchId, Event, GroupSettings, JobId, Recorded, ShardId, WorkerId};
+use tidemill_model::{
+    AlarmKind, BatchId, BatchResult, Event, GroupSettings, JobId, Recorded, ShardId, WorkerId,
+};
 
 use self::applies::Applies;
 use self::batch::Batch;
@@ -74,6 +77,8 @@ pub(crate) struct Shard {
     owed: Option<Owed>,
     /// Batches that ended without success, and have a time ahead.
     late: HashMap<BatchId, Ended>,
+    /// Unfinished batches, as they were marked.
+    marks: HashMap<BatchId, BatchResult>,
 }
 
 impl Shard {
@@ -99,6 +104,7 @@ impl Shard {
             submissions: VecDeque::new(),
             owed: None,
             late: HashMap::new(),
+            marks: HashMap::new(),
         }
     }
 
@@ -154,6 +160,7 @@ impl Shard {
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
+            | Event::BatchMarked { .. }
             | Event::TimeoutMarked { .. }
             | Event::BatchFinished { .. } => self.batch_event(at, &recorded.event, found),
             Event::WorkerRegistered { .. }

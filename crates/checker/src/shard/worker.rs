@@ -233,6 +233,7 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::RunJob { .. }
         | Command::RerunBatch { .. }
         | Command::KillBatch { .. }
+        | Command::MarkBatch { .. }
         | Command::KillJob { .. }
         | Command::DrainWorker { .. }
         | Command::ResumeWorker { .. }

@@ -11,7 +11,7 @@ use crate::kit::{
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    [steps(), limits(), starts(), attempts(), ends(), timeouts()].into_iter().flatten().collect()
+    [steps(), limits(), starts(), attempts(), ends(), marks(), timeouts()].into_iter().flatten().collect()
 }
 
 /// Attempt 1 of batch 1 has failed at 10:00:30, and attempt 2 is to come.
@@ -231,6 +231,68 @@ fn ends() -> Vec<Case> {
             waiting().timer([event(
                 json!({"batch_finished": {"batch": crate::kit::batch_id(1), "result": "failed"}}),
             )]),
+        ),
+    ]
+}
+
+fn mark(batch: u64, result: &str, more: serde_json::Value) -> Event {
+    let mut fields = json!({
+        "batch": batch_id(batch), "job": job_id(1), "logical_time": "2026-03-02T09:00:00Z", "result": result,
+        "by": {"app": "me"}, "reason": "as seen",
+    });
+    fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    event(json!({"batch_marked": fields}))
+}
+
+/// BYD-16
+fn marks() -> Vec<Case> {
+    let rule = Invariant::MarksAreAccountedFor;
+    let marked = |result: &str| done().command([mark(1, result, json!({}))]);
+    let waits = || waiting().command([mark(1, "skipped", json!({})), finished(1, "skipped")]);
+    let killed = |result: &str| {
+        let marked = running().command([mark(1, "success", json!({})), kill(1, 1)]);
+        marked.command([ended(1, 1, "w", 1, "killed"), finished(1, result)])
+    };
+    let rerun = || done().command([generated(2, 1, json!({"run": 1, "origin": "rerun"}))]);
+    let next = || {
+        json!({"dependencies": [{"parent": job_id(1), "times": ["2026-03-02T09:00:00Z"],
+        "mapping": "same", "met": ["2026-03-02T09:00:00Z"]}]})
+    };
+    vec![
+        case(rule, "nobody says so", marked("failed"), {
+            done().command([mark(1, "failed", json!({"by": {"app": ""}}))])
+        }),
+        case(rule, "no reason is given", waits(), {
+            waiting().command([mark(1, "skipped", json!({"reason": " "})), finished(1, "skipped")])
+        }),
+        case(rule, "it ends otherwise", waits(), {
+            waiting().command([mark(1, "skipped", json!({})), finished(1, "success")])
+        }),
+        case(rule, "killed, and not as it was marked", killed("success"), killed("killed")),
+        case(rule, "of another time", marked("skipped"), {
+            done().command([mark(1, "skipped", json!({"logical_time": "2026-03-02T08:00:00Z"}))])
+        }),
+        case(rule, "of a run that is not the newest", marked("failed"), {
+            rerun().command([mark(1, "failed", json!({}))])
+        }),
+        case(rule, "as it was before", marked("failed"), marked("success")),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "it ends as marked while it runs",
+            killed("success"),
+            running().command([mark(1, "success", json!({})), kill(1, 1), finished(1, "success")]),
+        ),
+        case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "a mark decides of its run's children",
+            marked("skipped").command([generated(2, 2, next())]),
+            marked("failed").command([generated(2, 2, next())]),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "skipped without a mark",
+            waits(),
+            waiting().command([finished(1, "skipped")]),
         ),
     ]
 }

@@ -108,6 +108,7 @@ impl Catalogue {
             | Command::RunJob { .. }
             | Command::RerunBatch { .. }
             | Command::KillBatch { .. }
+            | Command::MarkBatch { .. }
             | Command::KillJob { .. }
             | Command::DrainWorker { .. }
             | Command::ResumeWorker { .. }
@@ -189,6 +190,7 @@ impl Catalogue {
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
             | Event::BatchFinished { .. }
+            | Event::BatchMarked { .. }
             | Event::TimeoutMarked { .. }
             | Event::AlarmRaised { .. }
             | Event::HistoryEvicted { .. }

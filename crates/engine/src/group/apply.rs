@@ -98,6 +98,7 @@ impl GroupShard {
                 }
             }
             Event::BatchFinished { batch, result, .. } => self.batch_finished(now, *batch, *result),
+            Event::BatchMarked { .. } => self.batch_marked(event),
             Event::TimeoutMarked { batch, kind, .. } => self.timeout_marked(*batch, *kind),
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
             Event::WorkerRegistered { .. } => self.worker_registered(event),
@@ -644,6 +645,7 @@ impl GroupShard {
 
     fn batch_finished(&mut self, now: Timestamp, id: BatchId, result: BatchResult) {
         self.cancelling.remove(&id);
+        self.marks.remove(&id);
         let Some(batch) = self.batches.get(&id) else { return };
         if let Some((token, _)) = batch.holder() {
             self.release(token);

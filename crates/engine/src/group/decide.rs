@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use tidemill_model::{Actor, Command, Rejection, WorkMessage, WorkerId};
 
 use super::GroupShard;
+use super::mark::Marking;
 use crate::decision::Decision;
 
 impl GroupShard {
@@ -17,6 +18,10 @@ impl GroupShard {
                 self.rerun_batch(*batch, *job, *logical_time, now).into()
             }
             Command::KillBatch { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
+            Command::MarkBatch { batch, job, logical_time, result, reason } => {
+                let (batch, job, logical_time, result) = (*batch, *job, *logical_time, *result);
+                self.mark_batch(&Marking { batch, job, logical_time, result, by: actor, reason }).into()
+            }
             Command::KillJob { job } => self.kill_job(*job, actor).into(),
             Command::DrainWorker { worker } => self.drain_worker(worker).into(),
             Command::ResumeWorker { worker } => self.resume_worker(worker).into(),

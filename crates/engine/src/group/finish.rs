@@ -31,8 +31,7 @@ impl GroupShard {
         if let Some(by) = batch.grant().and_then(|grant| grant.kill.clone())
             && !planted!(KilledTriesAgain)
         {
-            let message = "killed on request".to_owned();
-            return Event::BatchFinished { batch: id, result: BatchResult::Killed, by: Some(by), message };
+            return self.killed_or_marked(id, by);
         }
         match outcome.result {
             AttemptResult::Success => {

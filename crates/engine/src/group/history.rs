@@ -89,7 +89,7 @@ impl Evicted {
         if newest.run > 0 {
             self.runs.insert(time, newest.run);
         }
-        if newest.result == Some(BatchResult::Success) {
+        if newest.result.is_some_and(BatchResult::satisfies) {
             self.unsuccessful.remove(&time);
         } else {
             self.unsuccessful.insert(time);

@@ -92,9 +92,10 @@ impl Job {
         self.history.get(time).is_some() || self.evicted.holds(time)
     }
 
+    /// Whether the newest run of the logical time is what others wait for: a success, or skipped.
     pub(crate) fn has_succeeded(&self, time: Timestamp) -> bool {
         match self.history.get(time) {
-            Some(newest) => newest.result == Some(BatchResult::Success),
+            Some(newest) => newest.result.is_some_and(BatchResult::satisfies),
             None => self.evicted.holds(time) && !self.evicted.is_unsuccessful(time),
         }
     }

@@ -22,6 +22,7 @@ mod generate;
 mod history;
 mod job;
 mod lease;
+mod mark;
 mod place;
 mod queue;
 mod report;
@@ -47,6 +48,7 @@ use self::batch::{Phase, Waiter};
 pub(crate) use self::due::Task;
 use self::job::Job;
 use self::lease::Lease;
+use self::mark::Marks;
 use self::queue::Queue;
 use self::settle::Unsettled;
 use self::timeouts::Late;
@@ -88,6 +90,8 @@ pub struct GroupShard {
     pub(crate) suspended: BTreeSet<String>,
     /// Batches that ended without success and have a time ahead.
     pub(crate) late: Late,
+    /// Batches that end as somebody said, once what runs of them has ended.
+    pub(crate) marks: Marks,
     pub(crate) finished: Remembered<BatchId, BatchResult>,
     pub(crate) submissions: VecDeque<JobId>,
     pub(crate) post: Post,
@@ -201,6 +205,7 @@ impl GroupShard {
             timers: BTreeSet::new(),
             suspended: BTreeSet::new(),
             late: Late::default(),
+            marks: Marks::default(),
             finished: Remembered::new(),
             submissions: VecDeque::new(),
             post: Post::default(),

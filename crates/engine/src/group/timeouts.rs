@@ -129,7 +129,7 @@ impl GroupShard {
     /// A batch ends. It waits for nothing any more; without success it is still late when its time comes.
     pub(crate) fn unwatch(&mut self, id: BatchId, result: BatchResult) {
         self.each_deadline(id, &KINDS, |timers, entry| timers.remove(&entry));
-        let Some(batch) = self.batches.get(&id).filter(|_| result != BatchResult::Success) else { return };
+        let Some(batch) = self.batches.get(&id).filter(|_| !result.satisfies()) else { return };
         let Some(deadlines) = &batch.deadlines else { return };
         if self.jobs.get(&batch.definition.id).is_none_or(|job| job.removed) {
             return;

@@ -95,6 +95,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
                 by.as_ref().and_then(|by| by.user.as_ref()).map_or(String::new(), |by| format!(" by {by}"));
             format!("b{} finished {}{by}", n(batch.0), result.as_str())
         }
+        Event::BatchMarked { batch, result, by, reason, .. } => {
+            format!("b{} marked {result:?} by {}: {reason}", n(batch.0), by.user.as_deref().unwrap_or("?"))
+        }
         Event::TimeoutMarked { batch, kind, deadline } => {
             format!("b{} marked {kind:?}, due {}", n(batch.0), time(deadline))
         }

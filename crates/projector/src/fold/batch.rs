@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, AttemptOutcome, AttemptResult, BatchId, BatchState, Dependency, Event, JobId, Origin,
+    Actor, AttemptOutcome, AttemptResult, BatchId, BatchResult, BatchState, Dependency, Event, JobId, Origin,
     ReturnReason, TimeoutKind, Token, Usage, WorkerId,
 };
 use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
@@ -90,6 +90,16 @@ impl Caches {
                     row.message = message.as_str().into();
                 }
             }),
+            Event::BatchMarked { batch, result, by, reason, .. } => self.batches.change((batch.0,), |row| {
+                let result: Arc<str> = BatchResult::from(*result).as_str().into();
+                if row.result.is_some() {
+                    row.result = Some(Arc::clone(&result));
+                }
+                row.marked = Some(result);
+                row.marked_at = Some(at.now);
+                row.marked_by = Some(person(by));
+                row.mark_reason = Some(reason.as_str().into());
+            }),
             Event::TimeoutMarked { batch, kind, .. } => self.batches.change((batch.0,), |row| {
                 let marked = match kind {
                     TimeoutKind::Dependency => &mut row.dependency_timeout_at,
@@ -151,6 +161,10 @@ impl Caches {
             dependency_timeout_at: None,
             output_timeout_at: None,
             not_successful_by_at: None,
+            marked: None,
+            marked_at: None,
+            marked_by: None,
+            mark_reason: None,
         });
         self.await_times(at, *batch, dependencies);
         if *origin == Origin::Schedule && is_copy(*job) {

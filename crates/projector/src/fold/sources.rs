@@ -51,6 +51,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::KillRequested { batch, .. }
+        | Event::BatchMarked { batch, .. }
         | Event::TimeoutMarked { batch, .. }
         | Event::BatchFinished { batch, .. } => rows.batches.need((batch.0,)),
         Event::WorkerRegistered { worker, .. } => {

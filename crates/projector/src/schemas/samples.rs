@@ -139,6 +139,10 @@ fn batch() -> Vec<Value> {
         json!({"batch_finished": {
             "batch": 4097, "result": "killed", "by": {"app": "etl", "user": "ann"}, "message": "wrong input",
         }}),
+        json!({"batch_marked": {
+            "batch": 4097, "job": 4096, "logical_time": FIRE[1], "result": "skipped",
+            "by": {"app": "etl", "user": "ann"}, "reason": "the source was closed that day",
+        }}),
         json!({"timeout_marked": {"batch": 4097, "kind": "output", "deadline": "2026-03-01T10:07:00Z"}}),
         json!({"alarm_raised": {
             "kind": "output_timeout", "severity": "important", "job": 4096, "batch": 4097, "worker": "w-1",

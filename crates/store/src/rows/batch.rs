@@ -32,7 +32,7 @@ row! {
         parameters: Arc<str> = Json,
         /// 0 waiting, 1 assigned, 2 running, 3 finished.
         state: i64 = Int,
-        /// Once finished: `success`, `failed` or `killed`.
+        /// Once finished: `success`, `failed`, `killed` or `skipped`.
         result: Option<Arc<str>> = Name(16),
         /// Dependencies that are not met.
         unmet: i64 = Int,
@@ -72,6 +72,14 @@ row! {
         output_timeout_at: Option<i64> = Time,
         /// When it was marked for not having succeeded by its time of day.
         not_successful_by_at: Option<i64> = Time,
+        /// How a person says that it ended: `success`, `failed` or `skipped`.
+        marked: Option<Arc<str>> = Name(16),
+        /// When they said so.
+        marked_at: Option<i64> = Time,
+        /// Who: application, or application/person.
+        marked_by: Option<Arc<str>> = Text,
+        /// Why.
+        mark_reason: Option<Arc<str>> = Text,
     }
 }
 

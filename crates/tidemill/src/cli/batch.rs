@@ -48,6 +48,19 @@ pub(crate) enum BatchCommand {
         #[arg(long, default_value = "")]
         reason: String,
     },
+    /// Say how a batch ended; what runs of it is ended first
+    ///
+    /// Its children go on from what is said here: after success and skipped they may run.
+    Mark {
+        /// Its id
+        batch: i64,
+        /// How it ended
+        #[arg(value_enum)]
+        result: Marked,
+        /// Why, for the record; 1 to 500 characters
+        #[arg(long)]
+        reason: String,
+    },
     /// Run the same logical time once more
     Rerun {
         /// Its id
@@ -90,6 +103,18 @@ pub(crate) enum Ending {
     Success,
     Failed,
     Killed,
+    Skipped,
+}
+
+/// What a person says of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Marked {
+    /// What it was to do is done
+    Success,
+    /// It is not
+    Failed,
+    /// It need not be
+    Skipped,
 }
 
 /// The word of a choice, as the server knows it.

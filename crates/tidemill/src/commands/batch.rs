@@ -52,6 +52,11 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             let answer = session.client.post(&format!("/api/batches/{batch}/kill"), Some(&body))?;
             Ok(session.show(&answer, |_| format!("Batch {batch}: its end is ordered.")))
         }
+        BatchCommand::Mark { batch, result, reason } => {
+            let body = serde_json::json!({ "result": word(&result), "reason": reason });
+            let answer = session.client.post(&format!("/api/batches/{batch}/mark"), Some(&body))?;
+            Ok(session.show(&answer, |_| format!("Batch {batch} is marked {}.", word(&result))))
+        }
         BatchCommand::Rerun { batch, wait, request_id } => {
             let path = format!("/api/batches/{batch}/rerun");
             let answer = session.client.write(Method::Post, &path, None, request_id.as_deref())?;

@@ -31,7 +31,7 @@ pub(super) fn show_batch(session: &Session, answer: &Value, to_the_end: bool) ->
     let batch = ended(session, id, answer["position"].as_str())?;
     let result = batch["result"].as_str().unwrap_or("?");
     let exit = match result {
-        "success" => Exit::Success,
+        "success" | "skipped" => Exit::Success,
         "failed" => Exit::BatchFailed,
         "killed" => Exit::BatchKilled,
         _ => Exit::Failure,

@@ -63,7 +63,11 @@ fn of_ended(id: &str, result: &str) -> Vec<String> {
     vec![
         format!(
             "tidemill batch logs {id} --stderr    why it {}",
-            if result == "killed" { "was killed" } else { result }
+            match result {
+                "killed" => "was killed",
+                "skipped" => "was skipped",
+                result => result,
+            }
         ),
         format!("tidemill batch rerun {id} --wait     once it is mended"),
     ]

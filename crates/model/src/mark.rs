@@ -1,0 +1,28 @@
+//! What a person says of a batch (BYD-16).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::BatchResult;
+
+/// How a person says that a batch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkedResult {
+    /// What it was to do is done.
+    Success,
+    /// It is not.
+    Failed,
+    /// It need not be.
+    Skipped,
+}
+
+impl From<MarkedResult> for BatchResult {
+    fn from(marked: MarkedResult) -> Self {
+        match marked {
+            MarkedResult::Success => BatchResult::Success,
+            MarkedResult::Failed => BatchResult::Failed,
+            MarkedResult::Skipped => BatchResult::Skipped,
+        }
+    }
+}
