@@ -42,7 +42,12 @@ const fn partitions() -> u32 {
 }
 
 /// What every client has.
-const COMMON: [(&str, &str); 2] = [("socket.nagle.disable", "true"), ("message.max.bytes", "4194304")];
+const COMMON: [(&str, &str); 3] = [
+    ("socket.nagle.disable", "true"),
+    ("message.max.bytes", "4194304"),
+    // What a broker that had just begun said of partitions is believed for this long, not for 5 minutes.
+    ("topic.metadata.refresh.interval.ms", "10000"),
+];
 
 const PRODUCER: [(&str, &str); 4] = [
     ("acks", "all"),

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::config::KafkaConfig;
 use super::context::Plain;
@@ -61,13 +61,23 @@ impl Connection {
     }
 }
 
-/// Asks the broker; nothing here comes from a cache.
+/// Asks the broker. The client looks up in its cache who leads the partition; what the cache does not know, or was
+/// told by a broker that had just begun, is asked anew.
 pub(crate) fn watermarks(
     client: &BaseConsumer<Plain>,
     name: &str,
     partition: u32,
 ) -> Result<Range<u64>, KafkaError> {
-    let (low, high) = client.fetch_watermarks(name, number(partition), ANSWER)?;
+    let ask = || client.fetch_watermarks(name, number(partition), ANSWER);
+    let answer = ask().or_else(|error| {
+        let unknown = [RDKafkaErrorCode::UnknownPartition, RDKafkaErrorCode::UnknownTopic];
+        if !error.rdkafka_error_code().is_some_and(|code| unknown.contains(&code)) {
+            return Err(error);
+        }
+        client.fetch_metadata(Some(name), ANSWER)?;
+        ask()
+    });
+    let (low, high) = answer?;
     Ok(offset(low)..offset(high))
 }
 
@@ -77,4 +87,38 @@ pub(crate) fn number(partition: u32) -> i32 {
 
 fn offset(offset: i64) -> u64 {
     u64::try_from(offset).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
+    use rdkafka::client::DefaultClientContext;
+
+    use super::super::wait::wait;
+    use super::*;
+    use crate::LogId;
+
+    /// A broker that has just begun may say that there is no such partition. What it says later counts.
+    #[test]
+    fn partition_that_was_not_there_is_found_as_soon_as_it_is() {
+        let brokers = std::env::var("TIDEMILL_TEST_KAFKA").expect("TIDEMILL_TEST_KAFKA names a broker");
+        let config = KafkaConfig::new(brokers);
+        let admin: AdminClient<DefaultClientContext> = config.admin().create().unwrap();
+        let connection = Connection::open(&config).unwrap();
+        let name = format!("test-{}", LogId::random());
+        let topic = NewTopic::new(&name, 1, TopicReplication::Fixed(1));
+        wait(admin.create_topics([&topic], &AdminOptions::new())).unwrap();
+        assert_eq!(watermarks(&connection.asker, &name, 0).unwrap(), 0..0);
+        watermarks(&connection.asker, &name, 1).unwrap_err();
+        wait(admin.create_partitions([&NewPartitions::new(&name, 2)], &AdminOptions::new())).unwrap();
+        // The broker tells its own metadata a moment later.
+        let since = Instant::now();
+        while let Err(error) = watermarks(&connection.asker, &name, 1) {
+            assert!(since.elapsed() < ANSWER, "{error:?}");
+            std::thread::yield_now();
+        }
+        wait(admin.delete_topics(&[&name], &AdminOptions::new())).unwrap();
+    }
 }
