@@ -104,6 +104,13 @@ bugs! {
     ResumeOnVoidSuffix = "resume_on_void_suffix",
     /// The position of the tables is committed before their rows.
     PositionOutsideTransaction = "position_outside_transaction",
+    // Mistakes that the simulator found in the product, made again.
+    /// A shortened lease counts at once, also for workers that were told the longer one.
+    LeaseShortenedAtOnce = "lease_shortened_at_once",
+    /// A worker whose lease was over goes on in the same life, and starts what is granted to that one late.
+    LapsedLifeGoesOn = "lapsed_life_goes_on",
+    /// A repeated registration saves what an earlier life was assigned.
+    RepeatSavesEarlierLife = "repeat_saves_earlier_life",
 }
 
 const NONE: u8 = u8::MAX;

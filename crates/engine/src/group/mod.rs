@@ -243,6 +243,7 @@ impl GroupShard {
     /// What the worker's silence means: what it was told counts, and a group that holds now holds everything.
     fn lease_of(&self, worker: &Worker) -> Lease {
         match self.settings().on_silence {
+            OnSilence::Kill if planted!(LeaseShortenedAtOnce) => Lease::of(&self.settings()),
             OnSilence::Kill => worker.told.lease(),
             OnSilence::Hold => Lease::Holds,
         }

@@ -103,7 +103,9 @@ impl GroupShard {
 
     /// The worker lives after all: what was not taken from it yet stays, but not what an earlier life had.
     pub(crate) fn keep_what_was_lost(&mut self, worker: &WorkerId) {
-        if self.unsettled.get(worker).is_some_and(|unsettled| unsettled.because == Because::Lost) {
+        let lost =
+            |unsettled: &Unsettled| unsettled.because == Because::Lost || planted!(RepeatSavesEarlierLife);
+        if self.unsettled.get(worker).is_some_and(lost) {
             self.unsettled.remove(worker);
         }
     }

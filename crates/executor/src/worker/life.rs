@@ -103,6 +103,7 @@ impl Worker {
     /// The lease is over, so the owner may have ended this life without being heard. A sign of life that arrives
     /// late must not bring it back: a grant may be on its way of what somebody else runs by now.
     pub(super) fn lapse(&mut self) {
+        planted!(LapsedLifeGoesOn => return);
         let may_be_ended = self.membership.was_ever_known() && self.stopping.is_none();
         if may_be_ended && self.lease.lapse(&self.settings, self.now_ms) {
             self.begin_another_life();

@@ -13,7 +13,7 @@ pub use expected::{EXPECTED, Expected};
 use crate::plan::{Fault, Mask, Planned};
 use crate::world::{Happening, World};
 
-/// How many faults of a kind a history gets in addition, where one is asked for.
+/// How many faults of a kind a history gets in addition, where that is asked for.
 const MORE: u64 = 8;
 
 /// What a history showed.
@@ -63,16 +63,16 @@ pub fn plant(bug: Option<Bug>) {
     tidemill_planted::choose(bug);
 }
 
-/// Runs the history of a seed to its end, whatever goes wrong, and asks who notices. `more`: this fault comes
-/// more often than its share. `with_tables`: the journals are projected as well.
+/// Runs the history of a seed to its end, whatever goes wrong, and asks who notices. `more`: these faults come
+/// more often than their share. `with_tables`: the journals are projected as well.
 #[must_use]
-pub fn judge(seed: u64, more: Option<Fault>, with_tables: bool) -> Verdict {
+pub fn judge(seed: u64, more: &[Fault], with_tables: bool) -> Verdict {
     tidemill_planted::forget();
     let mut world = World::new(seed, &Mask::default(), false);
     world.noted = Some(Vec::new());
-    for (fault, number) in more.into_iter().flat_map(|fault| (0..MORE).map(move |number| (fault, number))) {
-        let at = world.plan.end * (number + 1) / (MORE + 1);
-        let index = usize::try_from(2_000 + number).unwrap_or(usize::MAX);
+    let times = (1..=MORE).map(|number| world.plan.end * number / (MORE + 1));
+    let added: Vec<(u64, Fault)> = times.flat_map(|at| more.iter().map(move |fault| (at, *fault))).collect();
+    for (index, (at, fault)) in (2_000..).zip(added) {
         world.at(at, Happening::Fault { fault: Planned { index, fault, at } });
     }
     let lived = catch_unwind(AssertUnwindSafe(|| {
