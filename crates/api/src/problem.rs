@@ -135,6 +135,7 @@ impl From<Rejection> for Problem {
             Rejection::Invalid { .. } | Rejection::Cycle { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Rejection::Unknown { .. } => StatusCode::NOT_FOUND,
             Rejection::BatchAlreadyFinished { .. }
+            | Rejection::NotWaitedFor { .. }
             | Rejection::BatchUnfinished { .. }
             | Rejection::JobInUse { .. }
             | Rejection::JobDisabled { .. }

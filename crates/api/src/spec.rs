@@ -41,6 +41,7 @@ pub(crate) fn spec_of(
         Program::None => (None, None, None, Vec::new()),
     };
     let timeouts = definition.timeouts.unwrap_or_default();
+    let data = definition.data.map(|data| *data).unwrap_or_default();
     let seconds = |ms: u64| u32::try_from(ms / 1_000).unwrap_or(u32::MAX);
     JobSpec {
         name: definition.name,
@@ -69,6 +70,10 @@ pub(crate) fn spec_of(
         not_successful_by: timeouts.successful_by,
         execution_timeout_s: timeouts.execution_ms.map(seconds),
         cancel_on_timeout: timeouts.cancel,
+        inputs: data.inputs.into_iter().map(Into::into).collect(),
+        outputs: data.outputs.into_iter().map(Into::into).collect(),
+        third_party: data.third_party.iter().map(ToString::to_string).collect(),
+        quality_gate: data.quality_gate,
         enabled,
     }
 }

@@ -101,7 +101,7 @@ invariants! {
     KilledStaysKilled => "killed_stays_killed",
     /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, and counted right.
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
-    /// A batch is assigned only when every condition held: parents, pause, and a worker that is there, not draining, on the pinned host.
+    /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, and a worker that is there, not draining, on the pinned host.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// Neither a job's limit nor a worker's slots are ever exceeded.
     RunningNeverAboveLimit => "running_never_above_limit",
@@ -125,6 +125,12 @@ invariants! {
     EveryAssignmentEnds => "every_assignment_ends",
     /// A batch is marked once for each time by which its job says it should have got somewhere, with an alarm, when that time has passed and not before; at quiescence none is missed.
     TimeoutsMarkedOnce => "timeouts_marked_once",
+    /// What batches wait for outside is told before it is waited for, comes and goes in turn with a generation that rises when it goes, and is forgotten only when nobody waits for it; at quiescence it is then.
+    ThingsComeAndGoInTurn => "things_come_and_go_in_turn",
+    /// A person lets a batch run only without what it waits for, and what is left is counted right.
+    OverridesNameWhatIsWaitedFor => "overrides_name_what_is_waited_for",
+    /// The quality service is asked only when all else is met, again only when its time is over, and never after its answer; at quiescence it was asked.
+    QualityAskedInTurn => "quality_asked_in_turn",
     /// A batch has a bounded number of events.
     EventsPerBatchBounded => "events_per_batch_bounded",
     /// A worker is lost, found and expired only in its present life, in that order.

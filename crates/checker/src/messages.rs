@@ -1,8 +1,10 @@
 //! What the catalogue sends, and whether the group shards got exactly that. A message is not an event of its
 //! own: what the catalogue decides about a group or a job *is* the message to that group's shard.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use tidemill_model::{Event, GroupName, JobId, Recorded, ShardId};
 
 use crate::Invariant;
@@ -37,7 +39,18 @@ pub(crate) struct Messages {
     lanes: BTreeMap<(ShardId, ShardId), Lane>,
     groups: HashMap<GroupName, ShardId>,
     jobs: HashMap<JobId, ShardId>,
+    reports: Reports,
 }
+
+/// Third parties' reports as the catalogue keeps them, and which groups hear of which codes.
+#[derive(Debug, Default)]
+struct Reports {
+    ready: BTreeMap<(Arc<str>, Timestamp), Timestamp>,
+    listeners: BTreeMap<Arc<str>, BTreeSet<ShardId>>,
+}
+
+/// Reports in one message to a group.
+const REPORTS_AT_ONCE: usize = 200;
 
 impl Messages {
     /// Notes what an event of the catalogue sends. `None` of a job: it is not known where it runs.
@@ -53,6 +66,29 @@ impl Messages {
                     self.send(at, from, says(&Event::JobRemoved { job: definition.id }), found);
                 }
                 self.send(at, to, says(event), found);
+                for code in definition.data.iter().flat_map(|data| &data.third_party) {
+                    for _ in 0..self.reports.told_to(code, to) {
+                        self.send(at, to, None, found);
+                    }
+                }
+            }
+            Event::ThirdPartyReported { report, .. } => {
+                let key = (Arc::clone(&report.code), report.logical_time);
+                if report.ready {
+                    self.reports.ready.insert(key, at.now);
+                } else {
+                    self.reports.ready.remove(&key);
+                }
+                for to in self.reports.listeners.get(&report.code).cloned().unwrap_or_default() {
+                    self.send(at, to, None, found);
+                }
+            }
+            Event::ThirdPartyForgotten { upto, .. } => self.reports.ready.retain(|_, at| *at > *upto),
+            Event::ChecksRequested { batch: None, .. } => {
+                let groups: BTreeSet<ShardId> = self.groups.values().copied().collect();
+                for to in groups {
+                    self.send(at, to, says(event), found);
+                }
             }
             Event::JobEnabled { job } | Event::JobDisabled { job } => {
                 if let Some(to) = self.jobs.get(job).copied() {
@@ -66,7 +102,7 @@ impl Messages {
             }
             Event::UnfinishedAsked { jobs, .. } => {
                 let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
-                for to in asked.collect::<std::collections::BTreeSet<_>>() {
+                for to in asked.collect::<BTreeSet<_>>() {
                     self.send(at, to, says(event), found);
                 }
             }
@@ -148,6 +184,17 @@ impl Messages {
     }
 }
 
+impl Reports {
+    /// How many messages tell a group of a code that it has not heard of yet.
+    fn told_to(&mut self, code: &Arc<str>, to: ShardId) -> usize {
+        if !self.listeners.entry(Arc::clone(code)).or_default().insert(to) {
+            return 0;
+        }
+        let all = (Arc::clone(code), Timestamp::MIN)..=(Arc::clone(code), Timestamp::MAX);
+        self.ready.range(all).count().div_ceil(REPORTS_AT_ONCE)
+    }
+}
+
 impl Lane {
     /// The second of the two halves of a message must say what the first said.
     fn pair(&mut self, number: u64, half: Half, at: &At<'_>, found: &mut Findings) {
@@ -188,6 +235,7 @@ fn says(event: &Event) -> Option<u64> {
         Event::UnfinishedAsked { question, .. } | Event::UnfinishedTold { question, .. } => {
             fingerprint(&("unfinished", question))
         }
+        Event::ChecksRequested { batch: None, .. } => fingerprint(&"check_now"),
         Event::JobCancelled { job, .. } | Event::CancelReceived { job, .. } => fingerprint(&("cancel", job)),
         _ => return None,
     })

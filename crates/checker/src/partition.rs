@@ -244,7 +244,8 @@ impl Partition {
             Event::OutboxAcknowledged { to, upto } => {
                 shared.messages.acknowledged(at, shard, (*to, *upto), shared.found);
             }
-            event => shared.messages.sends(at, event, shared.found),
+            event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event, shared.found),
+            _ => {}
         }
     }
 

@@ -67,7 +67,10 @@ impl LiveHandle {
         let partition = shard.partition(count);
         let patience = match &query {
             LiveQuery::PlanApply { .. } => PLAN_PATIENCE,
-            LiveQuery::Why { .. } | LiveQuery::NewestBatch { .. } => PATIENCE,
+            LiveQuery::Why { .. }
+            | LiveQuery::NewestBatch { .. }
+            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedQuality { .. } => PATIENCE,
         };
         self.ask(partition, patience, |answer| Question::Live { shard, query, answer })
     }

@@ -295,6 +295,8 @@ fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
         | Task::Settle(_)
         | Task::Cancel(_)
         | Task::Trigger
+        | Task::ForgetThings
+        | Task::AskQuality(_)
         | Task::Anchor(_)
         | Task::Place(..) => resume_unwind(panic),
     }

@@ -8,6 +8,7 @@ use tidemill_model::{
 };
 
 use crate::catalogue::finished;
+use crate::group::Batch;
 use crate::partition::Partition;
 
 /// Something to do outside.
@@ -135,10 +136,13 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
     let Some(group) = partition.group(shard) else { return Vec::new() };
     match event {
         Event::BatchAssigned { batch, token, worker, .. } => {
-            let job_type = group.batches.get(batch).map(|batch| batch.definition.job_type.clone());
-            let message =
-                |job_type| WorkMessage::Assigned { worker: worker.clone(), token: *token, job_type };
-            job_type.map(message).map(|message| (worker.clone(), message)).into_iter().collect()
+            let message = |batch: &Batch| WorkMessage::Assigned {
+                worker: worker.clone(),
+                token: *token,
+                job_type: batch.definition.job_type.clone(),
+                checks: group.checks_of(batch),
+            };
+            group.batches.get(batch).map(|batch| (worker.clone(), message(batch))).into_iter().collect()
         }
         Event::StartGranted { token, worker, .. } => {
             group.granted_message(*token).map(|message| (worker.clone(), message)).into_iter().collect()
@@ -201,6 +205,19 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::TimeoutMarked { .. }
         | Event::AlarmRaised { .. }
         | Event::HistoryEvicted { .. }
+        | Event::ThingWaited { .. }
+        | Event::ThingSatisfied { .. }
+        | Event::ThingWithdrawn { .. }
+        | Event::ThingsForgotten { .. }
+        | Event::DependencyOverridden { .. }
+        | Event::ChecksRequested { .. }
+        | Event::QualityRequested { .. }
+        | Event::QualityTaken { .. }
+        | Event::QualityAnswered { .. }
+        | Event::ThirdPartyReported { .. }
+        | Event::ThirdPartyForgotten { .. }
+        | Event::ChecksLate { .. }
+        | Event::ChecksRecovered { .. }
         | Event::WorkerLost { .. }
         | Event::WorkerFound { .. }
         | Event::WorkerDrained { .. }

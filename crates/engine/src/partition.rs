@@ -266,7 +266,10 @@ impl Partition {
                 Some(catalogue) => catalogue.plan(jobs, prune, self.now),
                 None => Catalogue::default().plan(jobs, prune, self.now),
             },
-            LiveQuery::Why { .. } | LiveQuery::NewestBatch { .. } => {
+            LiveQuery::Why { .. }
+            | LiveQuery::NewestBatch { .. }
+            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedQuality { .. } => {
                 self.group(shard).map_or(LiveAnswer::NotFound, |group| group.answer(query))
             }
         }

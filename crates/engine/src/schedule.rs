@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use tidemill_calendar as calendar;
 use tidemill_calendar::{Schedule, Template, TemplateContext, Zone};
 use tidemill_model::{
-    BatchId, FieldError, Fire, JobDefinition, Mapping, Period, Program, RunSpec, ScheduleRule, ScheduleSpec,
-    Token,
+    BatchId, FieldError, Fire, JobDefinition, MAX_PATH_BYTES, Mapping, Period, Program, RunSpec,
+    ScheduleRule, ScheduleSpec, Token,
 };
 
 use crate::group::Batch;
@@ -163,6 +163,25 @@ pub(crate) fn render_program(
             arguments: arguments.iter().map(render).collect::<Result<_, _>>()?,
         },
     })
+}
+
+/// A path of a batch, templates resolved. One that cannot be, or gets too long, stays as it was written: it does not
+/// exist, so that the batch waits and says for what.
+pub(crate) fn resolve_path(
+    text: &str,
+    definition: &JobDefinition,
+    own: &BTreeMap<String, String>,
+    facts: &Facts,
+    zone: &Zone,
+) -> String {
+    if !text.contains("${") {
+        return text.to_owned();
+    }
+    let mut parameters = definition.parameters.clone();
+    parameters.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let resolved = render_parameters(definition, parameters, facts, zone)
+        .and_then(|parameters| render(text, definition, &parameters, facts, zone));
+    resolved.ok().filter(|path| path.len() <= MAX_PATH_BYTES).unwrap_or_else(|| text.to_owned())
 }
 
 fn render(

@@ -16,11 +16,11 @@ pub fn of_event(event: &Event) -> usize {
             100 + of_definition(definition)
         }
         Event::JobReceived { definition, .. } => 220 + of_definition(definition),
-        Event::BatchGenerated { dependencies, parameters, .. } => {
+        Event::BatchGenerated { dependencies, things, parameters, .. } => {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
-            400 + dependencies + parameters
+            400 + dependencies + parameters + 24 * things.len() + 24
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {
@@ -37,6 +37,7 @@ pub fn of_event(event: &Event) -> usize {
         | Event::DependencySatisfied { .. }
         | Event::DependencyWithdrawn { .. }
         | Event::RetryScheduled { .. }
+        | Event::ThingSatisfied { .. }
         | Event::RetryDue { .. } => 260,
         _ => 64 + counted(|to| serde_json::to_writer(to, event)),
     }
@@ -92,7 +93,8 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let parameters = definition.parameters.iter();
     let parameters: usize = parameters.map(|(name, value)| of_text(name) + of_text(value)).sum();
     let timeouts = definition.timeouts.as_ref().map_or(0, |_| 190);
-    380 + timeouts + texts + schedule + program + parameters + 56 * definition.parents.len()
+    let data = definition.data.as_ref().map_or(0, |data| 12 + counted(|to| serde_json::to_writer(to, data)));
+    380 + timeouts + data + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 
 fn of_dependency(dependency: &Dependency) -> usize {

@@ -159,6 +159,10 @@ impl Model {
             }
             Event::DependencySatisfied { batch, .. }
             | Event::DependencyWithdrawn { batch, .. }
+            | Event::DependencyOverridden { batch, .. }
+            | Event::QualityRequested { batch, .. }
+            | Event::QualityTaken { batch, .. }
+            | Event::QualityAnswered { batch, .. }
             | Event::RetryScheduled { batch, .. }
             | Event::RetryDue { batch } => {
                 assert!(self.live.contains_key(batch), "{} of a finished batch", event.kind());
@@ -172,6 +176,15 @@ impl Model {
             | Event::JobDeleted { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
+            | Event::ThingWaited { .. }
+            | Event::ThingSatisfied { .. }
+            | Event::ThingWithdrawn { .. }
+            | Event::ThingsForgotten { .. }
+            | Event::ChecksRequested { .. }
+            | Event::ThirdPartyReported { .. }
+            | Event::ThirdPartyForgotten { .. }
+            | Event::ChecksLate { .. }
+            | Event::ChecksRecovered { .. }
             | Event::GroupReceived { .. }
             | Event::JobSwitched { .. }
             | Event::FiresSkipped { .. }

@@ -91,7 +91,7 @@ impl Owner {
 
     fn hear_request(&mut self, to: &Registration, token: Token, job_type: &JobType) -> StartRequest {
         let (worker, job_type) = (to.worker.clone(), job_type.clone());
-        self.say(to, &WorkMessage::Assigned { worker, token, job_type });
+        self.say(to, &WorkMessage::Assigned { worker, token, job_type, checks: Vec::new() });
         match self.hear() {
             Command::RequestStart(request) if request.token == token => request,
             other => panic!("not a request to start {token}: {other:?}"),

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptOutcome, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition,
-    JobId, JobName, JobSpec, JobType, MarkedResult, Nonce, Priority, Program, RequestId, ShardId, Token,
-    Usage, WorkerId,
+    AttemptOutcome, BatchId, CheckReport, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
+    JobDefinition, JobId, JobName, JobSpec, JobType, MarkedResult, Nonce, PathAnswer, Priority, Program,
+    RequestId, ShardId, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId,
 };
 
 /// Who wishes it.
@@ -195,6 +195,16 @@ pub enum ShardMessage {
         question: u64,
         /// Those that have some; the others had none when this was written.
         jobs: Vec<UnfinishedJob>,
+    },
+    /// What third parties have reported of codes that jobs of the receiving shard name.
+    ThirdParty {
+        /// At most 200.
+        reports: Vec<ThirdPartyReport>,
+    },
+    /// Paths are to be probed at once.
+    CheckNow {
+        /// Who wants it.
+        by: Actor,
     },
     /// What is unfinished of a removed job is to be ended.
     Cancel {
@@ -395,6 +405,62 @@ pub enum Command {
     ResumeWorker {
         /// Which.
         worker: WorkerId,
+    },
+
+    // ---- things waited for
+    /// What probers found, to the shard that waits for it; at most 500 answers.
+    ReportPaths {
+        /// Those that change nothing are ignored.
+        answers: Vec<PathAnswer>,
+    },
+    /// What a third party says, to the catalogue, which keeps it and tells the groups that wait for such.
+    ReportThirdParty(ThirdPartyReport),
+    /// A worker did not find, before start, what the batch needs: it is gone for all that wait for it, and the
+    /// batch waits again (DEP-6).
+    RecheckFailed {
+        /// The assignment.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// What is not there.
+        things: Vec<ThingId>,
+    },
+    /// A person lets a batch run without a condition (DEP-7).
+    OverrideDependency {
+        /// Which.
+        batch: BatchId,
+        /// Without what.
+        what: Waiver,
+        /// Why.
+        reason: String,
+    },
+    /// Probe at once (DEP-9): what one batch waits for, to its shard; everything, to the catalogue.
+    CheckNow {
+        /// Which; absent: everything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchId>,
+    },
+    /// How checks of paths go, to the catalogue. Only what is late or fails, every minute, and once when that is
+    /// over (DEP-5).
+    ReportChecks(CheckReport),
+    /// Before the quality service is asked: who asks, so that nobody else does.
+    TakeQuality {
+        /// About which batch.
+        batch: BatchId,
+        /// The number of the question.
+        number: u32,
+        /// Who.
+        by: Incarnation,
+    },
+    /// The quality service's word (DQ-2).
+    AnswerQuality {
+        /// About which batch.
+        batch: BatchId,
+        /// Whether it may run.
+        allowed: bool,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
     },
 
     // ---- group shards, from workers

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, GroupName, JobId, JobName, JobType, Timeouts};
+use crate::{GroupId, GroupName, JobData, JobId, JobName, JobType, Timeouts};
 
 /// 0 (highest) to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -191,12 +191,20 @@ pub struct JobDefinition {
     /// By when its batches should have got somewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
+    /// What it needs from outside, and what it makes there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<JobData>>,
 }
 
 impl JobDefinition {
     /// As `group/name`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.group, self.name)
+    }
+
+    /// Whether the quality service is asked before a batch of it runs (DQ-1).
+    pub fn has_quality_gate(&self) -> bool {
+        self.data.as_ref().is_some_and(|data| data.quality_gate)
     }
 
     /// Bytes of everything in it whose length people choose.
@@ -228,7 +236,7 @@ pub enum OnSilence {
     Hold,
 }
 
-/// The bounds of one group. All in milliseconds.
+/// The bounds of one group. Times in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GroupSettings {
@@ -244,6 +252,23 @@ pub struct GroupSettings {
     pub on_silence: OnSilence,
     /// From TERM to KILL.
     pub kill_grace_ms: u64,
+    /// The quality service did not answer for longer: it is asked again.
+    #[serde(skip_serializing_if = "is_quality_retry")]
+    pub quality_retry_ms: u64,
+    /// Asked so often without an answer: people are told. A number, not a time.
+    #[serde(skip_serializing_if = "is_quality_alarm")]
+    pub quality_alarm_after: u32,
+}
+
+const QUALITY_RETRY_MS: u64 = 600_000;
+const QUALITY_ALARM_AFTER: u32 = 3;
+
+fn is_quality_retry(ms: &u64) -> bool {
+    *ms == QUALITY_RETRY_MS
+}
+
+fn is_quality_alarm(number: &u32) -> bool {
+    *number == QUALITY_ALARM_AFTER
 }
 
 impl Default for GroupSettings {
@@ -255,6 +280,8 @@ impl Default for GroupSettings {
             lease_margin_ms: 5_000,
             on_silence: OnSilence::Kill,
             kill_grace_ms: 10_000,
+            quality_retry_ms: QUALITY_RETRY_MS,
+            quality_alarm_after: QUALITY_ALARM_AFTER,
         }
     }
 }

@@ -10,9 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AlarmKind, BatchId, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition,
-    JobId, JobSpec, JobType, Mapping, MarkedResult, Nonce, Outcome, Removal, RequestId, Role, Severity,
-    ShardId, TimeoutKind, Token, UnfinishedJob, WorkerId,
+    Actor, AlarmKind, BatchId, CheckReport, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
+    JobDefinition, JobId, JobSpec, JobType, Mapping, MarkedResult, Nonce, Outcome, Removal, RequestId, Role,
+    Severity, ShardId, Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent,
+    WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -435,6 +436,12 @@ pub enum Event {
         /// What it waits for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         dependencies: Vec<Dependency>,
+        /// The things outside that it waits for, too; each was told of before.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        things: Vec<ThingId>,
+        /// It also waits for the quality service's word.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        quality_gate: bool,
         /// Parameters over those of the definition.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         parameters: BTreeMap<String, String>,
@@ -466,7 +473,7 @@ pub enum Event {
         parent: JobId,
         /// Its logical time.
         logical_time: Timestamp,
-        /// Dependencies still unmet; 0: the batch is ready.
+        /// Parents' dependencies still unmet; 0: no parent keeps it back.
         unmet: u32,
     },
     /// One of the times that a batch waits for holds no longer: its newest run has not succeeded.
@@ -477,7 +484,7 @@ pub enum Event {
         parent: JobId,
         /// Its logical time.
         logical_time: Timestamp,
-        /// Dependencies now unmet.
+        /// Parents' dependencies now unmet.
         unmet: u32,
     },
     /// A worker is to run the batch.
@@ -624,6 +631,123 @@ pub enum Event {
         /// For people.
         message: String,
     },
+    // ---- things waited for
+    /// Something outside is waited for, or was reported, for the first time. It is not satisfied; its generation
+    /// is 1.
+    ThingWaited {
+        /// Its number.
+        thing: ThingId,
+        /// What it is.
+        what: Thing,
+    },
+    /// The thing is there. A batch that waits for it runs when nothing else keeps it back: no event says so for
+    /// each of them.
+    ThingSatisfied {
+        /// Which.
+        thing: ThingId,
+        /// Its generation.
+        generation: u64,
+    },
+    /// The thing is not there any more, for every batch that has not started.
+    ThingWithdrawn {
+        /// Which.
+        thing: ThingId,
+        /// Its generation from now on.
+        generation: u64,
+        /// Who found out, where it was a worker.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<WorkerId>,
+    },
+    /// Nobody waits for these any more, and they left the state.
+    ThingsForgotten {
+        /// At most 500.
+        things: Vec<ThingId>,
+    },
+    /// A person lets a batch run without these.
+    DependencyOverridden {
+        /// Which.
+        batch: BatchId,
+        /// Without these things.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        things: Vec<ThingId>,
+        /// Without the success of these.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        parents: Vec<WaivedParent>,
+        /// Without the quality service's word.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        quality: bool,
+        /// Parents' dependencies that still keep it back.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        unmet: u32,
+        /// Who.
+        by: Actor,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody wants paths probed at once.
+    ChecksRequested {
+        /// Those that this batch waits for; absent: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<BatchId>,
+        /// Who.
+        by: Actor,
+    },
+    /// All else is met: the quality service is to be asked.
+    QualityRequested {
+        /// About which batch.
+        batch: BatchId,
+        /// How often it was asked, from 1.
+        number: u32,
+        /// When it is asked again, unless it answers.
+        again_at: Timestamp,
+    },
+    /// Somebody asks the quality service: the question counts as sent.
+    QualityTaken {
+        /// About which batch.
+        batch: BatchId,
+        /// The number of the question.
+        number: u32,
+        /// Who.
+        by: Incarnation,
+    },
+    /// The quality service has answered.
+    QualityAnswered {
+        /// About which batch.
+        batch: BatchId,
+        /// Whether it may run.
+        allowed: bool,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+        /// Who called.
+        by: Actor,
+    },
+    /// A third party reported something. The catalogue keeps it for batches to come.
+    ThirdPartyReported {
+        /// What it says.
+        report: ThirdPartyReport,
+        /// Who.
+        by: Actor,
+    },
+    /// Old reports left the catalogue.
+    ThirdPartyForgotten {
+        /// Those that were received up to this time.
+        upto: Timestamp,
+        /// How many.
+        count: u32,
+    },
+    /// Checks of paths fail, or are late.
+    ChecksLate {
+        /// What a prober says.
+        report: CheckReport,
+    },
+    /// Checks of paths are in time again.
+    ChecksRecovered {
+        /// Who says so.
+        prober: Arc<str>,
+        /// Of which authority.
+        authority: Arc<str>,
+    },
     /// What was known of old logical times of a job left the state.
     HistoryEvicted {
         /// Whose.
@@ -763,6 +887,19 @@ impl Event {
             Event::BatchMarked { .. } => "batch.marked",
             Event::TimeoutMarked { .. } => "timeout.marked",
             Event::AlarmRaised { .. } => "alarm.raised",
+            Event::ThingWaited { .. } => "thing.waited",
+            Event::ThingSatisfied { .. } => "thing.satisfied",
+            Event::ThingWithdrawn { .. } => "thing.withdrawn",
+            Event::ThingsForgotten { .. } => "things.forgotten",
+            Event::DependencyOverridden { .. } => "dependency.overridden",
+            Event::ChecksRequested { .. } => "checks.requested",
+            Event::QualityRequested { .. } => "quality.requested",
+            Event::QualityTaken { .. } => "quality.taken",
+            Event::QualityAnswered { .. } => "quality.answered",
+            Event::ThirdPartyReported { .. } => "third_party.reported",
+            Event::ThirdPartyForgotten { .. } => "third_party.forgotten",
+            Event::ChecksLate { .. } => "checks.late",
+            Event::ChecksRecovered { .. } => "checks.recovered",
             Event::HistoryEvicted { .. } => "history.evicted",
             Event::WorkerRegistered { .. } => "worker.registered",
             Event::WorkerLost { .. } => "worker.lost",
@@ -820,7 +957,21 @@ impl Event {
             | Event::KillRequested { batch, .. }
             | Event::BatchMarked { batch, .. }
             | Event::TimeoutMarked { batch, .. }
+            | Event::DependencyOverridden { batch, .. }
+            | Event::QualityRequested { batch, .. }
+            | Event::QualityTaken { batch, .. }
+            | Event::QualityAnswered { batch, .. }
             | Event::BatchFinished { batch, .. } => format!("batch/{batch}"),
+            Event::ThingWaited { thing, .. }
+            | Event::ThingSatisfied { thing, .. }
+            | Event::ThingWithdrawn { thing, .. } => format!("thing/{thing}"),
+            Event::ThingsForgotten { .. } => "things".to_owned(),
+            Event::ChecksRequested { batch: Some(batch), .. } => format!("batch/{batch}"),
+            Event::ThirdPartyReported { report, .. } => format!("third_party/{}", report.code),
+            Event::ThirdPartyForgotten { .. } => "third_party".to_owned(),
+            Event::ChecksLate { report: CheckReport { authority, .. } }
+            | Event::ChecksRecovered { authority, .. } => format!("checks/{authority}"),
+            Event::ChecksRequested { batch: None, .. } => "checks".to_owned(),
             Event::AlarmRaised { job, batch, worker, .. } => match (batch, job, worker) {
                 (Some(batch), _, _) => format!("batch/{batch}"),
                 (None, Some(job), _) => format!("job/{job}"),

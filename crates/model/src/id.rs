@@ -83,6 +83,10 @@ minted_id!(
     BatchId
 );
 minted_id!(
+    /// Something outside that batches wait for, as its shard numbers it.
+    ThingId
+);
+minted_id!(
     /// The fencing number of one assignment; the id of the attempt that may come of it. Grows with every
     /// assignment of its shard.
     Token

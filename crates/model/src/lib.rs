@@ -16,6 +16,7 @@ mod mark;
 mod name;
 mod rejection;
 mod spec;
+mod thing;
 mod timeouts;
 mod work;
 
@@ -32,11 +33,17 @@ pub use event::{
     AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, Origin, ReturnReason, SkipReason,
     Usage,
 };
-pub use id::{BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, Token, WorkerId};
+pub use id::{
+    BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, ThingId, Token, WorkerId,
+};
 pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
 pub use mark::MarkedResult;
 pub use name::{GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
+pub use thing::{
+    CheckReport, DataPath, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES, PathAnswer,
+    PathCheck, PathSpec, QualityAsk, Thing, ThirdPartyReport, WaivedParent, Waiver, WantedThing,
+};
 pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind, Timeouts};
 pub use work::{Reply, RunSpec, WorkMessage};

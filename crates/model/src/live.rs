@@ -5,7 +5,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, BatchResult, GroupName, JobChange, JobId, JobSpec, Rejection, ShardId};
+use crate::{
+    BatchId, BatchResult, GroupName, JobChange, JobId, JobSpec, QualityAsk, Rejection, ShardId, ThingId,
+    WantedThing,
+};
 
 /// The state of a batch; its result is another thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +60,20 @@ pub enum LiveQuery {
         /// Which job.
         job: JobId,
     },
+    /// Which paths are to be probed? In order of their ids.
+    WantedThings {
+        /// Behind this one; absent: from the first.
+        after: Option<ThingId>,
+        /// At most so many, 1,000 in any case.
+        limit: u32,
+    },
+    /// What is the quality service to be asked? In order of the batches' ids.
+    WantedQuality {
+        /// Behind this one; absent: from the first.
+        after: Option<BatchId>,
+        /// At most so many, 1,000 in any case.
+        limit: u32,
+    },
     /// What an `apply` of these jobs would change. To the catalogue's owner.
     PlanApply {
         /// As written.
@@ -72,6 +89,12 @@ impl LiveQuery {
         match self {
             LiveQuery::Why { batch } => batch.shard(),
             LiveQuery::NewestBatch { job } => of_job.unwrap_or(job.shard()),
+            LiveQuery::WantedThings { after, .. } => {
+                of_job.or(after.map(ThingId::shard)).unwrap_or(ShardId::CATALOGUE)
+            }
+            LiveQuery::WantedQuality { after, .. } => {
+                of_job.or(after.map(BatchId::shard)).unwrap_or(ShardId::CATALOGUE)
+            }
             LiveQuery::PlanApply { .. } => ShardId::CATALOGUE,
         }
     }
@@ -89,6 +112,20 @@ pub enum LiveAnswer {
         batch: Option<BatchId>,
         /// Its state.
         state: Option<BatchState>,
+    },
+    /// To [`LiveQuery::WantedThings`].
+    Wanted {
+        /// In order of their ids.
+        things: Vec<WantedThing>,
+        /// There are more behind the last one.
+        more: bool,
+    },
+    /// To [`LiveQuery::WantedQuality`].
+    WantedQuality {
+        /// In order of the batches' ids.
+        asks: Vec<QualityAsk>,
+        /// There are more behind the last one.
+        more: bool,
     },
     /// To [`LiveQuery::PlanApply`], when it would be accepted.
     Planned(Box<ApplyPlan>),
@@ -149,7 +186,7 @@ pub struct Why {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
-    /// `pinned_host`, `drained`, `not_started`.
+    /// `pinned_host`, `drained`, `not_started`, `path`, `third_party`, `quality_gate`.
     pub kind: String,
     /// For people, naming job, worker, limit.
     pub message: String,

@@ -61,6 +61,14 @@ pub enum Rejection {
         /// How.
         result: String,
     },
+    /// The batch has started, or has no such condition left.
+    #[error("batch {batch} waits for no such thing: {reason}")]
+    NotWaitedFor {
+        /// Which.
+        batch: i64,
+        /// What it is like.
+        reason: String,
+    },
     /// The job has an unfinished batch for the logical time.
     #[error("job {job} has an unfinished batch {batch} for {logical_time}; wait for it or kill it")]
     BatchUnfinished {
@@ -173,6 +181,7 @@ impl Rejection {
             Rejection::Cycle { .. } => "cycle",
             Rejection::Unknown { .. } => "unknown",
             Rejection::BatchAlreadyFinished { .. } => "batch_already_finished",
+            Rejection::NotWaitedFor { .. } => "not_waited_for",
             Rejection::BatchUnfinished { .. } => "batch_unfinished",
             Rejection::JobInUse { .. } => "job_in_use",
             Rejection::JobDisabled { .. } => "job_disabled",

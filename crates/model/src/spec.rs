@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{FieldError, GroupName, JobName, JobType, Mapping, MissedRuns, Period, Priority, TimeOfDay};
+use crate::{
+    FieldError, GroupName, JobName, JobType, Mapping, MissedRuns, PathSpec, Period, Priority, TimeOfDay,
+};
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
 /// by name, never accepted and ignored.
 pub const NOT_BUILT: &[&str] = &[
     "worker_group",
     "logical_time_format",
-    "inputs",
-    "outputs",
-    "third_party",
     "earliest_start_minutes",
     "run_as",
     "success_check",
@@ -22,7 +21,6 @@ pub const NOT_BUILT: &[&str] = &[
     "memory_mb",
     "final_command",
     "alarms",
-    "quality_gate",
     "pools",
     "calendar",
     "overlap",
@@ -178,6 +176,20 @@ pub struct JobSpec {
     /// End a batch that still waits or is not successful at one of its times; else it may still succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancel_on_timeout: bool,
+    // ---- things waited for
+    /// Paths that must exist before a batch runs, at most 64: texts, or `{path, mark}` with the name of a file
+    /// in it, as `_SUCCESS`. Templates are resolved for the batch when it is generated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<PathSpec>,
+    /// Paths that it makes, at most 64, written alike.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<PathSpec>,
+    /// Codes, at most 64, each of which a third party must have reported ready for the batch's logical time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub third_party: Vec<String>,
+    /// Ask the quality service once all else is met, and run only if it allows it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quality_gate: bool,
     /// Whether it generates batches; default true.
     #[serde(default = "yes")]
     pub enabled: bool,
@@ -234,6 +246,10 @@ fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json
     if path.starts_with("parents[") && text.contains("untagged enum") {
         let rule =
             "must be a name, group/name, or {job: name, mapping: same | all | any | latest | {offset: n}}";
+        return FieldError::new(path, value, rule);
+    }
+    if text.contains("enum PathSpec") {
+        let rule = "must be a path, or {path: /data/${yyyyMMdd}, mark: _SUCCESS}";
         return FieldError::new(path, value, rule);
     }
     let field = if path.is_empty() { "job".to_owned() } else { path };

@@ -95,6 +95,12 @@ pub enum AlarmKind {
     OutputTimeout,
     /// A batch is not successful at the time of day by which it should be.
     NotSuccessfulBy,
+    /// Checks of paths fail, or are late.
+    ChecksLate,
+    /// The quality service refused a batch.
+    QualityRefused,
+    /// The quality service was asked about a batch again and again, and did not answer.
+    QualityUnanswered,
 }
 
 impl From<TimeoutKind> for AlarmKind {

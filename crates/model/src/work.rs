@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BatchId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome, Program,
-    RequestId, ShardId, Token, WorkerId,
+    BatchId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome, PathCheck,
+    Program, RequestId, ShardId, Token, WorkerId,
 };
 
 /// Everything a worker needs to run an attempt. Templates are already resolved.
@@ -76,6 +76,9 @@ pub enum WorkMessage {
         /// What kind of program it will be.
         #[serde(rename = "type")]
         job_type: JobType,
+        /// DEP-6: paths to look at first; what is not there is reported instead.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        checks: Vec<PathCheck>,
     },
     /// Start it.
     Granted {

@@ -15,11 +15,13 @@ mod cache;
 mod group;
 mod job;
 mod sources;
+mod things;
 
 use tidemill_model::{Envelope, Event, Recorded};
 use tidemill_store::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
-    QuarantineRow, ReassignRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, WorkerRow,
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, GroupRow,
+    JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow, ReassignRow, ResourceRow,
+    ShardJobRow, ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -142,6 +144,11 @@ impl Caches {
         self.batches.keep(|batch| batch.state < 3);
         self.attempts.keep(|attempt| attempt.finished_at.is_none());
         self.batch_dependencies.keep(|dependency| !dependency.met);
+        self.things.keep(|thing| thing.forgotten_at.is_none());
+        self.batch_quality.keep(|quality| quality.answered_at.is_none());
+        self.batch_things.clear();
+        self.overrides.clear();
+        self.third_party_reports.clear();
         self.jobs.clear();
         self.job_versions.clear();
         self.job_parents.clear();
@@ -188,6 +195,17 @@ impl Caches {
             | Event::BatchMarked { .. }
             | Event::TimeoutMarked { .. }
             | Event::BatchFinished { .. } => self.apply_batch(at, event),
+            Event::ThingWaited { .. }
+            | Event::ThingSatisfied { .. }
+            | Event::ThingWithdrawn { .. }
+            | Event::ThingsForgotten { .. }
+            | Event::DependencyOverridden { .. }
+            | Event::QualityRequested { .. }
+            | Event::QualityTaken { .. }
+            | Event::QualityAnswered { .. }
+            | Event::ThirdPartyReported { .. }
+            | Event::ChecksLate { .. }
+            | Event::ChecksRecovered { .. } => self.apply_things(at, event),
             Event::CommandQuarantined { offset, reason } => {
                 self.set_aside(at, "command", &offset.to_string(), reason);
             }
@@ -197,6 +215,8 @@ impl Caches {
             | Event::OutboxAcknowledged { .. }
             | Event::HistoryEvicted { .. }
             | Event::AlarmRaised { .. }
+            | Event::ChecksRequested { .. }
+            | Event::ThirdPartyForgotten { .. }
             | Event::UnfinishedAsked { .. }
             | Event::UnfinishedTold { .. }
             | Event::UnfinishedHeard { .. }

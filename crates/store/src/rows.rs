@@ -4,11 +4,13 @@
 mod batch;
 mod job;
 mod journal;
+mod thing;
 mod worker;
 
 pub use batch::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
+pub use thing::{BatchQualityRow, BatchThingRow, LateCheckRow, OverrideRow, ThingRow, ThirdPartyReportRow};
 pub use worker::{GroupRow, ResourceRow, WorkerRow};
 
 use crate::{Row, Table};
@@ -20,6 +22,8 @@ macro_rules! for_each_row {
         $then! {
             jobs: JobRow, job_versions: JobVersionRow, job_parents: JobParentRow, shard_jobs: ShardJobRow,
             skipped_fires: SkippedFiresRow, batches: BatchRow, batch_dependencies: BatchDependencyRow,
+            things: ThingRow, batch_things: BatchThingRow, batch_quality: BatchQualityRow, overrides: OverrideRow,
+            third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
             attempts: AttemptRow, reassign_log: ReassignRow, workers: WorkerRow, resources: ResourceRow,
             worker_groups: GroupRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
         }

@@ -403,6 +403,8 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
         lease_margin_ms: rng.range(1_000, 4_000),
         on_silence: if holds { OnSilence::Hold } else { OnSilence::Kill },
         kill_grace_ms: rng.range(100, 3_000),
+        quality_retry_ms: 2_000,
+        quality_alarm_after: 2,
     }
 }
 

@@ -117,6 +117,8 @@ pub(super) async fn why(
             LiveAnswer::NotFound
             | LiveAnswer::NewestBatch { .. }
             | LiveAnswer::Planned(_)
+            | LiveAnswer::Wanted { .. }
+            | LiveAnswer::WantedQuality { .. }
             | LiveAnswer::Refused(_),
         ) => finished(batch_row(&app, batch).await?).map(Json),
         Err(error) => {

@@ -55,9 +55,13 @@ impl Wish {
         match app.deps.live.query(ShardId::CATALOGUE, query).await {
             Ok(LiveAnswer::Planned(plan)) => Ok(Ok(*plan)),
             Ok(LiveAnswer::Refused(rejection)) => Ok(Err(rejection)),
-            Ok(LiveAnswer::Why(_) | LiveAnswer::NewestBatch { .. } | LiveAnswer::NotFound) => {
-                Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again"))
-            }
+            Ok(
+                LiveAnswer::Why(_)
+                | LiveAnswer::NewestBatch { .. }
+                | LiveAnswer::Wanted { .. }
+                | LiveAnswer::WantedQuality { .. }
+                | LiveAnswer::NotFound,
+            ) => Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again")),
             Err(error) => Err(live_problem(&error)),
         }
     }

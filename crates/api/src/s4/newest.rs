@@ -46,7 +46,14 @@ pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Ne
             Ok(Newest { batch, state, result })
         }
         // The owner has forgotten it, or not heard of it yet.
-        Ok(LiveAnswer::NotFound | LiveAnswer::Why(_) | LiveAnswer::Planned(_) | LiveAnswer::Refused(_)) => {
+        Ok(
+            LiveAnswer::NotFound
+            | LiveAnswer::Why(_)
+            | LiveAnswer::Planned(_)
+            | LiveAnswer::Wanted { .. }
+            | LiveAnswer::WantedQuality { .. }
+            | LiveAnswer::Refused(_),
+        ) => {
             let known = in_tables(app, job).await?;
             match (known, job.shard()) {
                 (Some(newest), _) => Ok(newest),

@@ -250,6 +250,10 @@ impl Job {
             not_successful_by: None,
             execution_timeout_s: None,
             cancel_on_timeout: false,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            third_party: Vec::new(),
+            quality_gate: false,
             enabled: true,
         };
         Command::DefineJob { job: Box::new(job), parents }

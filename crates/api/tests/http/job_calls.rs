@@ -152,7 +152,10 @@ async fn status_is_a_number_and_a_result() {
                 let (state, result) = (BatchState::Finished, Some(BatchResult::Failed));
                 LiveAnswer::Why(Why { batch, state, result, conditions: Vec::new() })
             }
-            LiveQuery::NewestBatch { .. } | LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
+            LiveQuery::NewestBatch { .. }
+            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedQuality { .. }
+            | LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
         })
     };
     let site = Site::with(Config::default(), answers_done(), Box::new(answers)).await;

@@ -36,7 +36,10 @@ async fn site() -> Site {
             Ok(LiveAnswer::NewestBatch { batch: Some(finished), state: Some(BatchState::Finished) })
         }
         LiveQuery::NewestBatch { .. } => Ok(LiveAnswer::NewestBatch { batch: None, state: None }),
-        LiveQuery::Why { .. } | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),
+        LiveQuery::Why { .. }
+        | LiveQuery::WantedThings { .. }
+        | LiveQuery::WantedQuality { .. }
+        | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),
     };
     let site = Site::with(config, answers_done(), Box::new(answers)).await;
     let address = worker_at_work().await;

@@ -102,6 +102,7 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         host: None,
         missed_runs: MissedRuns::All,
         timeouts: None,
+        data: None,
     }
 }
 

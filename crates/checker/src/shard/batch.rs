@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Mapping, TimeoutKind, Token, WorkerId};
 
 use super::job::Version;
+use super::things::Needs;
 
 /// An assignment of a batch to a worker.
 #[derive(Clone, Debug)]
@@ -70,10 +71,6 @@ impl Waits {
     pub(super) fn is_open(&self) -> bool {
         self.dependency.times.is_empty() && self.dependency.mapping == Mapping::Any
     }
-
-    pub(super) fn is_satisfied(&self) -> bool {
-        self.dependency.is_satisfied(self.met.len())
-    }
 }
 
 /// A batch that has not finished.
@@ -96,11 +93,23 @@ pub(super) struct Batch {
     pub(super) suspended: bool,
     /// The last record about it.
     pub(super) said: u64,
+    /// What it waits for besides parents.
+    pub(super) needs: Needs,
 }
 
 impl Batch {
     pub(super) fn unmet(&self) -> usize {
-        self.waits.iter().filter(|waits| !waits.is_satisfied()).count()
+        self.waits.iter().filter(|waits| !self.is_satisfied(waits, &|time| waits.met.contains(time))).count()
+    }
+
+    /// Whether a parent keeps it back no more, given which of its times are met.
+    pub(super) fn is_satisfied(&self, waits: &Waits, is_met: &dyn Fn(&Timestamp) -> bool) -> bool {
+        let waived = |time: Option<Timestamp>| {
+            let waivers = &self.needs.waived_parents;
+            waivers.iter().any(|waiver| waiver.job == waits.dependency.parent && waiver.logical_time == time)
+        };
+        let met = waits.dependency.times.iter().filter(|time| is_met(time) || waived(Some(**time))).count();
+        waits.dependency.is_satisfied(met) || waived(None)
     }
 
     /// The highest number of an attempt.

@@ -88,9 +88,8 @@ impl Shard {
             let parent = waits.dependency.parent;
             let is_met =
                 |time: &Timestamp| waits.met.contains(time) && self.truth(parent, *time).unwrap_or(true);
-            let met = waits.dependency.times.iter().filter(|time| is_met(time)).count();
             let lost = waits.met.iter().find(|time| !is_met(time)).copied();
-            let lost = lost.filter(|_| !waits.dependency.is_satisfied(met))?;
+            let lost = lost.filter(|_| !batch.is_satisfied(waits, &is_met))?;
             let why = format!("the newest run of {parent} for {lost} has not succeeded");
             Some((why, self.said(parent, lost)))
         })

@@ -14,7 +14,18 @@ use crate::findings::Findings;
 
 impl Shard {
     pub(super) fn generated(&mut self, at: &At<'_>, batch: BatchId, event: &Event, found: &mut Findings) {
-        let Event::BatchGenerated { job, version, logical_time, run, origin, dependencies, next, .. } = event
+        let Event::BatchGenerated {
+            job,
+            version,
+            logical_time,
+            run,
+            origin,
+            dependencies,
+            things,
+            quality_gate,
+            next,
+            ..
+        } = event
         else {
             return;
         };
@@ -54,6 +65,7 @@ impl Shard {
         let phase = Phase::Waiting;
         let limits = of.as_ref().and_then(|of| of.limits.as_ref());
         let deadlines = limits.map(|limits| limits.from(base)).unwrap_or_default();
+        let needs = self.needs_of(at, batch, things, *quality_gate, found);
         let generated = Batch {
             job,
             of,
@@ -66,6 +78,7 @@ impl Shard {
             deadlines,
             suspended: false,
             said: at.offset,
+            needs,
         };
         self.batches.insert(batch, generated);
     }

@@ -59,6 +59,10 @@ impl Shard {
             Event::TimeoutMarked { kind, deadline, .. } => {
                 self.timeout_marked(at, id, (*kind, *deadline), found);
             }
+            Event::DependencyOverridden { .. } => self.overridden(at, id, event, found),
+            Event::QualityRequested { .. } | Event::QualityTaken { .. } | Event::QualityAnswered { .. } => {
+                self.quality_event(at, id, event, found);
+            }
             _ => unreachable!("only events of batches come here"),
         }
         if let Some(batch) = self.batches.get_mut(&id) {
@@ -124,6 +128,7 @@ impl Shard {
         (token, worker, incarnation, nonce): (Token, &WorkerId, &Incarnation, &Nonce),
         found: &mut Findings,
     ) {
+        self.granted_only_with_its_things(at, id, found);
         let Some(batch) = self.batches.get(&id) else { return };
         let rule = Invariant::StartGrantedOnlyToAssigned;
         let Phase::Assigned(held) = &batch.phase else {
@@ -282,6 +287,7 @@ impl Shard {
             None => self.may_finish(at, id, result, by, found),
         }
         self.step(id, Phase::Waiting);
+        self.leaves_things(id);
         let Some(batch) = self.batches.remove(&id) else { return };
         let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
         if !result.satisfies() && !removed {
@@ -431,6 +437,10 @@ fn batch_of(event: &Event) -> Option<BatchId> {
         | Event::KillRequested { batch, .. }
         | Event::BatchMarked { batch, .. }
         | Event::TimeoutMarked { batch, .. }
+        | Event::DependencyOverridden { batch, .. }
+        | Event::QualityRequested { batch, .. }
+        | Event::QualityTaken { batch, .. }
+        | Event::QualityAnswered { batch, .. }
         | Event::BatchFinished { batch, .. } => Some(*batch),
         _ => None,
     }

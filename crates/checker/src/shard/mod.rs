@@ -17,6 +17,7 @@ mod life;
 mod marks;
 mod placement;
 mod rest;
+mod things;
 mod timeouts;
 mod worker;
 
@@ -30,6 +31,7 @@ use tidemill_model::{
 use self::applies::Applies;
 use self::batch::Batch;
 use self::job::{Job, Run};
+use self::things::Things;
 use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
 use crate::Invariant;
@@ -79,6 +81,8 @@ pub(crate) struct Shard {
     late: HashMap<BatchId, Ended>,
     /// Unfinished batches, as they were marked.
     marks: HashMap<BatchId, BatchResult>,
+    /// What batches wait for outside.
+    things: Things,
 }
 
 impl Shard {
@@ -105,6 +109,7 @@ impl Shard {
             owed: None,
             late: HashMap::new(),
             marks: HashMap::new(),
+            things: Things::default(),
         }
     }
 
@@ -121,6 +126,7 @@ impl Shard {
                 AlarmKind::DependencyTimeout | AlarmKind::OutputTimeout | AlarmKind::NotSuccessfulBy => {
                     self.alarm_raised(at, *kind, *batch, found);
                 }
+                AlarmKind::ChecksLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
             },
             Event::JobDefined { definition, .. } => {
                 self.versions_rise(at, definition.id, definition.version, found);
@@ -162,7 +168,15 @@ impl Shard {
             | Event::KillRequested { .. }
             | Event::BatchMarked { .. }
             | Event::TimeoutMarked { .. }
+            | Event::DependencyOverridden { .. }
+            | Event::QualityRequested { .. }
+            | Event::QualityTaken { .. }
+            | Event::QualityAnswered { .. }
             | Event::BatchFinished { .. } => self.batch_event(at, &recorded.event, found),
+            Event::ThingWaited { .. }
+            | Event::ThingSatisfied { .. }
+            | Event::ThingWithdrawn { .. }
+            | Event::ThingsForgotten { .. } => self.thing_event(at, &recorded.event, found),
             Event::WorkerRegistered { .. }
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
@@ -185,6 +199,11 @@ impl Shard {
             | Event::ApplyFinished { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
+            | Event::ChecksRequested { .. }
+            | Event::ThirdPartyReported { .. }
+            | Event::ThirdPartyForgotten { .. }
+            | Event::ChecksLate { .. }
+            | Event::ChecksRecovered { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::CommandQuarantined { .. }

@@ -76,7 +76,7 @@ impl Shard {
         found: &mut Findings,
     ) {
         let rule = Invariant::AssignedOnlyWhenConditionsHeld;
-        if let Some((why, earlier)) = self.unheld(id) {
+        if let Some((why, earlier)) = self.unheld(id).or_else(|| self.missing(id)) {
             at.contradicts(found, rule, format!("batch {id} is assigned, though {why}"), &earlier);
         }
         let host = self.batches.get(&id).and_then(|batch| batch.of.as_ref()).and_then(|of| of.host.as_ref());

@@ -218,6 +218,7 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         Command::Heartbeat(heartbeat) => heartbeat.worker == *worker,
         Command::RequestStart(request) => request.worker == *worker,
         Command::RejectAssignment { worker: who, .. }
+        | Command::RecheckFailed { worker: who, .. }
         | Command::ReportStarted { worker: who, .. }
         | Command::ReportFinished { worker: who, .. } => who == worker,
         Command::DefineGroup { .. }
@@ -237,6 +238,13 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::KillJob { .. }
         | Command::DrainWorker { .. }
         | Command::ResumeWorker { .. }
+        | Command::ReportPaths { .. }
+        | Command::ReportThirdParty(_)
+        | Command::OverrideDependency { .. }
+        | Command::CheckNow { .. }
+        | Command::ReportChecks(_)
+        | Command::TakeQuality { .. }
+        | Command::AnswerQuality { .. }
         | Command::DeclareLost { .. }
         | Command::ExpireLease { .. }
         | Command::Deliver { .. }

@@ -3,6 +3,7 @@
 use tidemill_calendar::Template;
 use tidemill_model::{FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec, Timeouts};
 
+use super::data::templates as templates_of_data;
 use crate::schedule::{grid_from_spec, templates};
 use crate::weight::of_definition;
 
@@ -141,6 +142,9 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
     for (field, text) in templates(&definition.program) {
         check_template(field, text, definition)?;
     }
+    for (field, text) in definition.data.iter().flat_map(|data| templates_of_data(data)) {
+        check_template(&field, text, definition)?;
+    }
     for (name, text) in &definition.parameters {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
         if name.is_empty() || name.len() > 128 || !name.chars().all(fits) {
@@ -176,8 +180,10 @@ fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result
 pub(super) fn is_ambiguous_in_overlap(definition: &JobDefinition) -> bool {
     let texts = templates(&definition.program).into_iter().map(|(_, text)| text);
     let parameters = definition.parameters.values().map(String::as_str);
+    let paths = definition.data.iter().flat_map(|data| templates_of_data(data)).map(|(_, text)| text);
     texts
         .chain(parameters)
+        .chain(paths)
         .filter(|text| text.contains("${"))
         .filter_map(|text| Template::parse(text).ok())
         .any(|template| template.mentions_local_hour_without_offset())

@@ -11,6 +11,7 @@ use tidemill_model::{
 };
 
 use super::accept::{check_bounds, check_program, is_ambiguous_in_overlap, program, schedule, timeouts};
+use super::data::data;
 use super::graph::Overlay;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
@@ -191,6 +192,7 @@ impl Catalogue {
             host: spec.host.clone(),
             missed_runs: spec.missed_runs,
             timeouts: timeouts(spec)?,
+            data: data(spec)?,
         };
         check_program(&definition)?;
         Ok((definition, spec.enabled))

@@ -154,6 +154,8 @@ fn check_settings(settings: &GroupSettings) -> Result<(), Rejection> {
         ("settings.lease_ms", settings.lease_ms, 1_000, 7 * day),
         ("settings.lease_margin_ms", settings.lease_margin_ms, 0, day),
         ("settings.kill_grace_ms", settings.kill_grace_ms, 0, day),
+        ("settings.quality_retry_ms", settings.quality_retry_ms, 100, 7 * day),
+        ("settings.quality_alarm_after", u64::from(settings.quality_alarm_after), 1, 1_000),
     ];
     if let Some((field, value, low, high)) =
         bounds.into_iter().find(|(_, value, low, high)| value < low || value > high)

@@ -3,10 +3,12 @@
 
 mod accept;
 mod apply_jobs;
+mod data;
 mod graph;
 mod manage;
 mod plan;
 mod remove;
+mod reports;
 mod staging;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +25,7 @@ pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 pub use self::plan::check_jobs;
 pub(crate) use self::remove::Wisher;
 use self::remove::{Pending, Terms};
+use self::reports::Reports;
 pub(crate) use self::staging::{Chore, finished};
 use self::staging::{Commit, Committed, Staging};
 use crate::decision::Decision;
@@ -48,6 +51,8 @@ pub struct Catalogue {
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// Questions asked so far.
     pub(crate) questions: u64,
+    /// Of the things that batches wait for.
+    pub(crate) reports: Reports,
     pub(crate) post: Post,
 }
 
@@ -103,6 +108,9 @@ impl Catalogue {
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
+            Command::ReportThirdParty(report) => self.report_third_party(report, wisher.actor, now).into(),
+            Command::ReportChecks(report) => self.report_checks(report, now).into(),
+            Command::CheckNow { batch: None } => self.check_everything(wisher.actor),
             Command::PlantedPanic {} => panic!("planted"),
             Command::SubmitJob(_)
             | Command::RunJob { .. }
@@ -118,6 +126,12 @@ impl Catalogue {
             | Command::RejectAssignment { .. }
             | Command::ReportStarted { .. }
             | Command::ReportFinished { .. }
+            | Command::ReportPaths { .. }
+            | Command::RecheckFailed { .. }
+            | Command::OverrideDependency { .. }
+            | Command::CheckNow { batch: Some(_) }
+            | Command::TakeQuality { .. }
+            | Command::AnswerQuality { .. }
             | Command::DeclareLost { .. }
             | Command::ExpireLease { .. }
             | Command::Acknowledge { .. }
@@ -167,6 +181,11 @@ impl Catalogue {
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. } => self.fold_staging(now, event),
+            Event::ThirdPartyReported { .. }
+            | Event::ThirdPartyForgotten { .. }
+            | Event::ChecksLate { .. }
+            | Event::ChecksRecovered { .. }
+            | Event::ChecksRequested { batch: None, .. } => self.fold_reports(now, event),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
             // Facts of group shards, which the catalogue's journal never holds for it.
@@ -194,6 +213,15 @@ impl Catalogue {
             | Event::TimeoutMarked { .. }
             | Event::AlarmRaised { .. }
             | Event::HistoryEvicted { .. }
+            | Event::ThingWaited { .. }
+            | Event::ThingSatisfied { .. }
+            | Event::ThingWithdrawn { .. }
+            | Event::ThingsForgotten { .. }
+            | Event::DependencyOverridden { .. }
+            | Event::ChecksRequested { batch: Some(_), .. }
+            | Event::QualityRequested { .. }
+            | Event::QualityTaken { .. }
+            | Event::QualityAnswered { .. }
             | Event::WorkerRegistered { .. }
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
@@ -227,6 +255,10 @@ impl Catalogue {
             self.names.insert((definition.group.clone(), definition.name.clone()), id);
         }
         self.send(&definition.group, ShardMessage::Job { definition: Arc::clone(definition), enabled });
+        let shard = self.groups.get(&definition.group).map(|group| group.shard);
+        if let (Some(shard), Some(data)) = (shard, &definition.data) {
+            self.listen(shard, &data.third_party);
+        }
         self.jobs.insert(id, Job { definition: Arc::clone(definition), enabled, unnamed });
     }
 

@@ -14,6 +14,7 @@ use super::job::Job;
 use super::lease::Told;
 use super::queue::{Lane, ReadyKey};
 use super::settle::Because;
+use super::things::Needs;
 use super::worker::{Slots, Worker};
 use super::workers::MAX_WORKERS;
 use super::{Group, GroupShard, REMEMBERED_SUBMISSIONS, Timer, Trigger};
@@ -122,6 +123,15 @@ impl GroupShard {
                 self.suspended.insert(entity.clone());
                 self.timers.retain(|(_, timer)| timer.entity() != *entity);
             }
+            Event::ThingWaited { .. }
+            | Event::ThingSatisfied { .. }
+            | Event::ThingWithdrawn { .. }
+            | Event::ThingsForgotten { .. }
+            | Event::ChecksRequested { .. } => self.fold_things(now, event),
+            Event::DependencyOverridden { .. } => self.dependency_overridden(now, event),
+            Event::QualityRequested { .. } | Event::QualityTaken { .. } | Event::QualityAnswered { .. } => {
+                self.fold_quality(now, event)
+            }
             Event::AlarmRaised { .. } => {}
             // The partition's own, and the catalogue's, which a journal of a single partition also holds.
             Event::CommandQuarantined { .. }
@@ -142,6 +152,10 @@ impl GroupShard {
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
+            | Event::ThirdPartyReported { .. }
+            | Event::ThirdPartyForgotten { .. }
+            | Event::ChecksLate { .. }
+            | Event::ChecksRecovered { .. }
             | Event::JobCancelled { .. } => {}
         }
     }
@@ -292,6 +306,8 @@ impl GroupShard {
             run,
             origin,
             dependencies,
+            things,
+            quality_gate,
             parameters,
             next,
             ..
@@ -325,6 +341,7 @@ impl GroupShard {
             since: now,
             phase: Phase::Waiting,
             deadlines: None,
+            needs: None,
         };
         if *origin == tidemill_model::Origin::Schedule {
             job.catching_up = next.is_some_and(|next| next.at <= now);
@@ -344,6 +361,12 @@ impl GroupShard {
             tidemill_model::Origin::Parent => batch.definition.parents.iter().map(|p| p.job).collect(),
             _ => Vec::new(),
         };
+        let mut batch = batch;
+        if !things.is_empty() || *quality_gate {
+            let gate = quality_gate.then(Default::default);
+            let things = self.join_things(*id, things);
+            batch.needs = Some(Box::new(Needs { things, waived: Vec::new(), gate }));
+        }
         self.batches.insert(*id, batch);
         self.watch(*id, base);
         self.make_ready(now, *id);
@@ -432,8 +455,12 @@ impl GroupShard {
     /// Puts a batch whose own conditions are all met into the queue, or parks it behind its job's limit.
     pub(crate) fn make_ready(&mut self, now: Timestamp, id: BatchId) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
-        if batch.phase != Phase::Waiting || batch.unmet() > u32::from(planted!(DependencyForgotten)) {
+        let unmet = batch.unmet() > u32::from(planted!(DependencyForgotten));
+        if batch.phase != Phase::Waiting || unmet || !batch.has_its_things() {
             return;
+        }
+        if batch.gate().is_some_and(|gate| !gate.is_open()) {
+            return self.knock(id);
         }
         let key = ReadyKey::new(now, batch.definition.priority, id);
         batch.phase = Phase::Ready { key };
@@ -454,10 +481,11 @@ impl GroupShard {
         }
     }
 
-    fn make_unready(&mut self, now: Timestamp, id: BatchId) {
+    pub(crate) fn make_unready(&mut self, now: Timestamp, id: BatchId) {
+        self.quality.not_due(id);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let Phase::Ready { key } = batch.phase else { return };
-        if batch.unmet() == 0 {
+        if batch.may_run() {
             return;
         }
         batch.phase = Phase::Waiting;
@@ -574,8 +602,8 @@ impl GroupShard {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         batch.phase = Phase::Waiting;
         batch.since = now;
-        if batch.unmet() > 0 {
-            return;
+        if !batch.may_run() {
+            return self.make_ready(now, id);
         }
         let again = batch.excluded.contains(worker);
         if !again {
@@ -651,6 +679,7 @@ impl GroupShard {
             self.release(token);
         }
         self.unwatch(id, result);
+        self.settle_gate(id);
         let Some(batch) = self.batches.remove(&id) else { return };
         match batch.phase {
             Phase::Ready { key } => self.unqueue(&batch.definition, key),
@@ -659,6 +688,7 @@ impl GroupShard {
             }
             Phase::Waiting | Phase::Assigned { .. } | Phase::Granted(_) => {}
         }
+        self.leave_things(id, &batch);
         for (index, dependency) in batch.dependencies.iter().enumerate() {
             let parent = dependency.declared.parent;
             if let Some(waiters) = self.first_waiters.get_mut(&parent).filter(|_| dependency.is_open()) {

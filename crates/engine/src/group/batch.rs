@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, Mapping, Nonce, Token, WorkerId,
+    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Token,
+    WaivedParent, WorkerId,
 };
 
+use super::quality::Gate;
 use super::queue::ReadyKey;
+use super::things::{Need, Needs};
 use super::timeouts::Deadlines;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +30,8 @@ pub(crate) struct Batch {
     pub(crate) phase: Phase,
     /// What its job's timeouts leave to be watched.
     pub(crate) deadlines: Option<Box<Deadlines>>,
+    /// What it waits for besides parents, and what a person lets it run without.
+    pub(crate) needs: Option<Box<Needs>>,
 }
 
 /// One declared dependency of one batch.
@@ -78,8 +83,66 @@ impl Batch {
         }
     }
 
+    /// Parents' dependencies that keep it back.
     pub(crate) fn unmet(&self) -> u32 {
-        self.dependencies.iter().filter(|dependency| !dependency.is_satisfied()).count() as u32
+        self.dependencies.iter().filter(|dependency| !self.is_met(dependency, &[])).count() as u32
+    }
+
+    /// Whether one of its dependencies is met, or waived, or would be with `more` waivers.
+    pub(crate) fn is_met(&self, dependency: &WaitsFor, more: &[WaivedParent]) -> bool {
+        if self.waived().is_empty() && more.is_empty() {
+            return dependency.is_satisfied();
+        }
+        let declared = &dependency.declared;
+        let is_waived = |logical_time: Option<Timestamp>| {
+            let waiver = WaivedParent { job: declared.parent, logical_time };
+            self.waived().contains(&waiver) || more.contains(&waiver)
+        };
+        if is_waived(None) {
+            return true;
+        }
+        let times = declared.times.iter().zip(&dependency.met);
+        declared.is_satisfied(times.filter(|(time, met)| **met || is_waived(Some(**time))).count())
+    }
+
+    /// How many of its dependencies would keep it back if (parent, time) were met, or not.
+    pub(crate) fn unmet_after(&self, parent: JobId, time: Timestamp, met: bool) -> u32 {
+        let kept_back = self.dependencies.iter().filter(|dependency| {
+            let concerned = dependency.declared.parent == parent;
+            match dependency.position(time).filter(|_| concerned) {
+                None => !self.is_met(dependency, &[]),
+                Some(position) => {
+                    let mut then = WaitsFor::clone(dependency);
+                    then.met[position] = met;
+                    !self.is_met(&then, &[])
+                }
+            }
+        });
+        kept_back.count() as u32
+    }
+
+    /// The things outside that it waits for.
+    pub(crate) fn things(&self) -> &[Need] {
+        self.needs.as_ref().map_or(&[], |needs| &needs.things)
+    }
+
+    /// Parents' times that it runs without.
+    pub(crate) fn waived(&self) -> &[WaivedParent] {
+        self.needs.as_ref().map_or(&[], |needs| &needs.waived)
+    }
+
+    pub(crate) fn gate(&self) -> Option<&Gate> {
+        self.needs.as_ref().and_then(|needs| needs.gate.as_deref())
+    }
+
+    /// Whether everything outside that it waits for is there, the quality service's word apart.
+    pub(crate) fn has_its_things(&self) -> bool {
+        !self.things().iter().any(|need| need.is_unmet())
+    }
+
+    /// Whether no condition of its own keeps it back.
+    pub(crate) fn may_run(&self) -> bool {
+        self.unmet() == 0 && self.has_its_things() && self.gate().is_none_or(Gate::is_open)
     }
 
     pub(crate) fn grant(&self) -> Option<&Grant> {

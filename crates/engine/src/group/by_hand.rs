@@ -68,7 +68,7 @@ impl GroupShard {
         let run = job.next_run(time);
         let batch = self.next_batch_id();
         let mut events = self.evict_history(job, now);
-        events.push(self.generated(job, time, run, origin, parameters, None));
+        events.extend(self.generated(job, time, run, origin, parameters, None));
         Ok(Decision::answered(events, Answer::Generated { batch }))
     }
 

@@ -35,6 +35,18 @@ impl GroupShard {
             Command::ReportFinished { token, worker, outcome, usage } => {
                 self.report_finished(*token, worker, outcome, usage.as_ref(), now)
             }
+            Command::ReportPaths { answers } => self.report_paths(answers).into(),
+            Command::RecheckFailed { token, worker, things } => {
+                self.recheck_failed(*token, worker, things).into()
+            }
+            Command::OverrideDependency { batch, what, reason } => {
+                self.override_dependency(*batch, what, reason, actor).into()
+            }
+            Command::CheckNow { batch } => self.check_now(*batch, actor).into(),
+            Command::TakeQuality { batch, number, by } => self.take_quality(*batch, *number, by).into(),
+            Command::AnswerQuality { batch, allowed, reason } => {
+                self.answer_quality(*batch, *allowed, reason, actor).into()
+            }
             Command::DeclareLost { worker, incarnation } => self.declare_lost(worker, incarnation),
             Command::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
@@ -49,6 +61,8 @@ impl GroupShard {
             | Command::CommitApply { .. }
             | Command::DefineJob { .. }
             | Command::SwitchJob { .. }
+            | Command::ReportThirdParty(_)
+            | Command::ReportChecks(_)
             | Command::DeleteJob { .. } => {
                 let what = "a command of the catalogue".to_owned();
                 Rejection::WrongShard { what, shard: self.id.0 }.into()

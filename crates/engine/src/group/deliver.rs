@@ -28,11 +28,13 @@ impl GroupShard {
             return Err(Rejection::OutOfOrder { from: from.0, number, expected });
         }
         let received = Event::MessageReceived { from, number };
-        Ok(Decision::events(vec![received, self.learned(message, now)?]))
+        let mut events = vec![received];
+        events.extend(self.learned(message, now)?);
+        Ok(Decision::events(events))
     }
 
-    fn learned(&self, message: &ShardMessage, now: Timestamp) -> Result<Event, Rejection> {
-        Ok(match message {
+    fn learned(&self, message: &ShardMessage, now: Timestamp) -> Result<Vec<Event>, Rejection> {
+        Ok(vec![match message {
             ShardMessage::Group { id, name, worker_key, settings } => Event::GroupReceived {
                 group: *id,
                 name: name.clone(),
@@ -54,11 +56,13 @@ impl GroupShard {
                 Event::UnfinishedTold { question: *question, jobs: self.unfinished_of(jobs) }
             }
             ShardMessage::Cancel { job, by } => Event::CancelReceived { job: *job, by: by.clone() },
+            ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
+            ShardMessage::CheckNow { by } => Event::ChecksRequested { batch: None, by: by.clone() },
             ShardMessage::TellUnfinished { .. } => {
                 let what = "an answer to the catalogue".to_owned();
                 return Err(Rejection::WrongShard { what, shard: self.id.0 });
             }
-        })
+        }])
     }
 
     /// A changed definition keeps a fire that is pending on the same schedule; otherwise times count from

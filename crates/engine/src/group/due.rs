@@ -15,6 +15,10 @@ pub(crate) enum Task {
     Cancel(BatchId),
     Tell(JobId, Timestamp, Waiter),
     Trigger,
+    /// Nobody waits for some things any more.
+    ForgetThings,
+    /// The quality service is to be asked.
+    AskQuality(BatchId),
     Timer(Timestamp, Timer),
     Anchor(BatchId),
     Place(BatchId, WorkerId),
@@ -36,6 +40,12 @@ impl GroupShard {
         }
         if !self.triggers.is_empty() {
             return Some(Task::Trigger);
+        }
+        if self.things.has_surplus(horizon) {
+            return Some(Task::ForgetThings);
+        }
+        if let Some(batch) = self.quality.next_due() {
+            return Some(Task::AskQuality(batch));
         }
         if let Some((at, timer)) = self.timers.first()
             && *at <= horizon
@@ -59,6 +69,8 @@ impl GroupShard {
             Task::Cancel(batch) => self.cancel(*batch),
             Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
             Task::Trigger => self.triggered(now).unwrap_or_default(),
+            Task::ForgetThings => self.things.forget(now),
+            Task::AskQuality(batch) => self.ask_quality(*batch, now),
             Task::Timer(_, timer) => self.timer(*timer, now),
             Task::Anchor(batch) => vec![Event::BatchFinished {
                 batch: *batch,
@@ -75,6 +87,7 @@ impl GroupShard {
             Timer::Fire(job) => self.fire(job, now),
             Timer::Retry(batch) => vec![Event::RetryDue { batch }],
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
+            Timer::Quality(batch) => self.ask_quality(batch, now),
             #[cfg(test)]
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {
@@ -98,25 +111,10 @@ impl GroupShard {
         self.queue.lane(&lane).and_then(|keys| keys.first()).map(|key| key.batch)
     }
 
-    fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
+    fn tell(&self, parent: JobId, time: Timestamp, (id, _): Waiter) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
         let met = self.jobs.get(&parent).is_some_and(|job| job.has_succeeded(time));
-        let unmet = batch
-            .dependencies
-            .iter()
-            .enumerate()
-            .filter(|(other, dependency)| {
-                let counted = dependency.met.iter().filter(|met| **met).count();
-                let concerned = dependency.declared.parent == parent && dependency.position(time).is_some();
-                let changed = concerned || *other == usize::from(index);
-                let counted = match (changed, met) {
-                    (false, _) => counted,
-                    (true, true) => counted + 1,
-                    (true, false) => counted.saturating_sub(1),
-                };
-                !dependency.declared.is_satisfied(counted)
-            })
-            .count() as u32;
+        let unmet = batch.unmet_after(parent, time, met);
         let logical_time = time;
         if met {
             return vec![Event::DependencySatisfied { batch: id, parent, logical_time, unmet }];

@@ -13,7 +13,7 @@ use tidemill_model::{
 use super::job::Job;
 use super::{GroupShard, Trigger};
 use crate::catalogue::MAX_DECLARED_TIMES;
-use crate::schedule::{fire, required_times};
+use crate::schedule::{Facts, fire, required_times};
 
 /// Base times further back than this are skipped, not generated.
 const MAX_CATCH_UP: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -69,11 +69,11 @@ impl GroupShard {
             after
         };
         let mut events = self.evict_history(job, now);
-        events.push(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
+        events.extend(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
         events
     }
 
-    /// One batch of `job`, with what it waits for resolved at this moment.
+    /// One batch of `job`, with what it waits for resolved at this moment; before it, what nobody waited for yet.
     pub(crate) fn generated(
         &self,
         job: &Job,
@@ -82,12 +82,14 @@ impl GroupShard {
         origin: Origin,
         parameters: BTreeMap<String, String>,
         next: Option<Fire>,
-    ) -> Event {
+    ) -> Vec<Event> {
         let parents = job.definition.parents.iter();
         let mut dependencies: Vec<Dependency> =
             parents.map(|parent| self.resolve(job, parent, logical_time)).collect();
         bound_times(&mut dependencies);
-        Event::BatchGenerated {
+        let facts = Facts { batch: self.next_batch_id(), run, attempt: 1, logical_time };
+        let (mut events, things) = self.things_of(job, &facts, &parameters);
+        events.push(Event::BatchGenerated {
             batch: self.next_batch_id(),
             job: job.definition.id,
             version: job.definition.version,
@@ -95,9 +97,12 @@ impl GroupShard {
             run,
             origin,
             dependencies,
+            things,
+            quality_gate: job.definition.has_quality_gate(),
             parameters,
             next,
-        }
+        });
+        events
     }
 
     pub(crate) fn next_batch_id(&self) -> BatchId {
@@ -169,7 +174,14 @@ impl GroupShard {
         let child = self.jobs.get(&self.next_child(trigger)?)?;
         let run = child.next_run(trigger.logical_time);
         let mut events = self.evict_history(child, now);
-        events.push(self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None));
+        events.extend(self.generated(
+            child,
+            trigger.logical_time,
+            run,
+            Origin::Parent,
+            BTreeMap::new(),
+            None,
+        ));
         Some(events)
     }
 

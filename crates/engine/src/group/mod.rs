@@ -24,12 +24,15 @@ mod job;
 mod lease;
 mod mark;
 mod place;
+mod quality;
 mod queue;
 mod report;
 mod settle;
 mod submit;
+pub(crate) mod things;
 mod timeouts;
 mod times;
+mod waive;
 mod why;
 mod worker;
 mod workers;
@@ -49,8 +52,10 @@ pub(crate) use self::due::Task;
 use self::job::Job;
 use self::lease::Lease;
 use self::mark::Marks;
+use self::quality::Quality;
 use self::queue::Queue;
 use self::settle::Unsettled;
+use self::things::Things;
 use self::timeouts::Late;
 use self::worker::{Worker, Workers};
 pub(crate) use self::workers::is_public_key;
@@ -92,6 +97,10 @@ pub struct GroupShard {
     pub(crate) late: Late,
     /// Batches that end as somebody said, once what runs of them has ended.
     pub(crate) marks: Marks,
+    /// What batches wait for outside.
+    pub(crate) things: Things,
+    /// What the quality service is to be asked.
+    pub(crate) quality: Quality,
     pub(crate) finished: Remembered<BatchId, BatchResult>,
     pub(crate) submissions: VecDeque<JobId>,
     pub(crate) post: Post,
@@ -125,6 +134,8 @@ pub(crate) enum Timer {
     StartBy(Token),
     /// A batch should have got somewhere.
     Deadline(BatchId, TimeoutKind),
+    /// The quality service has not answered.
+    Quality(BatchId),
     /// Cannot be decided.
     #[cfg(test)]
     Planted,
@@ -134,7 +145,9 @@ impl Timer {
     pub(crate) fn entity(self) -> String {
         match self {
             Timer::Fire(job) => format!("job/{job}"),
-            Timer::Retry(batch) | Timer::Deadline(batch, _) => format!("batch/{batch}"),
+            Timer::Retry(batch) | Timer::Deadline(batch, _) | Timer::Quality(batch) => {
+                format!("batch/{batch}")
+            }
             Timer::StartBy(token) => format!("token/{token}"),
             #[cfg(test)]
             Timer::Planted => "planted".to_owned(),
@@ -206,6 +219,8 @@ impl GroupShard {
             suspended: BTreeSet::new(),
             late: Late::default(),
             marks: Marks::default(),
+            things: Things::default(),
+            quality: Quality::default(),
             finished: Remembered::new(),
             submissions: VecDeque::new(),
             post: Post::default(),
@@ -274,6 +289,7 @@ impl GroupShard {
                 worker: worker.clone(),
                 token: *token,
                 job_type: batch.definition.job_type.clone(),
+                checks: self.checks_of(batch),
             }],
             Phase::Granted(grant) => {
                 let kill = grant

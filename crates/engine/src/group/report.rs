@@ -43,6 +43,11 @@ impl GroupShard {
             Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
                 refused("an earlier life of the worker had it; it is taken back")
             }
+            Phase::Assigned { .. } if !batch.may_run() => {
+                let reason = ReturnReason::Rejected("something that it waits for was withdrawn".to_owned());
+                let (token, worker) = (*token, worker.clone());
+                Decision::events(vec![Event::AssignmentReturned { batch: id, token, worker, reason }])
+            }
             Phase::Assigned { .. } => match self.run_spec(id, batch, *token) {
                 Ok(_) => Decision::events(vec![granted()]),
                 Err(message) => {
@@ -142,7 +147,7 @@ impl GroupShard {
     }
 
     /// The batch that `worker` holds under `token`.
-    fn holding(&self, token: Token, worker: &WorkerId) -> Result<(BatchId, &Batch), String> {
+    pub(crate) fn holding(&self, token: Token, worker: &WorkerId) -> Result<(BatchId, &Batch), String> {
         let id = self.tokens.get(&token).ok_or("it has ended, or was never issued")?;
         let batch = self.batches.get(id).ok_or("its batch has ended")?;
         match batch.holder() {

@@ -62,6 +62,7 @@ impl GroupShard {
             host: None,
             missed_runs: MissedRuns::All,
             timeouts: None,
+            data: None,
         };
         check_program(&definition).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
         let definition = Arc::new(definition);
@@ -70,6 +71,8 @@ impl GroupShard {
         let generated = self.generated(&job, time, 0, Origin::Submission, BTreeMap::new(), None);
         let batch = Some(BatchId::mint(self.batches_minted + 1, self.id));
         let answer = Answer::Submitted { job: definition.id, batch };
-        Ok(Decision::answered(vec![Event::JobSubmitted { definition }, generated], answer))
+        let mut events = vec![Event::JobSubmitted { definition }];
+        events.extend(generated);
+        Ok(Decision::answered(events, answer))
     }
 }

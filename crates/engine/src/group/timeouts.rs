@@ -243,7 +243,13 @@ fn marked(
 
 fn stands(batch: &Batch) -> String {
     match &batch.phase {
-        Phase::Waiting if batch.unmet() > 0 => format!("waits for {} of its dependencies", batch.unmet()),
+        Phase::Waiting if !batch.may_run() => {
+            let things = batch.things().iter().filter(|need| need.is_unmet()).count();
+            match batch.unmet() as usize + things {
+                0 => "waits for the quality service".to_owned(),
+                unmet => format!("waits for {unmet} of its dependencies"),
+            }
+        }
         Phase::Waiting | Phase::Ready { .. } => "waits for a worker".to_owned(),
         Phase::Pausing { .. } => "waits for its next attempt".to_owned(),
         Phase::Assigned { worker, .. } => format!("is assigned to {worker}"),

@@ -1,7 +1,8 @@
 //! DEP-8: every condition that keeps a batch from running, and since when.
 
+use jiff::Timestamp;
 use tidemill_model::{
-    BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Mapping, Why,
+    BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Mapping, WaivedParent, Why,
 };
 
 use super::GroupShard;
@@ -16,6 +17,8 @@ impl GroupShard {
     pub fn answer(&self, query: &LiveQuery) -> LiveAnswer {
         match query {
             LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
+            LiveQuery::WantedThings { after, limit } => self.wanted_things(*after, *limit),
+            LiveQuery::WantedQuality { after, limit } => self.wanted_quality(*after, *limit),
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
             LiveQuery::NewestBatch { job } => {
                 let Some(job) = self.jobs.get(job) else { return LiveAnswer::NotFound };
@@ -37,9 +40,13 @@ impl GroupShard {
         let waits_for = if batch.grant().is_some() { &[][..] } else { &batch.dependencies[..] };
         let mut conditions: Vec<Condition> = waits_for
             .iter()
-            .filter(|dependency| !dependency.is_satisfied())
+            .filter(|dependency| !batch.is_met(dependency, &[]))
             .flat_map(|dependency| self.unmet_times(batch, dependency))
             .collect();
+        if batch.grant().is_none() {
+            conditions.extend(self.unmet_things(batch));
+            conditions.extend(self.why_gated(batch));
+        }
         conditions.extend(self.why_disabled(batch));
         conditions.extend(self.unmet_phase(batch));
         Some(Why { batch: id, state: batch.state(), result: None, conditions })
@@ -60,7 +67,7 @@ impl GroupShard {
         let times = dependency.declared.times.iter().zip(&dependency.met);
         let any = if dependency.declared.mapping == Mapping::Any { "any of: " } else { "" };
         times
-            .filter(|(_, met)| !**met)
+            .filter(|(time, met)| !**met && !batch.waived().contains(&waived(parent, **time)))
             .take(LISTED_TIMES)
             .map(|(time, _)| {
                 let stands = self.how_parent_stands(parent, *time);
@@ -162,4 +169,8 @@ impl GroupShard {
         let name = |definition: &JobDefinition| format!("{}/{}", definition.group, definition.name);
         self.jobs.get(&job).map_or_else(|| format!("job {job}"), |job| name(&job.definition))
     }
+}
+
+fn waived(job: JobId, time: Timestamp) -> WaivedParent {
+    WaivedParent { job, logical_time: Some(time) }
 }

@@ -102,6 +102,43 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("b{} marked {kind:?}, due {}", n(batch.0), time(deadline))
         }
         Event::AlarmRaised { kind, severity, .. } => format!("alarm {kind:?}, {severity:?}"),
+        Event::ThingWaited { thing, what } => format!("h{} waited: {what}", n(thing.0)),
+        Event::ThingSatisfied { thing, generation } => {
+            format!("h{} satisfied, generation {generation}", n(thing.0))
+        }
+        Event::ThingWithdrawn { thing, generation, worker } => {
+            let by = worker.as_ref().map_or(String::new(), |worker| format!(" by {worker}"));
+            format!("h{} withdrawn{by}, generation {generation}", n(thing.0))
+        }
+        Event::ThingsForgotten { things } => {
+            let things: Vec<String> = things.iter().map(|thing| format!("h{}", n(thing.0))).collect();
+            format!("forgotten {}", things.join(", "))
+        }
+        Event::DependencyOverridden { batch, things, parents, quality, unmet, reason, .. } => {
+            let things: Vec<String> = things.iter().map(|thing| format!("h{}", n(thing.0))).collect();
+            let parents: Vec<String> = parents.iter().map(|parent| name(&parent.job)).collect();
+            let quality = if *quality { ["quality".to_owned()].to_vec() } else { Vec::new() };
+            let all = [things, parents, quality].concat().join(", ");
+            format!("b{} runs without {all}, unmet {unmet}: {reason}", n(batch.0))
+        }
+        Event::ChecksRequested { batch: Some(batch), .. } => format!("b{} checks requested", n(batch.0)),
+        Event::ChecksRequested { batch: None, .. } => "checks requested".to_owned(),
+        Event::QualityRequested { batch, number, again_at } => {
+            format!("b{} quality question {number}, again at {}", n(batch.0), time(again_at))
+        }
+        Event::QualityTaken { batch, number, by } => {
+            format!("b{} quality question {number} taken by {by}", n(batch.0))
+        }
+        Event::QualityAnswered { batch, allowed, reason, .. } => {
+            format!("b{} quality {}: {reason}", n(batch.0), if *allowed { "allowed" } else { "refused" })
+        }
+        Event::ThirdPartyReported { report, .. } => {
+            let ready = if report.ready { "ready" } else { "not ready" };
+            format!("reported {} {} {ready}", report.code, time(&report.logical_time))
+        }
+        Event::ThirdPartyForgotten { count, .. } => format!("reports forgotten {count}"),
+        Event::ChecksLate { report } => format!("checks of {} late {} ms", report.authority, report.late_ms),
+        Event::ChecksRecovered { authority, .. } => format!("checks of {authority} recovered"),
         Event::HistoryEvicted { job, upto } => format!("evicted {} {}", name(job), time(upto)),
         Event::WorkerRegistered { worker, incarnation, .. } => format!("{worker} registered {incarnation}"),
         Event::WorkerLost { worker, .. } => format!("{worker} lost"),

@@ -125,7 +125,7 @@ impl Worker {
                     self.unregistered();
                 }
             }
-            WorkMessage::Assigned { worker, token, job_type } => {
+            WorkMessage::Assigned { worker, token, job_type, checks: _ } => {
                 if worker == self.setup.worker {
                     self.assigned(token, &job_type);
                 }

@@ -58,7 +58,12 @@ fn registered(granted: &[i64]) -> Input {
 
 fn assigned(token: i64, of_type: &str) -> Input {
     let worker = WorkerId::new(ME);
-    Input::Work(WorkMessage::Assigned { worker, token: Token(token), job_type: job_type(of_type) })
+    Input::Work(WorkMessage::Assigned {
+        worker,
+        token: Token(token),
+        job_type: job_type(of_type),
+        checks: Vec::new(),
+    })
 }
 
 fn granted(token: i64, of_type: &str, nonce: &str) -> Input {

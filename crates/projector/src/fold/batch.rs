@@ -17,7 +17,7 @@ fn state(state: BatchState) -> i64 {
     i64::from(state.number())
 }
 
-fn person(actor: &Actor) -> Arc<str> {
+pub(super) fn person(actor: &Actor) -> Arc<str> {
     match &actor.user {
         Some(user) => format!("{}/{user}", actor.app).into(),
         None => Arc::clone(&actor.app),
@@ -121,6 +121,8 @@ impl Caches {
             run,
             origin,
             dependencies,
+            things,
+            quality_gate,
             parameters,
             next,
         } = event
@@ -167,6 +169,7 @@ impl Caches {
             mark_reason: None,
         });
         self.await_times(at, *batch, dependencies);
+        self.await_things(*batch, things, *quality_gate);
         if *origin == Origin::Schedule && is_copy(*job) {
             self.fires_next(job.0, *next);
         }

@@ -54,6 +54,21 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::BatchMarked { batch, .. }
         | Event::TimeoutMarked { batch, .. }
         | Event::BatchFinished { batch, .. } => rows.batches.need((batch.0,)),
+        Event::ThingWaited { thing, .. } => rows.things.expect_new((thing.0,)),
+        Event::ThingSatisfied { thing, .. } | Event::ThingWithdrawn { thing, .. } => {
+            rows.things.need((thing.0,));
+        }
+        Event::ThingsForgotten { things } => things.iter().for_each(|thing| rows.things.need((thing.0,))),
+        Event::DependencyOverridden { batch, .. } => {
+            rows.batches.need((batch.0,));
+            rows.batch_quality.need((batch.0,));
+        }
+        Event::QualityRequested { batch, .. }
+        | Event::QualityTaken { batch, .. }
+        | Event::QualityAnswered { batch, .. } => rows.batch_quality.need((batch.0,)),
+        Event::ChecksLate { report } => {
+            rows.late_checks.need((report.authority.clone(), report.prober.clone()));
+        }
         Event::WorkerRegistered { worker, .. } => {
             rows.shards.need((shard,));
             rows.workers.need((worker.0.clone(), shard));
@@ -70,6 +85,10 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::GroupReceived { .. }
         | Event::HistoryEvicted { .. }
         | Event::AlarmRaised { .. }
+        | Event::ChecksRequested { .. }
+        | Event::ThirdPartyReported { .. }
+        | Event::ThirdPartyForgotten { .. }
+        | Event::ChecksRecovered { .. }
         | Event::UnfinishedAsked { .. }
         | Event::UnfinishedTold { .. }
         | Event::UnfinishedHeard { .. }

@@ -13,7 +13,15 @@ pub fn samples() -> Vec<Event> {
         let text = sample.to_string();
         serde_json::from_value(sample).unwrap_or_else(|error| panic!("{text} is no event any more: {error}"))
     };
-    catalogue().into_iter().chain(wishes()).chain(shard()).chain(batch()).chain(rest()).map(decode).collect()
+    catalogue()
+        .into_iter()
+        .chain(wishes())
+        .chain(shard())
+        .chain(batch())
+        .chain(things())
+        .chain(rest())
+        .map(decode)
+        .collect()
 }
 
 const FIRE: [&str; 2] = ["2026-03-01T10:01:00Z", "2026-03-01T10:00:00Z"];
@@ -149,6 +157,34 @@ fn batch() -> Vec<Value> {
             "message": "output timeout: batch 4097 runs",
         }}),
         json!({"history_evicted": {"job": 4096, "upto": FIRE[1]}}),
+    ]
+}
+
+fn things() -> Vec<Value> {
+    let by = json!({"app": "etl", "user": "ann"});
+    vec![
+        json!({"thing_waited": {
+            "thing": 4097, "what": {"path": {"path": "hdfs://nn:8020/data/20260301", "mark": "_SUCCESS"}},
+        }}),
+        json!({"thing_satisfied": {"thing": 4097, "generation": 1}}),
+        json!({"thing_withdrawn": {"thing": 4097, "generation": 2, "worker": "w-1"}}),
+        json!({"things_forgotten": {"things": [4097, 8193]}}),
+        json!({"dependency_overridden": {
+            "batch": 4097, "things": [4097], "parents": [{"job": 8192, "logical_time": FIRE[1]}],
+            "quality": true, "unmet": 1, "by": by, "reason": "the file came by mail",
+        }}),
+        json!({"checks_requested": {"batch": 4097, "by": by}}),
+        json!({"quality_requested": {"batch": 4097, "number": 1, "again_at": "2026-03-01T10:11:00Z"}}),
+        json!({"quality_taken": {"batch": 4097, "number": 1, "by": "p-1"}}),
+        json!({"quality_answered": {"batch": 4097, "allowed": false, "reason": "too few rows", "by": by}}),
+        json!({"third_party_reported": {
+            "report": {"code": "erp", "logical_time": FIRE[1], "ready": true}, "by": by,
+        }}),
+        json!({"third_party_forgotten": {"upto": FIRE[1], "count": 500}}),
+        json!({"checks_late": {"report": {
+            "prober": "p-1", "authority": "hdfs://nn:8020", "late_ms": 301_000, "failure": "connection refused",
+        }}}),
+        json!({"checks_recovered": {"prober": "p-1", "authority": "hdfs://nn:8020"}}),
     ]
 }
 

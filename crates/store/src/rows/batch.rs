@@ -34,7 +34,7 @@ row! {
         state: i64 = Int,
         /// Once finished: `success`, `failed`, `killed` or `skipped`.
         result: Option<Arc<str>> = Name(16),
-        /// Dependencies that are not met.
+        /// Parents' dependencies that are not met.
         unmet: i64 = Int,
         /// Number of the newest attempt, from 1; 0: it was never assigned.
         attempt: i64 = Int,
@@ -52,7 +52,7 @@ row! {
         killed_by: Option<Arc<str>> = Text,
         /// When it came into being.
         generated_at: i64 = Time,
-        /// When its last dependency was met.
+        /// When its last parent's dependency was met.
         ready_at: Option<i64> = Time,
         /// When it was assigned, the last time.
         assigned_at: Option<i64> = Time,

@@ -1,0 +1,227 @@
+//! What concerns all groups of the things that batches wait for: third parties' reports (DEP-2), how checks of
+//! paths go (DEP-5), and the wish to probe everything at once (DEP-9).
+//!
+//! A report is kept here, and goes to every group one of whose jobs has ever named its code; a group that names it
+//! for the first time hears all that is kept of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{
+    Actor, AlarmKind, Answer, CheckReport, Event, MAX_CODE_BYTES, Rejection, Severity, ShardId, ShardMessage,
+    ThirdPartyReport,
+};
+
+use super::Catalogue;
+use crate::decision::Decision;
+use crate::group::things::KEPT_FOR;
+
+/// Reports kept.
+const MAX_KEPT: usize = 100_000;
+/// Of which so many leave at once when there are too many.
+const LEAVE_AT_ONCE: usize = 500;
+/// Reports in one message to a group.
+const REPORTS_TOLD_AT_ONCE: usize = 200;
+/// Pairs of prober and authority.
+const MAX_CHECKS: usize = 1_000;
+const IMPORTANT_AFTER_MS: u64 = 5 * 60_000;
+const CRITICAL_AFTER_MS: u64 = 10 * 60_000;
+/// A prober says at most once in so long that checks are late still.
+const SAID_EVERY: SignedDuration = SignedDuration::from_secs(60);
+/// A prober that has not said so for longer is gone, or has forgotten about it.
+const SILENT_AFTER: SignedDuration = SignedDuration::from_mins(15);
+
+/// The catalogue's side of the things that batches wait for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Reports {
+    /// What is ready, and when that was reported.
+    ready: BTreeMap<(Arc<str>, Timestamp), Timestamp>,
+    by_age: BTreeSet<(Timestamp, Arc<str>, Timestamp)>,
+    /// Code → groups that wait for it.
+    listeners: BTreeMap<Arc<str>, BTreeSet<ShardId>>,
+    /// Authority → prober → what is wrong.
+    checks: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Trouble>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Trouble {
+    severity: Severity,
+    heard: Timestamp,
+}
+
+impl Catalogue {
+    pub(super) fn report_third_party(
+        &self,
+        report: &ThirdPartyReport,
+        by: &Actor,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        check_code("code", &report.code).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        let known = self.reports.ready.contains_key(&(Arc::clone(&report.code), report.logical_time));
+        let mut events = Vec::new();
+        if known != report.ready {
+            events.extend(self.reports.surplus(now));
+            events.push(Event::ThirdPartyReported { report: report.clone(), by: by.clone() });
+        }
+        Ok(Decision::answered(events, Answer::Done))
+    }
+
+    /// DEP-5: people are told once per cause, and again when it gets worse.
+    pub(super) fn report_checks(&self, report: &CheckReport, now: Timestamp) -> Result<Decision, Rejection> {
+        check_code("prober", &report.prober)
+            .and_then(|()| check_code("authority", &report.authority))
+            .map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        let known = self.reports.checks.get(&report.authority);
+        let own = known.and_then(|probers| probers.get(&report.prober));
+        let Some(severity) = severity_of(report) else {
+            let (prober, authority) = (Arc::clone(&report.prober), Arc::clone(&report.authority));
+            let events = own.map(|_| Event::ChecksRecovered { prober, authority });
+            return Ok(Decision::events(events.into_iter().collect()));
+        };
+        let is_repeat =
+            |own: &&Trouble| own.severity == severity && now.duration_since(own.heard) < SAID_EVERY;
+        if own.filter(is_repeat).is_some() {
+            return Ok(Decision::nothing());
+        }
+        let all: usize = self.reports.checks.values().map(BTreeMap::len).sum();
+        if own.is_none() && all >= MAX_CHECKS {
+            let what = "the number of probers and authorities whose checks are late".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_CHECKS as u64 });
+        }
+        let failure: String = report.failure.chars().take(500).collect();
+        let mut events =
+            vec![Event::ChecksLate { report: CheckReport { failure: failure.clone(), ..report.clone() } }];
+        let told = known.into_iter().flat_map(BTreeMap::values).filter(|trouble| !trouble.is_over(now));
+        // The most severe stands first.
+        if told.map(|trouble| trouble.severity).min().is_none_or(|told| severity < told) {
+            let why = if failure.is_empty() { String::new() } else { format!(": {failure}") };
+            let message =
+                format!("checks of {} are {} s late{why}", report.authority, report.late_ms / 1_000);
+            let kind = AlarmKind::ChecksLate;
+            events.push(Event::AlarmRaised { kind, severity, job: None, batch: None, worker: None, message });
+        }
+        Ok(Decision::events(events))
+    }
+
+    pub(super) fn check_everything(&self, by: &Actor) -> Decision {
+        Decision::answered(vec![Event::ChecksRequested { batch: None, by: by.clone() }], Answer::Done)
+    }
+
+    /// Folds what concerns reports and checks.
+    pub(super) fn fold_reports(&mut self, now: Timestamp, event: &Event) {
+        match event {
+            Event::ThirdPartyReported { report, .. } => {
+                self.reports.reported(now, report);
+                let listeners = self.reports.listeners.get(&report.code);
+                for shard in listeners.into_iter().flatten() {
+                    let reports = vec![report.clone()];
+                    self.post.send(*shard, ShardMessage::ThirdParty { reports });
+                }
+            }
+            Event::ThirdPartyForgotten { upto, .. } => self.reports.forget(*upto),
+            Event::ChecksLate { report } => self.reports.trouble(now, report),
+            Event::ChecksRecovered { prober, authority } => self.reports.recovered(prober, authority),
+            Event::ChecksRequested { by, .. } => {
+                for group in self.groups.values() {
+                    self.post.send(group.shard, ShardMessage::CheckNow { by: by.clone() });
+                }
+            }
+            other => unreachable!("{} concerns no report", other.kind()),
+        }
+    }
+
+    /// A job of the group names these codes: the group hears of them from now on, and all that is kept.
+    pub(super) fn listen(&mut self, shard: ShardId, codes: &[Arc<str>]) {
+        for code in codes {
+            if !self.reports.listeners.entry(Arc::clone(code)).or_default().insert(shard) {
+                continue;
+            }
+            let reports = self.reports.of_code(code);
+            for reports in reports.chunks(REPORTS_TOLD_AT_ONCE) {
+                self.post.send(shard, ShardMessage::ThirdParty { reports: reports.to_vec() });
+            }
+        }
+    }
+}
+
+impl Reports {
+    fn reported(&mut self, now: Timestamp, report: &ThirdPartyReport) {
+        let (code, time) = (Arc::clone(&report.code), report.logical_time);
+        if let Some(at) = self.ready.remove(&(Arc::clone(&code), time)) {
+            self.by_age.remove(&(at, Arc::clone(&code), time));
+        }
+        if report.ready {
+            self.ready.insert((Arc::clone(&code), time), now);
+            self.by_age.insert((now, code, time));
+        }
+    }
+
+    /// Before another is kept: what is too old, or too much.
+    fn surplus(&self, now: Timestamp) -> Option<Event> {
+        let cutoff = now.saturating_sub(KEPT_FOR).unwrap_or(Timestamp::MIN);
+        let too_many = if self.ready.len() >= MAX_KEPT { LEAVE_AT_ONCE } else { 0 };
+        let oldest = self.by_age.iter().enumerate();
+        let leave = oldest.take_while(|(index, (at, ..))| *index < too_many || *at < cutoff);
+        let upto = leave.map(|(_, (at, ..))| *at).last()?;
+        let count = self.by_age.iter().take_while(|(at, ..)| *at <= upto).count();
+        Some(Event::ThirdPartyForgotten { upto, count: u32::try_from(count).unwrap_or(u32::MAX) })
+    }
+
+    fn forget(&mut self, upto: Timestamp) {
+        while self.by_age.first().is_some_and(|(at, ..)| *at <= upto) {
+            if let Some((_, code, time)) = self.by_age.pop_first() {
+                self.ready.remove(&(code, time));
+            }
+        }
+    }
+
+    fn of_code(&self, code: &Arc<str>) -> Vec<ThirdPartyReport> {
+        let all = (Arc::clone(code), Timestamp::MIN)..=(Arc::clone(code), Timestamp::MAX);
+        let report = |(code, time): &(Arc<str>, Timestamp)| ThirdPartyReport {
+            code: Arc::clone(code),
+            logical_time: *time,
+            ready: true,
+        };
+        self.ready.range(all).map(|(key, _)| report(key)).collect()
+    }
+
+    fn trouble(&mut self, now: Timestamp, report: &CheckReport) {
+        let Some(severity) = severity_of(report) else { return };
+        let probers = self.checks.entry(Arc::clone(&report.authority)).or_default();
+        probers.retain(|_, trouble| !trouble.is_over(now));
+        probers.insert(Arc::clone(&report.prober), Trouble { severity, heard: now });
+    }
+
+    fn recovered(&mut self, prober: &Arc<str>, authority: &Arc<str>) {
+        let Some(probers) = self.checks.get_mut(authority) else { return };
+        probers.remove(prober);
+        if probers.is_empty() {
+            self.checks.remove(authority);
+        }
+    }
+}
+
+impl Trouble {
+    fn is_over(&self, now: Timestamp) -> bool {
+        now.duration_since(self.heard) > SILENT_AFTER
+    }
+}
+
+fn severity_of(report: &CheckReport) -> Option<Severity> {
+    match report.late_ms {
+        late if late > CRITICAL_AFTER_MS => Some(Severity::Critical),
+        late if late > IMPORTANT_AFTER_MS => Some(Severity::Important),
+        _ if !report.failure.is_empty() => Some(Severity::Important),
+        _ => None,
+    }
+}
+
+/// What stands in the journal as a name.
+pub(super) fn check_code(field: &str, code: &str) -> Result<(), tidemill_model::FieldError> {
+    if code.is_empty() || code.len() > MAX_CODE_BYTES || code.chars().any(char::is_control) {
+        let rule = format!("must be 1 to {MAX_CODE_BYTES} bytes without control characters");
+        return Err(tidemill_model::FieldError::new(field, code, rule));
+    }
+    Ok(())
+}

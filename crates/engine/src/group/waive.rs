@@ -1,0 +1,109 @@
+//! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
+
+use jiff::Timestamp;
+use tidemill_model::{Actor, BatchId, Event, Rejection, Thing, ThingId, WaivedParent, Waiver};
+
+use super::GroupShard;
+use super::batch::{Batch, WaitsFor};
+use crate::decision::Decision;
+
+const MAX_REASON_CHARS: usize = 500;
+
+impl GroupShard {
+    pub(crate) fn override_dependency(
+        &self,
+        id: BatchId,
+        what: &Waiver,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Decision, Rejection> {
+        let batch = self.unfinished(id)?;
+        if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS {
+            let rule = format!("must say why, in 1 to {MAX_REASON_CHARS} characters");
+            return Err(Rejection::field("reason", reason, rule));
+        }
+        if batch.grant().is_some() {
+            return Err(Rejection::NotWaitedFor { batch: id.0, reason: "it has started".to_owned() });
+        }
+        let things = self.waived_things(batch, what);
+        let parents = waived_parents(batch, what);
+        let gated = batch.gate().is_some_and(|gate| !gate.is_open());
+        let quality = gated && matches!(what, Waiver::All | Waiver::Quality);
+        if things.is_empty() && parents.is_empty() && !quality {
+            let reason = match what {
+                Waiver::All => "all its conditions are met".to_owned(),
+                Waiver::Path(path) => format!("it has no unmet path {path}"),
+                Waiver::ThirdParty(code) => format!("it has no unmet third party's {code}"),
+                Waiver::Parent { job, .. } => format!("it has no unmet parent {job} of that time"),
+                Waiver::Quality => "the quality service does not keep it back".to_owned(),
+            };
+            return Err(Rejection::NotWaitedFor { batch: id.0, reason });
+        }
+        let left = |dependency: &&WaitsFor| !batch.is_met(dependency, &parents);
+        let unmet = batch.dependencies.iter().filter(left).count() as u32;
+        let (by, reason) = (by.clone(), reason.to_owned());
+        Ok(Decision::events(vec![Event::DependencyOverridden {
+            batch: id,
+            things,
+            parents,
+            quality,
+            unmet,
+            by,
+            reason,
+        }]))
+    }
+
+    fn waived_things(&self, batch: &Batch, what: &Waiver) -> Vec<ThingId> {
+        let is_named = |thing: &Thing| match (what, thing) {
+            (Waiver::All, _) => true,
+            (Waiver::Path(wanted), Thing::Path { path, .. }) => path == wanted,
+            (Waiver::ThirdParty(wanted), Thing::ThirdParty { code, .. }) => code == wanted,
+            (Waiver::Path(_) | Waiver::ThirdParty(_) | Waiver::Parent { .. } | Waiver::Quality, _) => false,
+        };
+        let unmet = batch.things().iter().filter(|need| need.is_unmet());
+        unmet.map(|need| need.thing).filter(|thing| self.things.what(*thing).is_some_and(is_named)).collect()
+    }
+
+    pub(crate) fn dependency_overridden(&mut self, now: Timestamp, event: &Event) {
+        let Event::DependencyOverridden { batch: id, things, parents, quality, .. } = event else { return };
+        if *quality {
+            self.settle_gate(*id);
+        }
+        let Some(batch) = self.batches.get_mut(id) else { return };
+        let needs = batch.needs.get_or_insert_default();
+        for need in needs.things.iter_mut().filter(|need| things.contains(&need.thing)) {
+            need.waived = true;
+        }
+        needs.waived.extend(parents);
+        if let Some(gate) = needs.gate.as_mut().filter(|_| *quality) {
+            gate.waive();
+        }
+        self.make_ready(now, *id);
+    }
+}
+
+/// Of its parents' times that have not succeeded, those that are named.
+fn waived_parents(batch: &Batch, what: &Waiver) -> Vec<WaivedParent> {
+    let (wanted, wanted_time) = match what {
+        Waiver::All => (None, None),
+        Waiver::Parent { job, logical_time } => (Some(*job), *logical_time),
+        Waiver::Path(_) | Waiver::ThirdParty(_) | Waiver::Quality => return Vec::new(),
+    };
+    let mut waived: Vec<WaivedParent> = Vec::new();
+    for dependency in batch.dependencies.iter().filter(|dependency| !batch.is_met(dependency, &[])) {
+        let job = dependency.declared.parent;
+        if wanted.is_some_and(|wanted| wanted != job) {
+            continue;
+        }
+        let times = dependency.declared.times.iter().zip(&dependency.met);
+        let unmet = times.filter(|(time, met)| !**met && wanted_time.is_none_or(|wanted| wanted == **time));
+        waived.extend(unmet.map(|(time, _)| WaivedParent { job, logical_time: Some(*time) }));
+        if dependency.declared.times.is_empty() && wanted_time.is_none() {
+            waived.push(WaivedParent { job, logical_time: None });
+        }
+    }
+    waived.sort();
+    waived.dedup();
+    waived.retain(|waiver| !batch.waived().contains(waiver));
+    waived
+}
