@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use tidemill_calendar::{Cron, Period, Rule, Schedule, Template, TemplateContext, Zone};
 use tidemill_model::{
-    JobDefinition, JobId, JobSpec, Mapping, ParentSpec, Program, ScheduleInput, ScheduleRule, ScheduleSpec,
+    BackoffInput, JobDefinition, JobId, JobSpec, Mapping, ParentSpec, Program, ScheduleInput, ScheduleRule,
+    ScheduleSpec,
 };
 
 use crate::Problem;
@@ -63,6 +64,8 @@ pub(crate) fn spec_of(
         max_concurrent: definition.max_concurrent,
         retries: definition.retries,
         retry_interval_s: seconds(definition.retry_interval_ms),
+        retry_backoff: definition.retry_backoff.as_ref().map(BackoffInput::from),
+        exit_codes: definition.exit_codes,
         host: definition.host,
         missed_runs: definition.missed_runs,
         dependency_timeout_s: timeouts.dependency_ms.map(seconds),

@@ -109,9 +109,11 @@ invariants! {
     StartGrantedOnlyToAssigned => "start_granted_only_to_assigned",
     /// Attempts count up by 1 and stay within the job's maximum.
     AttemptNumbersWithoutGaps => "attempt_numbers_without_gaps",
-    /// A batch fails only when its retries are used up.
+    /// A batch fails only when its retries are used up, or its exit code says that another attempt would fail too.
     RetriesUsedBeforeFailure => "retries_used_before_failure",
-    /// The next attempt waits for exactly the job's interval.
+    /// An exit code that means *skip* skips its batch, and one that means *no retry* ends it.
+    ExitCodesKeepTheirMeaning => "exit_codes_keep_their_meaning",
+    /// The next attempt waits for exactly the job's interval, grown as the job says; with jitter at least half of it.
     RetryIntervalKept => "retry_interval_kept",
     /// Neither a batch nor two runs of one logical time ever have two live attempts.
     NeverTwoLiveAttempts => "never_two_live_attempts",

@@ -94,7 +94,11 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let parameters: usize = parameters.map(|(name, value)| of_text(name) + of_text(value)).sum();
     let timeouts = definition.timeouts.as_ref().map_or(0, |_| 190);
     let data = definition.data.as_ref().map_or(0, |data| 12 + counted(|to| serde_json::to_writer(to, data)));
-    380 + timeouts + data + texts + schedule + program + parameters + 56 * definition.parents.len()
+    let exit_codes = definition.exit_codes.as_ref();
+    let exit_codes = exit_codes.map_or(0, |codes| 64 + 4 * (codes.no_retry.len() + codes.skip.len()));
+    let backoff = definition.retry_backoff.as_ref().map_or(0, |_| 110);
+    let rare = timeouts + data + exit_codes + backoff;
+    380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 
 fn of_dependency(dependency: &Dependency) -> usize {

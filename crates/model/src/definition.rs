@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{GroupId, GroupName, JobData, JobId, JobName, JobType, Timeouts};
+use crate::{Backoff, ExitCodes, GroupId, GroupName, JobData, JobId, JobName, JobType, Timeouts};
 
 /// 0 (highest) to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -182,6 +182,12 @@ pub struct JobDefinition {
     pub retries: u32,
     /// From the end of one attempt to the next, milliseconds.
     pub retry_interval_ms: u64,
+    /// How that pause grows; absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_backoff: Option<Backoff>,
+    /// Exit codes that mean more than *failed*.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_codes: Option<ExitCodes>,
     /// Runs only on the worker of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

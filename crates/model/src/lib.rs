@@ -15,6 +15,7 @@ mod live;
 mod mark;
 mod name;
 mod rejection;
+mod retry;
 mod spec;
 mod thing;
 mod timeouts;
@@ -40,6 +41,7 @@ pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuer
 pub use mark::MarkedResult;
 pub use name::{GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
+pub use retry::{Backoff, BackoffInput, ExitCodes};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use thing::{
     CheckReport, DataPath, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES, PathAnswer,

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    FieldError, GroupName, JobName, JobType, Mapping, MissedRuns, PathSpec, Period, Priority, TimeOfDay,
+    BackoffInput, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping, MissedRuns, PathSpec, Period,
+    Priority, TimeOfDay,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -154,6 +155,12 @@ pub struct JobSpec {
     /// Seconds from the end of an attempt to the next; default 60.
     #[serde(default = "minute")]
     pub retry_interval_s: u32,
+    /// How the pause between attempts grows; absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_backoff: Option<BackoffInput>,
+    /// Exit codes that mean more than *failed*.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_codes: Option<ExitCodes>,
     /// Runs only on the worker of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
@@ -261,6 +268,8 @@ fn rule(text: &str) -> String {
     let wanted = text.split("expected ").nth(1).filter(|_| text.starts_with("invalid "));
     let rule = match wanted {
         Some("u16" | "u32" | "i64") => "must be a whole number from 0 on",
+        Some("u8") => "must be a whole number from 0 to 255",
+        Some("f64") => "must be a number",
         Some("a string") => "must be text; quote it where YAML takes it for something else",
         Some("a boolean") => "must be true or false",
         Some("a sequence") => "must be a list",

@@ -438,7 +438,19 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
         job["enabled"] = json!(false);
     }
     timeouts(&mut rng.clone(), &mut job);
+    after_failures(&mut rng.clone(), &mut job);
     job
+}
+
+/// What its exit codes mean, and how its pauses grow.
+fn after_failures(rng: &mut Rng, job: &mut Value) {
+    if rng.chance(25) {
+        job["exit_codes"] = json!({"no_retry": [2], "skip": [3]});
+    }
+    if rng.chance(25) {
+        let factor = [1.0, 1.5, 2.0, 10.0][rng.below(4)];
+        job["retry_backoff"] = json!({"factor": factor, "max_interval_s": 8, "jitter": rng.chance(50)});
+    }
 }
 
 /// By when its batches should have got somewhere.

@@ -165,7 +165,7 @@ impl World {
             of: site.id.clone(),
             began: 0,
             natural_end: duration,
-            exit_code: if rng.chance(25) { 1 } else { 0 },
+            exit_code: if rng.chance(25) { [1, 1, 2, 3][rng.below(4)] } else { 0 },
             heeds_term,
             grace_ms,
             lease: lease.map(|lease| shifted(site, lease)),

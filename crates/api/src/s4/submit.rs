@@ -243,6 +243,8 @@ impl Job {
             max_concurrent: 1,
             retries: 0,
             retry_interval_s: 60,
+            retry_backoff: None,
+            exit_codes: None,
             host: None,
             missed_runs: MissedRuns::All,
             dependency_timeout_s: None,

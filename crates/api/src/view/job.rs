@@ -60,6 +60,10 @@ pub(crate) struct JobView {
     pub(crate) host: Option<String>,
     /// `all`, `latest` or `none`.
     pub(crate) missed_runs: String,
+    /// How the pause between attempts grows; null: it does not.
+    pub(crate) retry_backoff: Value,
+    /// Exit codes that mean more than *failed*; null: none does.
+    pub(crate) exit_codes: Value,
     /// By when its batches should have got somewhere; null: there is no such time.
     pub(crate) timeouts: Value,
     /// Free classification.
@@ -100,6 +104,8 @@ impl From<JobRow> for JobView {
             retry_interval_ms: row.retry_interval_ms,
             host: string(row.pinned_host),
             missed_runs: row.missed_runs.to_string(),
+            retry_backoff: json(&row.definition)["retry_backoff"].clone(),
+            exit_codes: json(&row.definition)["exit_codes"].clone(),
             timeouts: json(&row.definition)["timeouts"].clone(),
             business_type: row.business_type.to_string(),
             comment: row.comment_text.to_string(),

@@ -99,6 +99,8 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         max_concurrent: 1,
         retries: 2,
         retry_interval_ms: 60_000,
+        retry_backoff: None,
+        exit_codes: None,
         host: None,
         missed_runs: MissedRuns::All,
         timeouts: None,

@@ -29,7 +29,7 @@ pub(super) enum Phase {
     /// A process may live.
     Granted { to: Assignment, started: bool },
     /// An attempt has just ended.
-    Ended { result: AttemptResult, at: Timestamp },
+    Ended { result: AttemptResult, exit_code: Option<i32>, at: Timestamp },
     /// For the next attempt.
     Pausing { until: Timestamp },
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, JobType, ScheduleSpec};
+use tidemill_model::{
+    Backoff, BatchId, BatchResult, ExitCodes, Fire, JobDefinition, JobId, JobType, ScheduleSpec,
+};
 
 use super::Shard;
 use super::timeouts::Limits;
@@ -19,6 +21,8 @@ pub(super) struct Version {
     pub(super) max_concurrent: u32,
     pub(super) retries: u32,
     pub(super) retry_interval_ms: u64,
+    pub(super) backoff: Option<Backoff>,
+    pub(super) exit_codes: Option<ExitCodes>,
     pub(super) host: Option<String>,
     pub(super) job_type: JobType,
     pub(super) parents: Vec<JobId>,
@@ -33,6 +37,8 @@ impl Version {
             max_concurrent: definition.max_concurrent,
             retries: definition.retries,
             retry_interval_ms: definition.retry_interval_ms,
+            backoff: definition.retry_backoff.clone(),
+            exit_codes: definition.exit_codes.clone(),
             host: definition.host.clone(),
             job_type: definition.job_type.clone(),
             parents: definition.parents.iter().map(|parent| parent.job).collect(),

@@ -1,14 +1,15 @@
 //! What happens to a batch between generation and result.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use tidemill_model::{
-    AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId, Nonce, ReturnReason, Token,
-    WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId, Nonce,
+    ReturnReason, Token, WorkerId,
 };
 
 use super::Shard;
 use super::batch::{Assignment, Phase};
 use super::placement::Wanted;
+use super::retries::{Means, pause};
 use super::timeouts::Ended;
 use crate::Invariant;
 use crate::at::At;
@@ -45,7 +46,7 @@ impl Shard {
             }
             Event::AttemptStarted { token, .. } => self.started(at, id, *token, found),
             Event::AttemptFinished { token, attempt, worker, outcome, .. } => {
-                self.attempt_finished(at, id, (*token, *attempt, worker), outcome.result, found);
+                self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
             }
             Event::RetryScheduled { attempt, at: until, .. } => {
                 self.retry_scheduled(at, id, *attempt, *until, found);
@@ -195,9 +196,10 @@ impl Shard {
         at: &At<'_>,
         id: BatchId,
         (token, attempt, worker): (Token, u32, &WorkerId),
-        result: AttemptResult,
+        outcome: &AttemptOutcome,
         found: &mut Findings,
     ) {
+        let result = outcome.result;
         let phase = self.batches.get(&id).map(|batch| batch.phase.clone());
         let Some(Phase::Granted { to, .. }) = phase.filter(|phase| is_of(phase, token)) else {
             return self.late(at, id, &format!("attempt {token} is said to have finished"), found);
@@ -214,7 +216,7 @@ impl Shard {
             at.contradicts(found, Invariant::AttemptNumbersWithoutGaps, why, &[to.said]);
         }
         self.no_attempt_before_lease_over(at, &to, result, found);
-        self.step(id, Phase::Ended { result, at: at.now });
+        self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = to.attempt;
         }
@@ -236,17 +238,20 @@ impl Shard {
             at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
             return self.step(id, Phase::Pausing { until });
         }
-        let Phase::Ended { result, at: ended } = batch.phase else {
+        let Phase::Ended { result, at: ended, .. } = batch.phase else {
             return self.not_allowed(at, id, "gets another attempt", found);
         };
         if result == AttemptResult::Success {
             return self.not_allowed(at, id, "gets another attempt after a successful one", found);
         }
-        let pause = batch.of.as_ref().map(|of| i64::try_from(of.retry_interval_ms).unwrap_or(i64::MAX));
-        let due = pause.and_then(|ms| ended.checked_add(SignedDuration::from_millis(ms)).ok());
-        if let Some(due) = due.filter(|due| *due != until) {
-            let why =
-                format!("batch {id} is to be tried again at {until}, and its interval is over at {due}");
+        if batch.exit_means() != Means::Nothing {
+            self.exit_code_means_otherwise(at, id, "gets another attempt", found);
+        }
+        let due = batch.of.as_ref().and_then(|of| pause(of, batch.attempts, ended));
+        if let Some((first, last)) = due.filter(|(first, last)| !(*first..=*last).contains(&until)) {
+            let why = format!(
+                "batch {id} is to be tried again at {until}, and its interval is over from {first} to {last}"
+            );
             at.contradicts(found, Invariant::RetryIntervalKept, why, &[batch.said]);
         }
         self.attempt_numbers_without_gaps(at, id, attempt, found);
@@ -314,11 +319,18 @@ impl Shard {
             ) => {
                 self.not_allowed(at, id, "does not succeed after an attempt that did", found);
             }
+            (Phase::Ended { .. }, BatchResult::Skipped) if batch.exit_means() == Means::Skip => {}
+            (Phase::Ended { .. }, BatchResult::Failed | BatchResult::Success)
+                if batch.kill.is_none() && batch.exit_means() == Means::Skip =>
+            {
+                self.exit_code_means_otherwise(at, id, &format!("ends as {}", result.as_str()), found);
+            }
             (Phase::Ended { .. }, BatchResult::Failed) => match batch.kill {
                 Some(kill) => {
                     let why = format!("batch {id} was to be ended, and ends as failed");
                     at.contradicts(found, Invariant::KilledStaysKilled, why, &[kill]);
                 }
+                None if batch.exit_means() == Means::NoRetry => {}
                 None if batch.attempts < batch.most_attempts() => {
                     let (used, most) = (batch.attempts, batch.most_attempts());
                     let why = format!("batch {id} fails after {used} of {most} attempts");

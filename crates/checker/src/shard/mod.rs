@@ -17,6 +17,7 @@ mod life;
 mod marks;
 mod placement;
 mod rest;
+mod retries;
 mod things;
 mod timeouts;
 mod worker;

@@ -11,7 +11,10 @@ use crate::kit::{
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    [steps(), limits(), starts(), attempts(), ends(), marks(), timeouts()].into_iter().flatten().collect()
+    [steps(), limits(), starts(), attempts(), ends(), retries(), marks(), timeouts()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Attempt 1 of batch 1 has failed at 10:00:30, and attempt 2 is to come.
@@ -242,6 +245,68 @@ fn mark(batch: u64, result: &str, more: serde_json::Value) -> Event {
     });
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     event(json!({"batch_marked": fields}))
+}
+
+/// An attempt of batch 1 that exits so.
+fn exited(code: i32) -> Event {
+    let Event::AttemptFinished { batch, token, attempt, worker, mut outcome, usage } =
+        ended(1, 1, "w", 1, "failed")
+    else {
+        unreachable!("it is one")
+    };
+    outcome.exit_code = Some(code);
+    Event::AttemptFinished { batch, token, attempt, worker, outcome, usage }
+}
+
+/// BYD-19: two retries a minute apart, doubled; 2 means no retry, 3 skip.
+fn retries() -> Vec<Case> {
+    let rule = Invariant::ExitCodesKeepTheirMeaning;
+    let starting = |more: serde_json::Value| {
+        let world = History::new().command([group(), job(1, more), registered("w", "i", 4)]);
+        let given = world.command([generated(1, 1, json!({}))]).timer([assigned(1, 1, "w", 1)]);
+        given.command([granted(1, 1, "w", "i"), started(1, 1)])
+    };
+    let coded = |code: i32, then: Event| {
+        let codes = json!({"retries": 2, "exit_codes": {"no_retry": [2], "skip": [3]}});
+        starting(codes).command([exited(code), then])
+    };
+    let grown = |jitter: bool, until: &str| {
+        let backoff = json!({"factor_percent": 200, "max_interval_ms": 600_000, "jitter": jitter});
+        let first = starting(json!({"retries": 2, "retry_backoff": backoff}));
+        let first = first.command([exited(1), retry(1, 2, MINUTE)]).at(MINUTE);
+        let second = first.timer([retry_due(1), assigned(1, 2, "w", 2)]).command([granted(1, 2, "w", "i")]);
+        second.command([ended(1, 2, "w", 2, "failed"), retry(1, 3, until)])
+    };
+    vec![
+        case(rule, "skip, and it fails", coded(3, finished(1, "skipped")), coded(3, finished(1, "failed"))),
+        case(
+            rule,
+            "skip, and it is tried again",
+            coded(1, retry(1, 2, MINUTE)),
+            coded(3, retry(1, 2, MINUTE)),
+        ),
+        case(rule, "no retry, and it is tried again", coded(2, finished(1, "failed")), {
+            coded(2, retry(1, 2, MINUTE))
+        }),
+        case(
+            Invariant::RetriesUsedBeforeFailure,
+            "it fails without a word",
+            coded(2, finished(1, "failed")),
+            coded(1, finished(1, "failed")),
+        ),
+        case(
+            Invariant::RetryIntervalKept,
+            "the second pause is as long as the first",
+            grown(false, "2026-03-02T10:03:30Z"),
+            grown(false, "2026-03-02T10:02:30Z"),
+        ),
+        case(
+            Invariant::RetryIntervalKept,
+            "less than a half of it",
+            grown(true, "2026-03-02T10:02:31Z"),
+            grown(true, "2026-03-02T10:02:29Z"),
+        ),
+    ]
 }
 
 /// BYD-16

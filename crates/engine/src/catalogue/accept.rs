@@ -1,7 +1,9 @@
 //! From a job as written to a job as accepted: the checks that need no other job.
 
 use tidemill_calendar::Template;
-use tidemill_model::{FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec, Timeouts};
+use tidemill_model::{
+    Backoff, ExitCodes, FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec, Timeouts,
+};
 
 use super::data::templates as templates_of_data;
 use crate::schedule::{grid_from_spec, templates};
@@ -15,6 +17,7 @@ const MAX_RETRIES: u32 = 100;
 const MAX_CONCURRENT: u32 = 100_000;
 const MAX_RETRY_INTERVAL_S: u32 = 7 * 86_400;
 const MAX_TIMEOUT_S: u32 = 366 * 86_400;
+const MAX_EXIT_CODES: usize = 64;
 
 /// What the job runs, from the fields that say it.
 pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
@@ -91,6 +94,50 @@ pub(super) fn timeouts(spec: &JobSpec) -> Result<Option<Timeouts>, FieldError> {
         return Err(FieldError::new("cancel_on_timeout", true, rule));
     }
     Ok((timeouts != Timeouts::default()).then_some(timeouts))
+}
+
+/// BYD-19: exit codes that mean more than *failed*.
+pub(super) fn exit_codes(spec: &JobSpec) -> Result<Option<ExitCodes>, FieldError> {
+    let Some(codes) = spec.exit_codes.as_ref().filter(|codes| **codes != ExitCodes::default()) else {
+        return Ok(None);
+    };
+    for (field, given) in [("exit_codes.no_retry", &codes.no_retry), ("exit_codes.skip", &codes.skip)] {
+        if given.len() > MAX_EXIT_CODES {
+            return Err(FieldError::new(field, given.len(), format!("at most {MAX_EXIT_CODES} codes")));
+        }
+        if given.contains(&0) {
+            return Err(FieldError::new(field, 0, "must be 1 to 255; 0 is success"));
+        }
+    }
+    if let Some(both) = codes.skip.iter().find(|code| codes.no_retry.contains(code)) {
+        return Err(FieldError::new(
+            "exit_codes.skip",
+            both,
+            "stands in no_retry as well; it can mean one thing",
+        ));
+    }
+    Ok(Some(codes.clone()))
+}
+
+/// BYD-19: how the pause between attempts grows.
+pub(super) fn backoff(spec: &JobSpec) -> Result<Option<Backoff>, FieldError> {
+    let Some(given) = &spec.retry_backoff else { return Ok(None) };
+    let percent = (given.factor * 100.0).round();
+    let exact = (percent / 100.0 - given.factor).abs() < 1e-9;
+    if !(100.0..=1000.0).contains(&percent) || !exact {
+        let rule = "must be 1 to 10, with at most two decimals";
+        return Err(FieldError::new("retry_backoff.factor", given.factor, rule));
+    }
+    let least = spec.retry_interval_s.max(1);
+    if !(least..=MAX_RETRY_INTERVAL_S).contains(&given.max_interval_s) {
+        let rule = format!("must be retry_interval_s ({least}) to {MAX_RETRY_INTERVAL_S}");
+        return Err(FieldError::new("retry_backoff.max_interval_s", given.max_interval_s, rule));
+    }
+    Ok(Some(Backoff {
+        factor_percent: percent as u32,
+        max_interval_ms: u64::from(given.max_interval_s) * 1000,
+        jitter: given.jitter,
+    }))
 }
 
 /// Numbers and texts in their bounds.

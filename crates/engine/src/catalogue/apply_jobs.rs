@@ -10,7 +10,9 @@ use tidemill_model::{
     Mapping, Parent, Rejection, Removal, ShardId,
 };
 
-use super::accept::{check_bounds, check_program, is_ambiguous_in_overlap, program, schedule, timeouts};
+use super::accept::{
+    backoff, check_bounds, check_program, exit_codes, is_ambiguous_in_overlap, program, schedule, timeouts,
+};
 use super::data::data;
 use super::graph::Overlay;
 use super::{Catalogue, Job, Terms};
@@ -189,6 +191,8 @@ impl Catalogue {
             max_concurrent: spec.max_concurrent,
             retries: spec.retries,
             retry_interval_ms: u64::from(spec.retry_interval_s) * 1000,
+            retry_backoff: backoff(spec)?,
+            exit_codes: exit_codes(spec)?,
             host: spec.host.clone(),
             missed_runs: spec.missed_runs,
             timeouts: timeouts(spec)?,

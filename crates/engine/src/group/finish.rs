@@ -5,6 +5,7 @@ use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, BatchResult, Event,
 
 use super::GroupShard;
 use super::batch::Batch;
+use super::retry::{Meaning, meaning, pause};
 
 impl GroupShard {
     /// The events that end a granted attempt.
@@ -33,15 +34,21 @@ impl GroupShard {
         {
             return self.killed_or_marked(id, by);
         }
+        let meaning = meaning(&batch.definition, outcome);
         match outcome.result {
+            AttemptResult::Failed if meaning == Meaning::Skip => {
+                let message = format!("{}, which means that there was nothing to do", describe(outcome));
+                Event::BatchFinished { batch: id, result: BatchResult::Skipped, by: None, message }
+            }
             AttemptResult::Success => {
                 let message = outcome.message.clone();
                 Event::BatchFinished { batch: id, result: BatchResult::Success, by: None, message }
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
-                if attempt <= batch.definition.retries + u32::from(planted!(RetryCountOff)) =>
+                if attempt <= batch.definition.retries + u32::from(planted!(RetryCountOff))
+                    && meaning != Meaning::NoRetry =>
             {
-                let pause = SignedDuration::from_millis(batch.definition.retry_interval_ms as i64);
+                let pause = pause(&batch.definition, id, attempt);
                 let pause = if planted!(RetryIntervalIgnored) { SignedDuration::ZERO } else { pause };
                 let at = now.saturating_add(pause).unwrap_or(Timestamp::MAX);
                 Event::RetryScheduled { batch: id, attempt: attempt + 1, at }

@@ -27,6 +27,7 @@ mod place;
 mod quality;
 mod queue;
 mod report;
+mod retry;
 mod settle;
 mod submit;
 pub(crate) mod things;

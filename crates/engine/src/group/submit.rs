@@ -59,6 +59,8 @@ impl GroupShard {
             max_concurrent: 1,
             retries: submission.retries,
             retry_interval_ms: submission.retry_interval_ms,
+            retry_backoff: None,
+            exit_codes: None,
             host: None,
             missed_runs: MissedRuns::All,
             timeouts: None,
