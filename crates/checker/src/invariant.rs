@@ -69,6 +69,10 @@ invariants! {
     // ---- between shards
     /// Messages between shards arrive once, in order, with what was sent, and are acknowledged only after that.
     MessagesBetweenShardsOnceInOrder => "messages_between_shards_once_in_order",
+    /// What a shard hears of a job of another group stands in that group's journal, in the same order; a job is followed and watched only for a shard that has children of it and batches that wait.
+    HeardOfOtherGroupsWasSo => "heard_of_other_groups_was_so",
+    /// At quiescence, a shard has heard how every logical time that it watched in another group stood last, and of every generation of the jobs that it followed.
+    WatchesAnswered => "watches_answered",
     /// Versions of a definition count up by 1, and the shard that runs it only moves forward.
     VersionsRise => "versions_rise",
     /// What is staged has no effect before its commit; what is committed is carried out to the letter, and until it is, nothing else changes definitions.
@@ -99,7 +103,7 @@ invariants! {
     MarksAreAccountedFor => "marks_are_accounted_for",
     /// A batch whose end was asked for gets no further attempt, and ends as killed or as it was marked.
     KilledStaysKilled => "killed_stays_killed",
-    /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, and counted right.
+    /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, for a parent in another group as it was heard last, and counted right.
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
     /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, and a worker that is there, not draining, on the pinned host.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",

@@ -5,15 +5,20 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{Event, GroupName, JobId, Recorded, ShardId};
+use tidemill_model::{Event, ForeignParent, GroupName, JobId, Recorded, ShardId};
 
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::{Findings, Violation};
+use crate::foreign::Foreign;
+use crate::parents::Parents;
 use crate::requests::fingerprint;
 
+/// Parents that one message tells of.
+const PARENTS_OF_A_MESSAGE: usize = 50;
+
 /// Where something stands: partition, offset, event.
-type Place = (u32, u64, u32);
+pub(crate) type Place = (u32, u64, u32);
 
 /// One direction between two shards.
 #[derive(Debug, Default)]
@@ -40,6 +45,8 @@ pub(crate) struct Messages {
     groups: HashMap<GroupName, ShardId>,
     jobs: HashMap<JobId, ShardId>,
     reports: Reports,
+    parents: Parents,
+    pub(crate) foreign: Foreign,
 }
 
 /// Third parties' reports as the catalogue keeps them, and which groups hear of which codes.
@@ -65,11 +72,18 @@ impl Messages {
                 if let Some(from) = self.jobs.insert(definition.id, to).filter(|from| *from != to) {
                     self.send(at, from, says(&Event::JobRemoved { job: definition.id }), found);
                 }
+                self.parents.define(definition, to);
+                if let Some(parents) = self.parents.named_by(definition.id) {
+                    self.send_parents(at, to, &parents, found);
+                }
                 self.send(at, to, says(event), found);
                 for code in definition.data.iter().flat_map(|data| &data.third_party) {
                     for _ in 0..self.reports.told_to(code, to) {
                         self.send(at, to, None, found);
                     }
+                }
+                for (to, parents) in self.parents.changed_with(definition.id) {
+                    self.send_parents(at, to, &parents, found);
                 }
             }
             Event::ThirdPartyReported { report, .. } => {
@@ -96,6 +110,7 @@ impl Messages {
                 }
             }
             Event::JobDeleted { job } => {
+                self.parents.forget(*job);
                 if let Some(to) = self.jobs.remove(job) {
                     self.send(at, to, says(event), found);
                 }
@@ -108,6 +123,13 @@ impl Messages {
             }
             Event::JobCancelled { shard, .. } => self.send(at, *shard, says(event), found),
             _ => {}
+        }
+    }
+
+    fn send_parents(&mut self, at: &At<'_>, to: ShardId, parents: &[ForeignParent], found: &mut Findings) {
+        for parents in parents.chunks(PARENTS_OF_A_MESSAGE) {
+            let says = says(&Event::ParentsReceived { parents: parents.to_vec() });
+            self.send(at, to, says, found);
         }
     }
 
@@ -162,6 +184,7 @@ impl Messages {
 
     /// What only all partitions together show. `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+        self.foreign.finish(at_rest, found);
         for ((from, to), lane) in &self.lanes {
             let rule = Invariant::MessagesBetweenShardsOnceInOrder;
             if let Some(place) = lane.acknowledged_in.filter(|_| lane.acknowledged > lane.received) {
@@ -228,6 +251,7 @@ fn says(event: &Event) -> Option<u64> {
         Event::JobDefined { definition, enabled, .. } | Event::JobReceived { definition, enabled, .. } => {
             fingerprint(&("job", text(definition), enabled))
         }
+        Event::ParentsReceived { parents } => fingerprint(&("parents", serde_json::to_string(parents).ok())),
         Event::JobEnabled { job } => fingerprint(&("switch", job, true)),
         Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
         Event::JobSwitched { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
@@ -241,11 +265,11 @@ fn says(event: &Event) -> Option<u64> {
     })
 }
 
-fn place(at: &At<'_>) -> Place {
+pub(crate) fn place(at: &At<'_>) -> Place {
     (at.partition, at.offset, at.index.unwrap_or(0))
 }
 
-fn violation(rule: Invariant, (partition, offset, event): Place, message: String) -> Violation {
+pub(crate) fn violation(rule: Invariant, (partition, offset, event): Place, message: String) -> Violation {
     let (event, record) = (Some(event), String::new());
     Violation { invariant: rule.name(), partition, offset, event, message, record, contradicts: vec![] }
 }

@@ -224,7 +224,9 @@ impl Partition {
             let bounds = self.bounds;
             let shard =
                 self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, bounds));
+            let ended = shard.ends(&recorded.event);
             shard.event(&at, recorded, shared.found);
+            shared.messages.foreign.event(&at, recorded, ended, shard);
         }
     }
 

@@ -9,6 +9,7 @@ use tidemill_model::{
 
 use crate::catalogue::finished;
 use crate::group::Batch;
+use crate::outbox::MAX_ON_THEIR_WAY;
 use crate::partition::Partition;
 
 /// Something to do outside.
@@ -44,9 +45,6 @@ pub enum Effect {
     },
 }
 
-/// Messages of one outbox that are on their way at once.
-const MAX_UNACKNOWLEDGED: usize = 256;
-
 /// Remembers which messages of which outbox were already handed on, so that each accepted envelope sends
 /// only what is new. Empty at takeover, and emptied when acknowledgements stay away: then all is sent again.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +57,7 @@ impl Courier {
     pub fn collect(&mut self, partition: &Partition) -> Vec<Effect> {
         let mut effects = Vec::new();
         for (from, shard) in partition.shards() {
-            for (to, number, message) in shard.post().waiting(MAX_UNACKNOWLEDGED) {
+            for (to, number, message) in shard.post().waiting(MAX_ON_THEIR_WAY) {
                 let sent = self.sent.entry((from, to)).or_default();
                 if number > *sent {
                     *sent = number;
@@ -193,6 +191,13 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::ApplyFinished { .. }
         | Event::JobCancelled { .. }
         | Event::CancelReceived { .. }
+        | Event::ParentsReceived { .. }
+        | Event::StandingsHeard { .. }
+        | Event::GenerationsHeard { .. }
+        | Event::TimesHeard { .. }
+        | Event::ParentFollowed { .. }
+        | Event::ParentWatched { .. }
+        | Event::ParentUnwatched { .. }
         | Event::BatchGenerated { .. }
         | Event::FiresSkipped { .. }
         | Event::DependencySatisfied { .. }

@@ -5,6 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tidemill_model::{ShardId, ShardMessage};
 
+/// Messages of one outbox that are on their way at once. Between groups no more than these wait: what there is to
+/// say beyond them stays a difference between the state and what was said, until acknowledgements make room.
+pub(crate) const MAX_ON_THEIR_WAY: usize = 256;
+
 /// One shard's side of its conversations.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Post {
@@ -31,6 +35,12 @@ impl Post {
         while outbox.waiting.front().is_some_and(|(number, _)| *number <= upto) {
             outbox.waiting.pop_front();
         }
+    }
+
+    /// How many more messages may wait for this shard's acknowledgement, for those who can tell it later.
+    pub(crate) fn room(&self, to: ShardId) -> usize {
+        let waiting = self.outgoing.get(&to).map_or(0, |outbox| outbox.waiting.len());
+        MAX_ON_THEIR_WAY.saturating_sub(waiting)
     }
 
     /// Whether an acknowledgement of `upto` would free something, and nothing that was never sent.

@@ -117,13 +117,6 @@ fn cycles_across_groups_are_refused() {
         vec![job("a", json!({"parents": ["h/b"]})), job("b", json!({"group": "h", "parents": ["g/a"]}))],
         expect!["cycle: dependency cycle: g/a → h/b → g/a"],
     );
-    refused(
-        &mut world,
-        vec![job("a", json!({"parents": ["h/b"]})), job("b", json!({"group": "h"}))],
-        expect![[
-            r#"invalid: jobs[0].parents[0]: "h/b": a parent in another group has no effect in this version, so it is refused"#
-        ]],
-    );
 }
 
 /// JOB-6: each bad field is named, with its value and the rule.

@@ -187,6 +187,13 @@ impl Model {
             | Event::ChecksRecovered { .. }
             | Event::GroupReceived { .. }
             | Event::JobSwitched { .. }
+            | Event::ParentsReceived { .. }
+            | Event::StandingsHeard { .. }
+            | Event::GenerationsHeard { .. }
+            | Event::TimesHeard { .. }
+            | Event::ParentFollowed { .. }
+            | Event::ParentWatched { .. }
+            | Event::ParentUnwatched { .. }
             | Event::FiresSkipped { .. }
             | Event::HistoryEvicted { .. }
             | Event::WorkerLost { .. }

@@ -8,9 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptOutcome, BatchId, CheckReport, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
-    JobDefinition, JobId, JobName, JobSpec, JobType, MarkedResult, Nonce, PathAnswer, Priority, Program,
-    RequestId, ShardId, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId,
+    AttemptOutcome, BatchId, CheckReport, Follow, ForeignParent, GroupId, GroupName, GroupSettings,
+    Incarnation, InstanceId, JobDefinition, JobId, JobName, JobSpec, JobType, MarkedResult, Nonce,
+    PathAnswer, Priority, Program, RequestId, ShardId, Standing, ThingId, ThirdPartyReport, Token, Usage,
+    Waiver, WorkerId,
 };
 
 /// Who wishes it.
@@ -182,6 +183,58 @@ pub enum ShardMessage {
         /// Which job.
         job: JobId,
     },
+    // ---- parents in other groups
+    /// Jobs of other groups that are parents here, or changed as such.
+    Parents {
+        /// Before any child that names them.
+        parents: Vec<ForeignParent>,
+    },
+    /// What the sender wants to hear of a job of the receiver, from now on.
+    Follow {
+        /// Which job.
+        job: JobId,
+        /// What.
+        what: Follow,
+    },
+    /// Batches of the sender wait for these logical times of a job of the receiver.
+    Watch {
+        /// Which job.
+        job: JobId,
+        /// Its logical times.
+        times: Vec<Timestamp>,
+    },
+    /// Nothing of the sender waits for these any more.
+    Unwatch {
+        /// Which job.
+        job: JobId,
+        /// Its logical times.
+        times: Vec<Timestamp>,
+    },
+    /// How logical times that the receiver watches stand now.
+    Stands {
+        /// Which job.
+        job: JobId,
+        /// Time by time.
+        standings: Vec<Standing>,
+    },
+    /// Batches of a job that the receiver follows were generated.
+    Generated {
+        /// Which job.
+        job: JobId,
+        /// For which logical times, in this order.
+        times: Vec<Timestamp>,
+        /// How many more there were before these, which came while the receiver could not be told.
+        #[serde(default, skip_serializing_if = "is_first")]
+        left_out: u64,
+    },
+    /// The newest logical times of a job that the receiver has begun to follow.
+    Known {
+        /// Which job.
+        job: JobId,
+        /// Its logical times, oldest first.
+        times: Vec<Timestamp>,
+    },
+
     /// Which of these jobs have unfinished batches?
     AskUnfinished {
         /// The catalogue's number for it.

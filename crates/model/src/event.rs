@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AlarmKind, BatchId, CheckReport, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
-    JobDefinition, JobId, JobSpec, JobType, Mapping, MarkedResult, Nonce, Outcome, Removal, RequestId, Role,
-    Severity, ShardId, Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent,
-    WorkerId,
+    Actor, AlarmKind, BatchId, CheckReport, Follow, ForeignParent, GroupId, GroupName, GroupSettings,
+    Incarnation, InstanceId, JobDefinition, JobId, JobSpec, JobType, Mapping, MarkedResult, Nonce, Outcome,
+    Removal, RequestId, Role, Severity, ShardId, Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind,
+    Token, UnfinishedJob, WaivedParent, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -182,6 +182,10 @@ impl BatchResult {
 }
 
 fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_none(n: &u64) -> bool {
     *n == 0
 }
 
@@ -415,6 +419,64 @@ pub enum Event {
     JobSubmitted {
         /// As accepted.
         definition: Arc<JobDefinition>,
+    },
+
+    // ---- parents in other groups
+    /// The shard knows jobs of other groups that are parents here.
+    ParentsReceived {
+        /// As the catalogue told them.
+        parents: Vec<ForeignParent>,
+    },
+    /// The shard was told how logical times of a parent in another group stand.
+    StandingsHeard {
+        /// Which parent.
+        parent: JobId,
+        /// Time by time.
+        standings: Vec<Standing>,
+    },
+    /// The shard was told that batches of a parent in another group were generated (GEN-9).
+    GenerationsHeard {
+        /// Which parent.
+        parent: JobId,
+        /// For which logical times.
+        times: Vec<Timestamp>,
+        /// How many more were generated before these, of which this shard could not be told in time.
+        #[serde(default, skip_serializing_if = "is_none")]
+        left_out: u64,
+    },
+    /// The shard was told the newest logical times of a parent in another group.
+    TimesHeard {
+        /// Which parent.
+        parent: JobId,
+        /// Oldest first.
+        times: Vec<Timestamp>,
+    },
+    /// Another shard wants to hear of a job of this one.
+    ParentFollowed {
+        /// Which job.
+        job: JobId,
+        /// Which shard.
+        by: ShardId,
+        /// What it wants to hear from now on.
+        what: Follow,
+    },
+    /// Batches of another shard wait for logical times of a job of this one.
+    ParentWatched {
+        /// Which job.
+        job: JobId,
+        /// Which shard.
+        by: ShardId,
+        /// Its logical times.
+        times: Vec<Timestamp>,
+    },
+    /// Nothing of another shard waits for these any more.
+    ParentUnwatched {
+        /// Which job.
+        job: JobId,
+        /// Which shard.
+        by: ShardId,
+        /// Its logical times.
+        times: Vec<Timestamp>,
     },
 
     // ---- batches
@@ -871,6 +933,13 @@ impl Event {
             Event::ApplyFinished { .. } => "apply.finished",
             Event::JobCancelled { .. } => "job.cancelled",
             Event::CancelReceived { .. } => "cancel.received",
+            Event::ParentsReceived { .. } => "parents.received",
+            Event::StandingsHeard { .. } => "standings.heard",
+            Event::GenerationsHeard { .. } => "generations.heard",
+            Event::TimesHeard { .. } => "times.heard",
+            Event::ParentFollowed { .. } => "parent.followed",
+            Event::ParentWatched { .. } => "parent.watched",
+            Event::ParentUnwatched { .. } => "parent.unwatched",
             Event::BatchGenerated { .. } => "batch.generated",
             Event::FiresSkipped { .. } => "fires.skipped",
             Event::DependencySatisfied { .. } => "dependency.satisfied",
@@ -932,7 +1001,13 @@ impl Event {
             | Event::JobCancelled { job, .. }
             | Event::CancelReceived { job, .. }
             | Event::FiresSkipped { job, .. }
-            | Event::HistoryEvicted { job, .. } => format!("job/{job}"),
+            | Event::HistoryEvicted { job, .. }
+            | Event::ParentFollowed { job, .. }
+            | Event::ParentWatched { job, .. }
+            | Event::ParentUnwatched { job, .. }
+            | Event::StandingsHeard { parent: job, .. }
+            | Event::GenerationsHeard { parent: job, .. }
+            | Event::TimesHeard { parent: job, .. } => format!("job/{job}"),
             Event::UnfinishedAsked { question, .. }
             | Event::UnfinishedTold { question, .. }
             | Event::UnfinishedHeard { question, .. }
@@ -942,6 +1017,7 @@ impl Event {
             | Event::ApplyCommitted { apply, .. }
             | Event::ApplyAdvanced { apply, .. }
             | Event::ApplyFinished { apply, .. } => format!("apply/{apply}"),
+            Event::ParentsReceived { .. } => format!("shard/{}", ShardId::CATALOGUE),
             Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
             Event::MessageReceived { from, .. } => format!("shard/{from}"),
             Event::BatchGenerated { batch, .. }

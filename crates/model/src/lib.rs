@@ -10,6 +10,7 @@ mod command;
 mod definition;
 mod envelope;
 mod event;
+mod foreign;
 mod id;
 mod live;
 mod mark;
@@ -34,6 +35,7 @@ pub use event::{
     AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, Origin, ReturnReason, SkipReason,
     Usage,
 };
+pub use foreign::{Follow, ForeignParent, Standing};
 pub use id::{
     BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, ThingId, Token, WorkerId,
 };

@@ -84,6 +84,8 @@ bugs! {
     KilledTriesAgain = "killed_tries_again",
     /// A batch is ready with one of its dependencies unmet.
     DependencyForgotten = "dependency_forgotten",
+    /// A group that was told how a parent in another group stands is not told of its rerun.
+    RerunNotToldToOtherGroups = "rerun_not_told_to_other_groups",
     /// Every second fire of a schedule leaves no trace.
     FireLost = "fire_lost",
     /// Another run of a logical time gets the number of the last one.

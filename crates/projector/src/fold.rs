@@ -213,6 +213,13 @@ impl Caches {
             // No table shows these: they concern the shards' own state, and the feed has them.
             Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
+            | Event::ParentsReceived { .. }
+            | Event::StandingsHeard { .. }
+            | Event::GenerationsHeard { .. }
+            | Event::TimesHeard { .. }
+            | Event::ParentFollowed { .. }
+            | Event::ParentWatched { .. }
+            | Event::ParentUnwatched { .. }
             | Event::HistoryEvicted { .. }
             | Event::AlarmRaised { .. }
             | Event::ChecksRequested { .. }

@@ -12,8 +12,12 @@ use crate::findings::Findings;
 const RULE: Invariant = Invariant::DependencyEventsMatchNewestRuns;
 
 impl Shard {
-    /// Whether the newest run of a parent's time succeeded; `None`: not known in this shard.
+    /// Whether the newest run of a parent's time succeeded, for one in another group as it was last heard; `None`:
+    /// not known in this shard.
     pub(super) fn truth(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+        if !self.jobs.contains_key(&parent) && self.elsewhere.is_parent(parent) {
+            return self.elsewhere.truth(parent, time);
+        }
         let job = self.jobs.get(&parent).filter(|job| !job.forgot(time) && !job.removed)?;
         let run = self.runs.get(&(parent, time));
         job.newest().map(|_| run.is_some_and(|run| run.succeeded))
@@ -115,7 +119,8 @@ impl Shard {
     }
 
     fn said(&self, job: JobId, time: Timestamp) -> Vec<u64> {
-        self.runs.get(&(job, time)).map(|run| run.said).into_iter().collect()
+        let here = self.runs.get(&(job, time)).map(|run| run.said);
+        here.or_else(|| self.elsewhere.said(job, time)).into_iter().collect()
     }
 }
 

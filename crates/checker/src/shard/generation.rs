@@ -44,6 +44,11 @@ impl Shard {
         self.late.retain(|_, late| (late.job, late.time) != (job, time));
         let waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
         self.met_at_generation(at, batch, &waits, found);
+        for dependency in dependencies {
+            if self.is_elsewhere(dependency.parent) {
+                self.elsewhere.wait(dependency);
+            }
+        }
         if self
             .runs
             .insert((job, time), Run { number: *run, batch, succeeded: false, result: None, said: at.offset })
@@ -161,7 +166,7 @@ impl Shard {
     }
 
     /// The first batch of a logical time asks for its children's.
-    fn trigger_children(&mut self, parent: JobId, time: Timestamp) {
+    pub(super) fn trigger_children(&mut self, parent: JobId, time: Timestamp) {
         let Some(children) = self.children.get(&parent) else { return };
         for child in children {
             let enabled = self.jobs.get(child).is_some_and(|job| job.enabled);

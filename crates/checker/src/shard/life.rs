@@ -294,6 +294,9 @@ impl Shard {
         self.step(id, Phase::Waiting);
         self.leaves_things(id);
         let Some(batch) = self.batches.remove(&id) else { return };
+        for waits in &batch.waits {
+            self.elsewhere.let_go(&waits.dependency);
+        }
         let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
         if !result.satisfies() && !removed {
             self.late.extend(Ended::of(&batch).map(|ended| (id, ended)));

@@ -10,6 +10,7 @@
 mod applies;
 mod batch;
 mod dependencies;
+mod elsewhere;
 mod fires;
 mod generation;
 mod job;
@@ -31,6 +32,8 @@ use tidemill_model::{
 
 use self::applies::Applies;
 use self::batch::Batch;
+use self::elsewhere::Elsewhere;
+pub(crate) use self::elsewhere::Stand;
 use self::job::{Job, Run};
 use self::things::Things;
 use self::timeouts::{Ended, Owed};
@@ -58,6 +61,8 @@ pub(crate) struct Shard {
     batches: HashMap<BatchId, Batch>,
     /// Jobs without any batch yet → jobs for once that wait for their first one.
     first_waiters: HashMap<JobId, Vec<BatchId>>,
+    /// Jobs of other groups.
+    elsewhere: Elsewhere,
     /// The newest run of every logical time.
     runs: HashMap<(JobId, Timestamp), Run>,
     /// Batches that their parent's generation asks for.
@@ -96,6 +101,7 @@ impl Shard {
             children: HashMap::new(),
             batches: HashMap::new(),
             first_waiters: HashMap::new(),
+            elsewhere: Elsewhere::default(),
             runs: HashMap::new(),
             triggered: BTreeSet::new(),
             workers: HashMap::new(),
@@ -134,6 +140,9 @@ impl Shard {
             }
             Event::JobDeleted { job } => {
                 self.versions.remove(job);
+            }
+            Event::ParentsReceived { .. } | Event::StandingsHeard { .. } | Event::GenerationsHeard { .. } => {
+                self.heard(at.offset, &recorded.event)
             }
             Event::GroupReceived { settings, .. } => self.settings = Some(settings.clone()),
             Event::JobReceived { definition, enabled, next } => {
@@ -205,6 +214,10 @@ impl Shard {
             | Event::ThirdPartyForgotten { .. }
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. }
+            | Event::TimesHeard { .. }
+            | Event::ParentFollowed { .. }
+            | Event::ParentWatched { .. }
+            | Event::ParentUnwatched { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::CommandQuarantined { .. }

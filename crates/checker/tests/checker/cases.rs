@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tidemill_checker::Invariant;
 
 use crate::kit::Case;
-use crate::{applies, commands, dependencies, generation, journal, life, shards, workers};
+use crate::{applies, commands, dependencies, foreign, generation, journal, life, shards, workers};
 
 fn cases() -> Vec<Case> {
     [
@@ -15,6 +15,7 @@ fn cases() -> Vec<Case> {
         applies::cases(),
         generation::cases(),
         dependencies::cases(),
+        foreign::cases(),
         life::cases(),
         workers::cases(),
     ]

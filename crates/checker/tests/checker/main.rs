@@ -7,6 +7,7 @@ mod cases;
 mod commands;
 mod dependencies;
 mod files;
+mod foreign;
 mod generation;
 mod journal;
 mod kit;

@@ -79,15 +79,13 @@ impl Catalogue {
         if let Some(asked) = self.may_remove(&gone, terms, removal)? {
             return Ok(Decision::events(vec![asked]));
         }
-        let mut events = Vec::new();
-        let mut changes = Vec::new();
-        let mut warnings = Vec::new();
-        for (definition, enabled) in accepted {
-            warnings.extend(overlap_warning(&definition, now));
-            let (event, change) = self.change(definition, enabled);
-            events.extend(event);
-            changes.push(change);
-        }
+        let warnings =
+            accepted.iter().filter_map(|(definition, _)| overlap_warning(definition, now)).collect();
+        let made: Vec<(Option<Event>, JobChange)> =
+            accepted.iter().map(|(definition, enabled)| self.change(definition.clone(), *enabled)).collect();
+        let order = parents_first(&accepted);
+        let mut events: Vec<Event> = order.into_iter().filter_map(|place| made[place].0.clone()).collect();
+        let mut changes: Vec<JobChange> = made.into_iter().map(|(_, change)| change).collect();
         for (id, job) in pruned {
             events.extend(self.removed(id, terms));
             changes.push(change_of(&job.definition, JobChangeKind::Deleted, Vec::new()));
@@ -328,6 +326,31 @@ impl Catalogue {
     }
 }
 
+/// Their places, so that each job comes behind those of its parents that stand in the same wish; else as given.
+fn parents_first(accepted: &[(Arc<JobDefinition>, bool)]) -> Vec<usize> {
+    let places: BTreeMap<JobId, usize> =
+        accepted.iter().enumerate().map(|(place, (definition, _))| (definition.id, place)).collect();
+    let mut order = Vec::with_capacity(accepted.len());
+    let mut done = BTreeSet::new();
+    let mut open: Vec<usize> = (0..accepted.len()).rev().collect();
+    while let Some(place) = open.pop() {
+        if done.contains(&place) {
+            continue;
+        }
+        let parents = accepted[place].0.parents.iter().filter_map(|parent| places.get(&parent.job).copied());
+        let before: Vec<usize> =
+            parents.filter(|parent| *parent != place && !done.contains(parent)).collect();
+        if before.is_empty() {
+            done.insert(place);
+            order.push(place);
+        } else {
+            open.push(place);
+            open.extend(before.into_iter().rev());
+        }
+    }
+    order
+}
+
 /// JOB-3: what the writer of a template should know about clock changes.
 pub(super) fn overlap_warning(definition: &JobDefinition, now: Timestamp) -> Option<String> {
     let schedule = grid_from_spec(definition.schedule.as_ref()?).ok()?;
@@ -353,11 +376,6 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
             continue;
         }
         let field = format!("parents[{index}]");
-        if known.group != definition.group {
-            let rule = "a parent in another group has no effect in this version, so it is refused";
-            errors.push(FieldError::new(field, known.full_name(), rule));
-            continue;
-        }
         let problem = match (&own, overlay.grid(parent.job)) {
             (Some(own), Some(grid)) => match check_mapping(own, &grid, parent.mapping) {
                 Err(problem) => Some(problem),

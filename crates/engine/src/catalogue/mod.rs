@@ -4,6 +4,7 @@
 mod accept;
 mod apply_jobs;
 mod data;
+mod foreign;
 mod graph;
 mod manage;
 mod plan;
@@ -191,6 +192,13 @@ impl Catalogue {
             // Facts of group shards, which the catalogue's journal never holds for it.
             Event::UnfinishedTold { .. }
             | Event::CancelReceived { .. }
+            | Event::ParentsReceived { .. }
+            | Event::StandingsHeard { .. }
+            | Event::GenerationsHeard { .. }
+            | Event::TimesHeard { .. }
+            | Event::ParentFollowed { .. }
+            | Event::ParentWatched { .. }
+            | Event::ParentUnwatched { .. }
             | Event::GroupReceived { .. }
             | Event::JobReceived { .. }
             | Event::JobSwitched { .. }
@@ -254,12 +262,14 @@ impl Catalogue {
         if !unnamed {
             self.names.insert((definition.group.clone(), definition.name.clone()), id);
         }
+        self.tell_foreign_parents(definition);
         self.send(&definition.group, ShardMessage::Job { definition: Arc::clone(definition), enabled });
         let shard = self.groups.get(&definition.group).map(|group| group.shard);
         if let (Some(shard), Some(data)) = (shard, &definition.data) {
             self.listen(shard, &data.third_party);
         }
-        self.jobs.insert(id, Job { definition: Arc::clone(definition), enabled, unnamed });
+        let old = self.jobs.insert(id, Job { definition: Arc::clone(definition), enabled, unnamed });
+        self.tell_foreign_children(id, old.as_ref().map(|old| old.definition.as_ref()));
     }
 
     fn switched(&mut self, id: JobId, enabled: bool) {

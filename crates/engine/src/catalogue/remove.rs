@@ -153,7 +153,7 @@ impl Catalogue {
         events
     }
 
-    fn shard_of(&self, job: JobId) -> Option<ShardId> {
+    pub(super) fn shard_of(&self, job: JobId) -> Option<ShardId> {
         let job = self.jobs.get(&job)?;
         self.groups.get(&job.definition.group).map(|group| group.shard)
     }

@@ -52,6 +52,14 @@ impl GroupShard {
                 self.post.send(ShardId::CATALOGUE, message);
             }
             Event::CancelReceived { job, by } => self.cancel_received(*job, by),
+            // Parents in other groups.
+            Event::ParentsReceived { parents } => self.parents_received(parents),
+            Event::StandingsHeard { parent, standings } => self.standings_heard(*parent, standings),
+            Event::GenerationsHeard { parent, times, .. } => self.generations_heard(*parent, times),
+            Event::TimesHeard { parent, times } => self.times_heard(*parent, times),
+            Event::ParentFollowed { job, by, what } => self.parent_followed(*job, *by, *what),
+            Event::ParentWatched { job, by, times } => self.parent_watched(*job, *by, times),
+            Event::ParentUnwatched { job, by, times } => self.parent_unwatched(*job, *by, times),
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             Event::BatchGenerated { .. } => self.batch_generated(now, event),
             Event::FiresSkipped { job, next, .. } => {
@@ -118,7 +126,11 @@ impl GroupShard {
             Event::WorkerDrained { worker } => self.workers.update(worker, |worker| worker.drained = true),
             Event::WorkerResumed { worker } => self.workers.update(worker, |worker| worker.drained = false),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
-            Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
+            Event::OutboxAcknowledged { to, upto } => {
+                self.post.acknowledge(*to, *upto);
+                self.say(*to);
+                self.tell_shard(*to);
+            }
             Event::TimerSuspended { entity, .. } => {
                 self.suspended.insert(entity.clone());
                 self.timers.retain(|(_, timer)| timer.entity() != *entity);
@@ -209,7 +221,9 @@ impl GroupShard {
     ) {
         let id = definition.id;
         let mut job = Job::new(Arc::clone(definition), enabled, false);
+        let mut before: Vec<JobId> = Vec::new();
         if let Some(old) = self.jobs.remove(&id) {
+            before.extend(old.parents());
             self.leave_parents(&old);
             let old = *old;
             job.next = old.next;
@@ -226,10 +240,17 @@ impl GroupShard {
         self.jobs.insert(id, Box::new(job));
         let parents: Vec<JobId> = self.jobs[&id].parents().collect();
         for parent in parents {
-            match self.jobs.get_mut(&parent) {
-                Some(parent) => parent.children.insert(id),
-                None => self.orphans.entry(parent).or_default().insert(id),
-            };
+            if let Some(parent) = self.jobs.get_mut(&parent) {
+                parent.children.insert(id);
+            } else if let Some(parent) = self.foreign.get_mut(parent) {
+                parent.join(id);
+            } else {
+                self.orphans.entry(parent).or_default().insert(id);
+            }
+            before.push(parent);
+        }
+        for parent in before {
+            self.follow_foreign(parent);
         }
         self.set_next(id, next);
         self.prune_triggers();
@@ -244,16 +265,23 @@ impl GroupShard {
             job.removed = true;
             job.switch(false, now);
         }
+        let parents: Vec<JobId> = self.jobs.get(&id).into_iter().flat_map(|job| job.parents()).collect();
         self.promote(id);
         self.forget_removed(id);
+        for parent in parents {
+            self.follow_foreign(parent);
+        }
         self.prune_triggers();
     }
 
     /// A removed job leaves the state when nothing unfinished is of it or waits for it.
-    fn forget_removed(&mut self, id: JobId) {
+    pub(crate) fn forget_removed(&mut self, id: JobId) {
         let removed = self.jobs.get(&id).is_some_and(|job| job.removed && !self.is_needed(id, job));
         if let Some(job) = removed.then(|| self.jobs.remove(&id)).flatten() {
             self.leave_parents(&job);
+            for parent in job.parents() {
+                self.follow_foreign(parent);
+            }
             if !job.children.is_empty() {
                 self.orphans.insert(id, job.children);
             }
@@ -265,12 +293,15 @@ impl GroupShard {
         waited_for.next().is_some()
             || self.first_waiters.contains_key(&id)
             || job.unfinished().next().is_some()
+            || self.followers.concern(id)
     }
 
     fn leave_parents(&mut self, job: &Job) {
         let id = job.definition.id;
         for parent in job.parents() {
             if let Some(parent) = self.jobs.get_mut(&parent) {
+                parent.children.remove(&id);
+            } else if let Some(parent) = self.foreign.get_mut(parent) {
                 parent.children.remove(&id);
             } else if let Some(orphans) = self.orphans.get_mut(&parent) {
                 orphans.remove(&id);
@@ -351,6 +382,9 @@ impl GroupShard {
             for time in &dependency.declared.times {
                 let key = (dependency.declared.parent, *time);
                 self.waiters.entry(key).or_default().insert((*id, index as u16));
+                if !self.foreign.is_empty() {
+                    self.wait_for_foreign(key.0, key.1);
+                }
             }
             if submitted && dependency.is_open() {
                 let waiters = self.first_waiters.entry(dependency.declared.parent).or_default();
@@ -368,11 +402,13 @@ impl GroupShard {
             batch.needs = Some(Box::new(Needs { things, waived: Vec::new(), gate }));
         }
         self.batches.insert(*id, batch);
+        self.say_of(dependencies);
         self.watch(*id, base);
         self.make_ready(now, *id);
         if is_newest {
             self.newest_changed(*job_id, *logical_time);
         }
+        self.tell_followers(*job_id, *logical_time);
         self.advance_triggers(&triggered_by, *job_id, *logical_time);
         let trigger = Trigger { parent: *job_id, logical_time: *logical_time, after: None };
         if self.next_child(&trigger).is_some() {
@@ -445,6 +481,7 @@ impl GroupShard {
 
     /// The newest run of (job, time) is another one, or ended: whoever waits for it must be told.
     pub(crate) fn newest_changed(&mut self, job: JobId, time: Timestamp) {
+        self.tell_watchers(job, time);
         if self.next_untold(job, time, None).is_some() {
             self.changed.insert((job, time), None);
         } else {
@@ -703,6 +740,7 @@ impl GroupShard {
                     waiters.remove(&(id, index as u16));
                     if waiters.is_empty() {
                         self.waiters.remove(&key);
+                        self.let_go_of_foreign(key.0, key.1);
                     }
                 }
                 if self.changed.contains_key(&key) {
@@ -710,6 +748,7 @@ impl GroupShard {
                 }
             }
         }
+        self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
         self.finished.insert(id, result);
         let Some(job) = self.jobs.get_mut(&batch.definition.id) else { return };
         if let Some(newest) = job.history.get_mut(batch.logical_time)

@@ -1,4 +1,4 @@
-//! What the catalogue tells a group's shard.
+//! What the catalogue and other groups tell a group's shard.
 
 use jiff::Timestamp;
 use tidemill_model::{Command, Event, Fire, JobDefinition, JobId, Rejection, ShardId, ShardMessage};
@@ -29,12 +29,32 @@ impl GroupShard {
         }
         let received = Event::MessageReceived { from, number };
         let mut events = vec![received];
-        events.extend(self.learned(message, now)?);
+        events.extend(self.learned(from, message, now)?);
         Ok(Decision::events(events))
     }
 
-    fn learned(&self, message: &ShardMessage, now: Timestamp) -> Result<Vec<Event>, Rejection> {
+    fn learned(
+        &self,
+        from: ShardId,
+        message: &ShardMessage,
+        now: Timestamp,
+    ) -> Result<Vec<Event>, Rejection> {
         Ok(vec![match message {
+            ShardMessage::Parents { parents } => Event::ParentsReceived { parents: parents.clone() },
+            ShardMessage::Follow { job, what } => Event::ParentFollowed { job: *job, by: from, what: *what },
+            ShardMessage::Watch { job, times } => {
+                Event::ParentWatched { job: *job, by: from, times: times.clone() }
+            }
+            ShardMessage::Unwatch { job, times } => {
+                Event::ParentUnwatched { job: *job, by: from, times: times.clone() }
+            }
+            ShardMessage::Stands { job, standings } => {
+                Event::StandingsHeard { parent: *job, standings: standings.clone() }
+            }
+            ShardMessage::Generated { job, times, left_out } => {
+                Event::GenerationsHeard { parent: *job, times: times.clone(), left_out: *left_out }
+            }
+            ShardMessage::Known { job, times } => Event::TimesHeard { parent: *job, times: times.clone() },
             ShardMessage::Group { id, name, worker_key, settings } => Event::GroupReceived {
                 group: *id,
                 name: name.clone(),

@@ -113,7 +113,7 @@ impl GroupShard {
 
     fn tell(&self, parent: JobId, time: Timestamp, (id, _): Waiter) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
-        let met = self.jobs.get(&parent).is_some_and(|job| job.has_succeeded(time));
+        let met = self.has_succeeded(parent, time);
         let unmet = batch.unmet_after(parent, time, met);
         let logical_time = time;
         if met {
@@ -139,7 +139,7 @@ impl GroupShard {
         after: Option<Waiter>,
     ) -> Option<Waiter> {
         let waiters = self.waiters.get(&(parent, time))?;
-        let met = self.jobs.get(&parent).is_some_and(|job| job.has_succeeded(time));
+        let met = self.has_succeeded(parent, time);
         let behind = match after {
             Some(after) => std::ops::Bound::Excluded(after),
             None => std::ops::Bound::Unbounded,

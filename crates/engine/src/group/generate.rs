@@ -10,6 +10,7 @@ use tidemill_model::{
     BatchId, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin, Parent, SkipReason,
 };
 
+use super::foreign::ForeignJob;
 use super::job::Job;
 use super::{GroupShard, Trigger};
 use crate::catalogue::MAX_DECLARED_TIMES;
@@ -29,6 +30,13 @@ const MAX_TIMES: usize = 3 * MAX_DECLARED_TIMES / 2;
 /// Logical times of a job kept beyond what its children's mappings reach.
 const SPARE_HISTORY: usize = 8;
 
+/// A parent, as this shard knows it.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    Here(&'a Job),
+    Elsewhere(&'a ForeignJob),
+}
+
 impl GroupShard {
     /// The zone in which a job's times are written.
     pub(crate) fn zone_of(&self, definition: &JobDefinition) -> Zone {
@@ -43,7 +51,10 @@ impl GroupShard {
             if let Some(schedule) = &job.schedule {
                 return Some(Arc::clone(schedule));
             }
-            job = job.parents().find_map(|parent| self.jobs.get(&parent))?;
+            match job.parents().find_map(|parent| self.known(parent))? {
+                Known::Here(parent) => job = parent,
+                Known::Elsewhere(parent) => return parent.schedule.clone(),
+            }
         }
         None
     }
@@ -114,16 +125,20 @@ impl GroupShard {
             return self.resolve_newest(parent, logical_time);
         }
         let own_past = parent.job == job.definition.id;
-        let known = if own_past { Some(job) } else { self.jobs.get(&parent.job).map(Box::as_ref) };
+        let known = if own_past { Some(Known::Here(job)) } else { self.known(parent.job) };
         let mut times = match known {
-            Some(known) => self.times_of(job, known, parent.mapping, logical_time),
+            Some(known) => self.times_of(job, &known, parent.mapping, logical_time),
             None => vec![logical_time],
         };
         if own_past {
             // The first batch has no previous one to wait for.
             times.retain(|time| job.history.get(*time).is_some());
         }
-        let met = |time: &&Timestamp| known.is_some_and(|known| known.has_succeeded(**time));
+        let met = |time: &&Timestamp| match known {
+            Some(Known::Here(known)) => known.has_succeeded(**time),
+            Some(Known::Elsewhere(_)) => self.has_succeeded(parent.job, **time),
+            None => false,
+        };
         let met = times.iter().filter(met).copied().collect();
         Dependency { parent: parent.job, mapping: parent.mapping, times, met }
     }
@@ -143,12 +158,22 @@ impl GroupShard {
         Dependency { parent: id, mapping, times: vec![time], met }
     }
 
-    fn times_of(&self, job: &Job, parent: &Job, mapping: Mapping, time: Timestamp) -> Vec<Timestamp> {
+    /// What this shard knows of a parent.
+    fn known(&self, parent: JobId) -> Option<Known<'_>> {
+        let here = self.jobs.get(&parent).map(|job| Known::Here(job));
+        here.or_else(|| self.foreign.get(parent).map(Known::Elsewhere))
+    }
+
+    fn times_of(&self, job: &Job, parent: &Known<'_>, mapping: Mapping, time: Timestamp) -> Vec<Timestamp> {
         if mapping == Mapping::Same {
             return vec![time];
         }
-        let newest_known = || parent.history.newest_upto(time).map(|time| vec![time]);
-        match (mapping, self.grid(job), self.grid(parent)) {
+        let (grid, newest) = match parent {
+            Known::Here(parent) => (self.grid(parent), parent.history.newest_upto(time)),
+            Known::Elsewhere(parent) => (parent.schedule.clone(), parent.newest_upto(time)),
+        };
+        let newest_known = || newest.map(|time| vec![time]);
+        match (mapping, self.grid(job), grid) {
             (Mapping::Latest, None, _) | (Mapping::Latest, _, None) => newest_known().unwrap_or_default(),
             (_, Some(own), Some(parents)) => {
                 required_times(&own, &parents, mapping, time).unwrap_or_else(|_| vec![time])
@@ -159,9 +184,9 @@ impl GroupShard {
 
     /// Which child a trigger generates next: the first behind `after` that has no batch for the time yet.
     pub(crate) fn next_child(&self, trigger: &Trigger) -> Option<JobId> {
-        let parent = self.jobs.get(&trigger.parent)?;
+        let children = self.children_of(trigger.parent)?;
         let behind = trigger.after.map_or(Bound::Unbounded, Bound::Excluded);
-        parent.children.range((behind, Bound::Unbounded)).copied().find(|child| {
+        children.range((behind, Bound::Unbounded)).copied().find(|child| {
             self.jobs.get(child).is_some_and(|child| {
                 child.enabled && child.is_dependency_triggered() && !child.has_batch_for(trigger.logical_time)
             })
@@ -207,7 +232,9 @@ impl GroupShard {
         let reach = |child: &Job, mapping: Mapping| match mapping {
             Mapping::Same | Mapping::Latest => 1,
             Mapping::Offset(n) => usize::from(n) + 1,
-            Mapping::All | Mapping::Any => 2 * self.times_of(child, job, mapping, newest).len() + 1,
+            Mapping::All | Mapping::Any => {
+                2 * self.times_of(child, &Known::Here(job), mapping, newest).len() + 1
+            }
         };
         let own = job.definition.id;
         let children = job.children.iter().filter_map(|id| self.jobs.get(id).map(Box::as_ref)).chain([job]);

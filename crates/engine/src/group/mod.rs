@@ -18,6 +18,8 @@ mod decide;
 mod deliver;
 mod due;
 mod finish;
+mod followers;
+mod foreign;
 mod generate;
 mod history;
 mod job;
@@ -50,6 +52,8 @@ use tidemill_model::{
 pub(crate) use self::batch::Batch;
 use self::batch::{Phase, Waiter};
 pub(crate) use self::due::Task;
+use self::followers::Followers;
+use self::foreign::Foreign;
 use self::job::Job;
 use self::lease::Lease;
 use self::mark::Marks;
@@ -85,6 +89,10 @@ pub struct GroupShard {
     pub(crate) changed: BTreeMap<(JobId, Timestamp), Option<Waiter>>,
     /// Generated batches whose dependency-triggered children are still to be generated.
     pub(crate) triggers: VecDeque<Trigger>,
+    /// Parents in other groups.
+    pub(crate) foreign: Foreign,
+    /// Other groups that have children of this one's jobs.
+    pub(crate) followers: Followers,
     pub(crate) queue: Queue,
     pub(crate) workers: Workers,
     /// Workers with tokens that are to be taken from them.
@@ -212,6 +220,8 @@ impl GroupShard {
             first_waiters: BTreeMap::new(),
             changed: BTreeMap::new(),
             triggers: VecDeque::new(),
+            foreign: Foreign::default(),
+            followers: Followers::default(),
             queue: Queue::default(),
             workers: Workers::default(),
             unsettled: BTreeMap::new(),

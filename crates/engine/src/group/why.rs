@@ -80,7 +80,27 @@ impl GroupShard {
             .collect()
     }
 
+    /// By what the shard of the other group said last.
+    fn how_foreign_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
+        let Some(standing) = self.foreign.standing(parent, time) else {
+            return "its group has not answered yet".to_owned();
+        };
+        let Some(run) = standing.run else {
+            return "its group last said that it has no batch yet".to_owned();
+        };
+        let batch = standing.batch.map_or_else(String::new, |batch| format!(" batch {batch}"));
+        let stands = match standing.result {
+            Some(result) => result.as_str(),
+            None if standing.batch.is_some() => "is not finished",
+            None => "did not succeed",
+        };
+        format!("its group last said that{batch} (run {run}) {stands}")
+    }
+
     fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
+        if self.foreign.get(parent).is_some() {
+            return self.how_foreign_stands(parent, time);
+        }
         let job = self.jobs.get(&parent);
         let Some(newest) = job.and_then(|job| job.history.get(time)) else {
             let ended = job.is_some_and(|job| job.has_batch_for(time));
@@ -167,7 +187,9 @@ impl GroupShard {
 
     fn name_of(&self, job: JobId) -> String {
         let name = |definition: &JobDefinition| format!("{}/{}", definition.group, definition.name);
-        self.jobs.get(&job).map_or_else(|| format!("job {job}"), |job| name(&job.definition))
+        let here = self.jobs.get(&job).map(|job| name(&job.definition));
+        let name = here.or_else(|| self.foreign.get(job).map(|job| job.name.clone()));
+        name.unwrap_or_else(|| format!("job {job}"))
     }
 }
 

@@ -56,6 +56,38 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::ApplyFinished { .. } => "apply finished".to_owned(),
         Event::JobCancelled { job, .. } => format!("job cancelled {}", name(job)),
         Event::CancelReceived { job, .. } => format!("cancels {}", name(job)),
+        Event::ParentsReceived { parents } => {
+            let names: Vec<&str> = parents.iter().map(|parent| parent.name.as_str()).collect();
+            format!("parents received {}", names.join(", "))
+        }
+        Event::ParentFollowed { job, by, what } => format!("{} followed by {by}: {what:?}", name(job)),
+        Event::ParentWatched { job, by, times } => {
+            format!(
+                "{} watched by {by}: {}",
+                name(job),
+                times.iter().map(time).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Event::ParentUnwatched { job, by, times } => {
+            format!(
+                "{} unwatched by {by}: {}",
+                name(job),
+                times.iter().map(time).collect::<Vec<_>>().join(", ")
+            )
+        }
+        Event::StandingsHeard { parent, standings } => {
+            let heard = |it: &tidemill_model::Standing| {
+                let stands = it.result.map_or(if it.succeeded { "succeeded" } else { "-" }, |r| r.as_str());
+                let run = it.run.map_or("none".to_owned(), |run| format!("run {run}"));
+                format!("{} {run} {stands}", time(&it.logical_time))
+            };
+            format!("heard {}: {}", name(parent), standings.iter().map(heard).collect::<Vec<_>>().join(", "))
+        }
+        Event::GenerationsHeard { parent, times, left_out } => {
+            let times = times.iter().map(time).collect::<Vec<_>>().join(", ");
+            format!("heard {} generated: {times}, left out {left_out}", name(parent))
+        }
+        Event::TimesHeard { parent, times } => format!("heard {} has {} times", name(parent), times.len()),
         Event::JobSubmitted { definition } => format!("job submitted {}", definition.name),
         Event::BatchGenerated { batch, job, logical_time, run, dependencies, .. } => {
             let waits: Vec<String> = dependencies

@@ -83,6 +83,13 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::MessageReceived { .. }
         | Event::OutboxAcknowledged { .. }
         | Event::GroupReceived { .. }
+        | Event::ParentsReceived { .. }
+        | Event::StandingsHeard { .. }
+        | Event::GenerationsHeard { .. }
+        | Event::TimesHeard { .. }
+        | Event::ParentFollowed { .. }
+        | Event::ParentWatched { .. }
+        | Event::ParentUnwatched { .. }
         | Event::HistoryEvicted { .. }
         | Event::AlarmRaised { .. }
         | Event::ChecksRequested { .. }

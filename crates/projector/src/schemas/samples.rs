@@ -17,6 +17,7 @@ pub fn samples() -> Vec<Event> {
         .into_iter()
         .chain(wishes())
         .chain(shard())
+        .chain(foreign())
         .chain(batch())
         .chain(things())
         .chain(rest())
@@ -111,6 +112,24 @@ fn shard() -> Vec<Value> {
             "job": 4096, "from": "2026-02-01T00:00:00Z", "to": FIRE[1], "count": 682, "reason": "too_old",
             "next": fire(),
         }}),
+    ]
+}
+
+fn foreign() -> Vec<Value> {
+    let schedule = json!({"period": "hour", "zone": "Europe/Berlin"});
+    let ended = json!({
+        "logical_time": FIRE[1], "succeeded": true, "run": 1, "batch": 4097, "result": "success",
+    });
+    vec![
+        json!({"parents_received": {
+            "parents": [{"job": 8192, "name": "lake/extract", "shard": 2, "schedule": schedule}],
+        }}),
+        json!({"standings_heard": {"parent": 8192, "standings": [ended]}}),
+        json!({"generations_heard": {"parent": 8192, "times": [FIRE[1]], "left_out": 3}}),
+        json!({"times_heard": {"parent": 8192, "times": [FIRE[1]]}}),
+        json!({"parent_followed": {"job": 4096, "by": 2, "what": "generations"}}),
+        json!({"parent_watched": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
+        json!({"parent_unwatched": {"job": 4096, "by": 2, "times": [FIRE[1]]}}),
     ]
 }
 

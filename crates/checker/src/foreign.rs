@@ -1,0 +1,236 @@
+//! Jobs that are parents in other groups: what their shard says of them against what other shards hear. Only all
+//! partitions together show it, so it is gathered, and judged in the end.
+//!
+//! ```text
+//!  parent's journal   none ── run 0 ── run 0 success ── run 1 ── run 1 success      the life of one time
+//!                          ▲ watched                                       ▲ unwatched
+//!  child's journal            run 0             run 1 ── run 1 success              in that order, up to the end
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use tidemill_model::{Event, Follow, JobId, Recorded, ShardId, Standing};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+use crate::messages::{Place, place, violation};
+use crate::shard::{Shard, Stand};
+
+/// An owner holds nothing back before so many messages to one shard wait.
+const LANE: u64 = 256;
+
+/// A logical time of a job, as one other shard knows it.
+type Thing = (JobId, Timestamp, ShardId);
+
+/// All jobs with children in other groups.
+#[derive(Debug, Default)]
+pub(crate) struct Foreign {
+    /// What the watched times of jobs went through, in their own journals, from the first watch on.
+    lives: HashMap<(JobId, Timestamp), Vec<Stand>>,
+    watches: BTreeMap<Thing, Watch>,
+    heard: BTreeMap<Thing, Vec<(Stand, Place)>>,
+    follows: BTreeMap<(JobId, ShardId), (Follow, Place)>,
+    generated: BTreeMap<Thing, Owed>,
+    generations_heard: BTreeMap<Thing, (u64, Place)>,
+    /// Which shards wait for what, and which were told of a job as a parent, by their own journals.
+    waits: BTreeSet<Thing>,
+    told: BTreeSet<(JobId, ShardId)>,
+    /// Shards that were told of fewer generations than there were, and know it.
+    left_out: BTreeSet<(JobId, ShardId)>,
+    /// From one shard to another, the last number that was received, and the last that was acknowledged.
+    lanes: BTreeMap<(ShardId, ShardId), (u64, u64)>,
+}
+
+#[derive(Debug)]
+struct Watch {
+    /// Where the life stood when it ended; `None`: it lasts.
+    closed: Option<usize>,
+    owed: Owed,
+}
+
+/// What a shard has to hear of another.
+#[derive(Debug)]
+struct Owed {
+    from: ShardId,
+    times: u64,
+    place: Place,
+    /// What the receiver had acknowledged then.
+    acknowledged: u64,
+}
+
+impl Foreign {
+    /// Takes in an event that `shard` has just applied. `ended`: what batch ended with it.
+    pub(crate) fn event(
+        &mut self,
+        at: &At<'_>,
+        recorded: &Recorded,
+        ended: Option<(JobId, Timestamp)>,
+        shard: &Shard,
+    ) {
+        let id = recorded.shard;
+        if let Some((job, time)) = ended {
+            self.changed(job, time, shard);
+        }
+        match &recorded.event {
+            Event::MessageReceived { from, number } => self.lanes.entry((*from, id)).or_default().0 = *number,
+            Event::OutboxAcknowledged { to, upto } => self.lanes.entry((id, *to)).or_default().1 = *upto,
+            Event::ParentsReceived { parents } => {
+                self.told.extend(parents.iter().map(|parent| (parent.job, id)));
+            }
+            Event::BatchGenerated { job, logical_time, dependencies, .. } => {
+                self.changed(*job, *logical_time, shard);
+                self.owe_generation(at, id, *job, *logical_time);
+                for dependency in dependencies.iter().filter(|it| shard.is_elsewhere(it.parent)) {
+                    self.waits.extend(dependency.times.iter().map(|time| (dependency.parent, *time, id)));
+                }
+            }
+            Event::ParentFollowed { job, by, what } => {
+                self.follows.insert((*job, *by), (*what, place(at)));
+            }
+            Event::ParentWatched { job, by, times } => {
+                for time in times {
+                    let life = self.lives.entry((*job, *time)).or_default();
+                    if life.is_empty() {
+                        life.push(shard.stand(*job, *time));
+                    }
+                    let watch = Watch { closed: None, owed: self.owed(at, id, *by) };
+                    self.watches.insert((*job, *time, *by), watch);
+                }
+            }
+            Event::ParentUnwatched { job, by, times } => {
+                for time in times {
+                    let stands = self.lives.get(&(*job, *time)).map_or(0, Vec::len);
+                    let watch = Watch { closed: stands.checked_sub(1), owed: self.owed(at, id, *by) };
+                    self.watches.insert((*job, *time, *by), watch);
+                }
+            }
+            Event::StandingsHeard { parent, standings } => {
+                for standing in standings {
+                    let heard = self.heard.entry((*parent, standing.logical_time, id)).or_default();
+                    heard.push((said(standing), place(at)));
+                }
+            }
+            Event::GenerationsHeard { parent, times, left_out } => {
+                for time in times {
+                    let heard = self.generations_heard.entry((*parent, *time, id));
+                    heard.or_insert((0, place(at))).0 += 1;
+                }
+                if *left_out > 0 {
+                    self.left_out.insert((*parent, id));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn changed(&mut self, job: JobId, time: Timestamp, shard: &Shard) {
+        if let Some(life) = self.lives.get_mut(&(job, time)) {
+            let stand = shard.stand(job, time);
+            if life.last() != Some(&stand) {
+                life.push(stand);
+            }
+        }
+    }
+
+    /// Whoever follows the job is to hear of a generation.
+    fn owe_generation(&mut self, at: &At<'_>, from: ShardId, job: JobId, time: Timestamp) {
+        let of_job = self.follows.range((job, ShardId::CATALOGUE)..=(job, ShardId::MAX));
+        let by = of_job.filter(|(_, (what, _))| *what == Follow::Generations).map(|((_, by), _)| *by);
+        for by in by.collect::<Vec<_>>() {
+            let owed = self.owed(at, from, by);
+            self.generated.entry((job, time, by)).or_insert(owed).times += 1;
+        }
+    }
+
+    fn owed(&self, at: &At<'_>, from: ShardId, to: ShardId) -> Owed {
+        let acknowledged = self.lanes.get(&(from, to)).map_or(0, |(_, acknowledged)| *acknowledged);
+        Owed { from, times: 0, place: place(at), acknowledged }
+    }
+
+    /// What only all partitions together show. `at_rest`: nothing is on its way any more.
+    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+        self.was_wanted(found);
+        let none = Vec::new();
+        for ((job, time, by), heard) in &self.heard {
+            let life = self.lives.get(&(*job, *time)).unwrap_or(&none);
+            let mut reached = 0;
+            for (stand, place) in heard {
+                match life[reached..].iter().position(|lived| lived == stand) {
+                    Some(further) => reached += further,
+                    None => {
+                        let why = format!(
+                            "shard {by} hears that {job} for {time} {stand}, which its own journal does not say there"
+                        );
+                        breaks(found, Invariant::HeardOfOtherGroupsWasSo, *place, why);
+                    }
+                }
+            }
+        }
+        for ((job, time, by), (times, place)) in &self.generations_heard {
+            let said = self.generated.get(&(*job, *time, *by)).map_or(0, |owed| owed.times);
+            if *times > said {
+                let why = format!(
+                    "shard {by} hears {times} times that {job} got a batch for {time}, and was told {said} times"
+                );
+                breaks(found, Invariant::HeardOfOtherGroupsWasSo, *place, why);
+            }
+        }
+        if at_rest {
+            self.all_was_heard(found);
+        }
+    }
+
+    /// Nobody is followed or watched by a shard that has nothing there that wants it.
+    fn was_wanted(&self, found: &mut Findings) {
+        let rule = Invariant::HeardOfOtherGroupsWasSo;
+        for ((job, by), (_, place)) in self.follows.iter().filter(|(follow, _)| !self.told.contains(follow)) {
+            let why = format!("shard {by} follows {job}, which is no parent there");
+            breaks(found, rule, *place, why);
+        }
+        for ((job, time, by), watch) in self.watches.iter().filter(|(thing, _)| !self.waits.contains(thing)) {
+            let why = format!("shard {by} watches {job} for {time}, and nothing there waits for it");
+            breaks(found, rule, watch.owed.place, why);
+        }
+    }
+
+    /// `watches_answered`
+    fn all_was_heard(&self, found: &mut Findings) {
+        let rule = Invariant::WatchesAnswered;
+        for (thing @ (job, time, by), watch) in &self.watches {
+            let Some(life) = self.lives.get(&(*job, *time)) else { continue };
+            let last = watch.closed.unwrap_or(life.len() - 1);
+            let heard = self.heard.get(thing).and_then(|heard| heard.last()).map(|(stand, _)| stand);
+            let reached = heard.and_then(|heard| life.iter().rposition(|stand| stand == heard));
+            if reached.is_none_or(|reached| reached < last) && !self.may_be_behind(*by, &watch.owed) {
+                let why = format!("shard {by} has not heard that {job} for {time} {}", life[last]);
+                breaks(found, rule, watch.owed.place, why);
+            }
+        }
+        for (thing @ (job, time, by), owed) in &self.generated {
+            let heard = self.generations_heard.get(thing).map_or(0, |(times, _)| *times);
+            let knows = self.left_out.contains(&(*job, *by));
+            if heard < owed.times && !knows && !self.may_be_behind(*by, owed) {
+                let why = format!("shard {by} has not heard that {job} got a batch for {time}");
+                breaks(found, rule, owed.place, why);
+            }
+        }
+    }
+
+    /// So much was on its way that what is not wanted any more may never have been said.
+    fn may_be_behind(&self, to: ShardId, owed: &Owed) -> bool {
+        let received = self.lanes.get(&(owed.from, to)).map_or(0, |(received, _)| *received);
+        received.saturating_sub(owed.acknowledged) >= LANE
+    }
+}
+
+/// What a shard hears, in the words of the parent's journal.
+fn said(standing: &Standing) -> Stand {
+    let ended = standing.run.is_some() && (standing.result.is_some() || standing.batch.is_none());
+    Stand { run: standing.run, ended, succeeded: standing.succeeded }
+}
+
+fn breaks(found: &mut Findings, rule: Invariant, place: Place, why: String) {
+    found.violation(rule, violation(rule, place, why));
+}

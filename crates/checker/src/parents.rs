@@ -1,0 +1,99 @@
+//! Whom the catalogue has to tell of a job as a parent in another group: a second view of the graph.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tidemill_model::{ForeignParent, JobDefinition, JobId, ScheduleSpec, ShardId};
+
+/// The definitions, as far as that depends on them.
+#[derive(Debug, Default)]
+pub(crate) struct Parents {
+    jobs: HashMap<JobId, Defined>,
+    children: HashMap<JobId, BTreeSet<JobId>>,
+}
+
+#[derive(Debug)]
+struct Defined {
+    name: String,
+    shard: ShardId,
+    schedule: Option<ScheduleSpec>,
+    parents: Vec<JobId>,
+    /// Its logical times may be others than those of the version before.
+    is_other: bool,
+}
+
+impl Parents {
+    pub(crate) fn define(&mut self, definition: &JobDefinition, shard: ShardId) {
+        let id = definition.id;
+        let all = definition.parents.iter().map(|parent| parent.job);
+        let mut new = Defined {
+            name: definition.full_name(),
+            shard,
+            schedule: definition.schedule.clone(),
+            parents: all.filter(|parent| *parent != id).collect(),
+            is_other: true,
+        };
+        if let Some(old) = self.jobs.get(&id) {
+            new.is_other = old.schedule != new.schedule
+                || new.schedule.is_none() && old.parents.first() != new.parents.first();
+        }
+        self.unlink(id);
+        for parent in &new.parents {
+            self.children.entry(*parent).or_default().insert(id);
+        }
+        self.jobs.insert(id, new);
+    }
+
+    pub(crate) fn forget(&mut self, id: JobId) {
+        self.unlink(id);
+        self.jobs.remove(&id);
+    }
+
+    fn unlink(&mut self, id: JobId) {
+        for parent in self.jobs.get(&id).map(|job| job.parents.clone()).unwrap_or_default() {
+            if let Some(children) = self.children.get_mut(&parent) {
+                children.remove(&id);
+            }
+        }
+    }
+
+    /// The known parents of a job that run elsewhere, in its order.
+    pub(crate) fn named_by(&self, id: JobId) -> Option<Vec<ForeignParent>> {
+        let job = self.jobs.get(&id)?;
+        Some(job.parents.iter().filter_map(|parent| self.as_seen_from(*parent, job.shard)).collect())
+    }
+
+    /// After a definition: which shards have to hear of which parents.
+    pub(crate) fn changed_with(&self, id: JobId) -> BTreeMap<ShardId, Vec<ForeignParent>> {
+        let mut told: BTreeMap<ShardId, Vec<ForeignParent>> = BTreeMap::new();
+        if !self.jobs.get(&id).is_some_and(|job| job.is_other) {
+            return told;
+        }
+        let mut concerned = vec![id];
+        let mut seen = BTreeSet::from([id]);
+        while let Some(id) = concerned.pop() {
+            let children = self.children.get(&id).into_iter().flatten();
+            let known: Vec<(JobId, &Defined)> =
+                children.filter_map(|child| Some((*child, self.jobs.get(child)?))).collect();
+            for shard in known.iter().map(|(_, child)| child.shard).collect::<BTreeSet<_>>() {
+                told.entry(shard).or_default().extend(self.as_seen_from(id, shard));
+            }
+            let heirs = known.iter().filter(|(_, child)| child.schedule.is_none()).map(|(id, _)| *id);
+            concerned.extend(heirs.filter(|child| seen.insert(*child)));
+        }
+        told.retain(|_, parents| !parents.is_empty());
+        told
+    }
+
+    fn as_seen_from(&self, id: JobId, shard: ShardId) -> Option<ForeignParent> {
+        let job = self.jobs.get(&id).filter(|job| job.shard != shard)?;
+        let mut line = id;
+        // No line of ancestors is longer than all jobs.
+        let grid = (0..=self.jobs.len()).find_map(|_| {
+            let job = self.jobs.get(&line)?;
+            let found = job.schedule.clone();
+            line = job.parents.first().copied().unwrap_or(line);
+            found
+        });
+        Some(ForeignParent { job: id, name: job.name.clone(), shard: job.shard, schedule: grid })
+    }
+}

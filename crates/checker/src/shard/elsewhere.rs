@@ -1,0 +1,130 @@
+//! Parents in other groups, as far as a shard was told of them.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::Timestamp;
+use tidemill_model::{Dependency, Event, JobId};
+
+use super::Shard;
+
+/// What a shard knows of other groups' jobs.
+#[derive(Debug, Default)]
+pub(super) struct Elsewhere {
+    parents: HashSet<JobId>,
+    times: HashMap<(JobId, Timestamp), Heard>,
+}
+
+/// One logical time of a job of another group.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Batches that wait for it.
+    waiting: u32,
+    /// What was heard last.
+    succeeded: bool,
+    /// Since then there was a moment at which nothing waited for it, so the owner may have forgotten it.
+    is_old: bool,
+    said: u64,
+}
+
+/// How one logical time stands: its newest run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stand {
+    /// The newest run; `None`: there is no batch.
+    pub(crate) run: Option<u32>,
+    pub(crate) ended: bool,
+    pub(crate) succeeded: bool,
+}
+
+impl std::fmt::Display for Stand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.run, self.ended, self.succeeded) {
+            (None, _, _) => f.write_str("has no batch"),
+            (Some(run), false, _) => write!(f, "has not finished run {run}"),
+            (Some(run), true, true) => write!(f, "succeeded in run {run}"),
+            (Some(run), true, false) => write!(f, "did not succeed in run {run}"),
+        }
+    }
+}
+
+impl Elsewhere {
+    pub(super) fn is_parent(&self, job: JobId) -> bool {
+        self.parents.contains(&job)
+    }
+
+    /// Whether a time succeeded, as far as it was heard; `None`: either is right.
+    pub(super) fn truth(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+        let heard = self.times.get(&(parent, time));
+        match heard {
+            Some(heard) if heard.is_old && heard.succeeded => None,
+            Some(heard) => Some(heard.succeeded),
+            None => Some(false),
+        }
+    }
+
+    pub(super) fn said(&self, parent: JobId, time: Timestamp) -> Option<u64> {
+        self.times.get(&(parent, time)).map(|heard| heard.said)
+    }
+
+    /// A batch waits for these.
+    pub(super) fn wait(&mut self, dependency: &Dependency) {
+        for time in &dependency.times {
+            self.times.entry((dependency.parent, *time)).or_default().waiting += 1;
+        }
+    }
+
+    /// It waits no more.
+    pub(super) fn let_go(&mut self, dependency: &Dependency) {
+        for time in &dependency.times {
+            if let Some(heard) = self.times.get_mut(&(dependency.parent, *time)) {
+                heard.waiting = heard.waiting.saturating_sub(1);
+                heard.is_old |= heard.waiting == 0;
+            }
+        }
+    }
+}
+
+impl Shard {
+    /// What other shards say.
+    pub(super) fn heard(&mut self, offset: u64, event: &Event) {
+        match event {
+            Event::ParentsReceived { parents } => {
+                self.elsewhere.parents.extend(parents.iter().map(|parent| parent.job));
+            }
+            Event::StandingsHeard { parent, standings } => {
+                for standing in standings {
+                    let heard = self.elsewhere.times.entry((*parent, standing.logical_time)).or_default();
+                    heard.succeeded = standing.succeeded;
+                    heard.is_old = heard.waiting == 0;
+                    heard.said = offset;
+                }
+            }
+            Event::GenerationsHeard { parent, times, .. } => {
+                for time in times {
+                    self.trigger_children(*parent, *time);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a parent runs elsewhere, or is not known at all.
+    pub(crate) fn is_elsewhere(&self, job: JobId) -> bool {
+        !self.jobs.contains_key(&job)
+    }
+
+    /// How a logical time of a job of this shard stands.
+    pub(crate) fn stand(&self, job: JobId, time: Timestamp) -> Stand {
+        let run = self.runs.get(&(job, time));
+        Stand {
+            run: run.map(|run| run.number),
+            ended: run.is_some_and(|run| !self.batches.contains_key(&run.batch)),
+            succeeded: run.is_some_and(|run| run.succeeded),
+        }
+    }
+
+    /// The job and logical time of the batch that an event is about to end.
+    pub(crate) fn ends(&self, event: &Event) -> Option<(JobId, Timestamp)> {
+        let Event::BatchFinished { batch, .. } = event else { return None };
+        self.batches.get(batch).map(|batch| (batch.job, batch.time))
+    }
+}

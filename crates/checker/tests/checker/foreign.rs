@@ -1,0 +1,185 @@
+//! Parents in other groups: job 1 runs in shard 1, its child, job 2, in shard 2, each in a partition of its own.
+
+use serde_json::{Value, json};
+use tidemill_checker::Invariant;
+use tidemill_model::{BatchId, Event, ShardId};
+
+use crate::kit::{Case, History, batch_id, case, definition, event, finished, generated, group, job, job_id};
+
+const NINE: &str = "2026-03-02T09:00:00Z";
+
+pub(crate) fn cases() -> Vec<Case> {
+    let was_so = Invariant::HeardOfOtherGroupsWasSo;
+    let answered = Invariant::WatchesAnswered;
+    let ran = || parent(watched(), [generated(1, 1, json!({})), finished(1, "success")]);
+    let told_all =
+        || child(ran(), [heard([none()]), heard([unfinished(0)]), heard([success(0)]), satisfied()]);
+    let rerun = || parent(told_all(), [generated(2, 1, json!({"run": 1, "origin": "rerun"}))]);
+    let triggered = || parent(follows("generations", pair()), [generated(1, 1, json!({}))]);
+    let told = || child(triggered(), [generations(), waiting(json!({"origin": "parent"}))]);
+    vec![
+        case(was_so, "DEP-3: a success that was not", told_all(), child(watched(), [heard([success(0)])])),
+        case(
+            was_so,
+            "heard in another order",
+            told_all(),
+            child(ran(), [heard([success(0)]), heard([unfinished(0)]), heard([success(0)])]),
+        ),
+        case(
+            was_so,
+            "watched, though nothing waits",
+            watched(),
+            parent(follows("standings", pair()), [watch("parent_watched")]),
+        ),
+        case(
+            was_so,
+            "followed, though it is no parent there",
+            follows("standings", pair()),
+            History::with_partitions(3)
+                .on(1, 1)
+                .command([group(), job(1, json!({"type": "anchor"}))])
+                .command([followed("standings")]),
+        ),
+        case(was_so, "GEN-9: a generation heard twice", told(), child(told(), [generations()])),
+        case(
+            answered,
+            "DEP-3: a rerun that is not heard",
+            child(rerun(), [heard([unfinished(1)]), withdrawn()]).at_rest(),
+            rerun().at_rest(),
+        ),
+        case(
+            answered,
+            "a watch without an answer",
+            child(watched(), [heard([none()])]).at_rest(),
+            watched().at_rest(),
+        ),
+        case(
+            answered,
+            "what was not heard before it was let go of",
+            parent(child(rerun(), [heard([unfinished(1)]), ended()]), [watch("parent_unwatched")]).at_rest(),
+            parent(child(rerun(), [ended()]), [watch("parent_unwatched")]).at_rest(),
+        ),
+        case(
+            answered,
+            "GEN-9: a generation that is not heard",
+            parent(child(told(), [heard([unfinished(0)])]), [watch("parent_watched")]).at_rest(),
+            triggered().at_rest(),
+        ),
+        case(
+            Invariant::ChildrenGeneratedWithParents,
+            "GEN-9: a child in another group is left out",
+            parent(child(told(), [heard([unfinished(0)])]), [watch("parent_watched")]).at_rest(),
+            child(triggered(), [generations()]).at_rest(),
+        ),
+        case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "DEP-3: satisfied before it was heard",
+            told_all(),
+            child(ran(), [heard([none()]), satisfied()]),
+        ),
+        case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "generated as met without having been heard",
+            child(ran(), [heard([none()]), heard([success(0)]), satisfied(), ended(), again(json!({}))]),
+            child(pair(), [waiting(json!({"dependencies": [waits(json!({"met": [NINE]}))]}))]),
+        ),
+    ]
+}
+
+fn pair() -> History {
+    let parents = json!([{"job": job_id(1), "name": "g/j1", "shard": 1}]);
+    let fields = json!({"group": "h", "group_id": 2, "parents": [{"job": job_id(1), "mapping": "same"}]});
+    let received = json!({"job_received": {"definition": definition(2, fields), "enabled": true}});
+    let h = json!({"group_received": {"group": 2, "name": "h", "worker_key": "k", "settings": {}}});
+    let here = History::with_partitions(3).on(1, 1).command([group(), job(1, json!({"type": "anchor"}))]);
+    here.on(2, 2).command([
+        event(h),
+        event(json!({"parents_received": {"parents": parents}})),
+        event(received),
+    ])
+}
+
+fn follows(what: &str, history: History) -> History {
+    history.on(1, 1).command([followed(what)])
+}
+
+fn followed(what: &str) -> Event {
+    event(json!({"parent_followed": {"job": job_id(1), "by": 2, "what": what}}))
+}
+
+/// A batch of job 2 waits, and shard 1 knows.
+fn watched() -> History {
+    let waits = child(follows("standings", pair()), [waiting(json!({}))]);
+    parent(waits, [watch("parent_watched")])
+}
+
+fn parent<const N: usize>(history: History, events: [Event; N]) -> History {
+    history.on(1, 1).command(events)
+}
+
+fn child<const N: usize>(history: History, events: [Event; N]) -> History {
+    history.on(2, 2).command(events)
+}
+
+fn of_child(n: u64) -> i64 {
+    BatchId::mint(n, ShardId(2)).0
+}
+
+fn waits(more: Value) -> Value {
+    let mut waits = json!({"parent": job_id(1), "mapping": "same", "times": [NINE]});
+    waits.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    waits
+}
+
+fn waiting(more: Value) -> Event {
+    let mut fields = json!({"batch": of_child(1), "dependencies": [waits(json!({}))]});
+    fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    generated(1, 2, fields)
+}
+
+/// The same logical time once more; whether its parent counts as met, the owner may have forgotten.
+fn again(more: Value) -> Event {
+    let dependencies = json!([waits(more)]);
+    generated(2, 2, json!({"batch": of_child(2), "run": 1, "dependencies": dependencies}))
+}
+
+fn watch(what: &str) -> Event {
+    event(json!({what: {"job": job_id(1), "by": 2, "times": [NINE]}}))
+}
+
+fn ended() -> Event {
+    event(json!({"batch_finished": {"batch": of_child(1), "result": "killed", "by": {"app": "me"}}}))
+}
+
+fn satisfied() -> Event {
+    event(json!({"dependency_satisfied": {
+        "batch": of_child(1), "parent": job_id(1), "logical_time": NINE, "unmet": 0,
+    }}))
+}
+
+fn withdrawn() -> Event {
+    event(json!({"dependency_withdrawn": {
+        "batch": of_child(1), "parent": job_id(1), "logical_time": NINE, "unmet": 1,
+    }}))
+}
+
+fn generations() -> Event {
+    event(json!({"generations_heard": {"parent": job_id(1), "times": [NINE]}}))
+}
+
+fn heard<const N: usize>(standings: [Value; N]) -> Event {
+    event(json!({"standings_heard": {"parent": job_id(1), "standings": standings.to_vec()}}))
+}
+
+fn none() -> Value {
+    json!({"logical_time": NINE, "succeeded": false})
+}
+
+fn unfinished(run: u32) -> Value {
+    json!({"logical_time": NINE, "succeeded": false, "run": run, "batch": batch_id(u64::from(run) + 1)})
+}
+
+fn success(run: u32) -> Value {
+    let batch = batch_id(u64::from(run) + 1);
+    json!({"logical_time": NINE, "succeeded": true, "run": run, "batch": batch, "result": "success"})
+}

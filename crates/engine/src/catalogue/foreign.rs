@@ -1,0 +1,88 @@
+//! Parents in other groups (DEP-3, GEN-9): whom the catalogue tells what.
+//!
+//! A shard that runs children of another group's job has to know that job as a parent: where it runs, and the
+//! grid of its logical times, which may be that of an ancestor in yet another group. It is told before every
+//! child that names the parent, and again whenever the grid changes. What the two shards then have to do with
+//! each other they settle between themselves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidemill_model::{ForeignParent, JobDefinition, JobId, ScheduleSpec, ShardId, ShardMessage};
+
+use super::Catalogue;
+
+/// Parents that one message tells of.
+const MAX_TOLD: usize = 50;
+
+impl Catalogue {
+    /// Before a definition goes to its shard: what it names of other groups.
+    pub(super) fn tell_foreign_parents(&mut self, definition: &JobDefinition) {
+        let Some(to) = self.groups.get(&definition.group).map(|group| group.shard) else { return };
+        let parents = definition.parents.iter().map(|parent| parent.job);
+        let foreign = parents.filter_map(|parent| self.as_foreign(parent, to)).collect();
+        self.send_parents(to, foreign);
+    }
+
+    /// After a definition came or changed: its children in other groups, and those of every job that takes its
+    /// logical times from it, hear of it.
+    pub(super) fn tell_foreign_children(&mut self, id: JobId, old: Option<&JobDefinition>) {
+        let Some(new) = self.jobs.get(&id).map(|job| job.definition.as_ref()) else { return };
+        let is_same = |old: &JobDefinition| {
+            old.schedule == new.schedule && (new.schedule.is_some() || first_parent(old) == first_parent(new))
+        };
+        if old.is_some_and(is_same) {
+            return;
+        }
+        let mut told: BTreeMap<ShardId, Vec<ForeignParent>> = BTreeMap::new();
+        let mut seen = BTreeSet::from([id]);
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let children: Vec<JobId> = self.children.get(&id).into_iter().flatten().copied().collect();
+            let shards: BTreeSet<ShardId> =
+                children.iter().filter_map(|child| self.shard_of(*child)).collect();
+            for shard in shards {
+                if let Some(parent) = self.as_foreign(id, shard) {
+                    told.entry(shard).or_default().push(parent);
+                }
+            }
+            let passes_on =
+                |child: &JobId| self.jobs.get(child).is_some_and(|job| job.definition.schedule.is_none());
+            open.extend(children.into_iter().filter(|child| passes_on(child) && seen.insert(*child)));
+        }
+        for (shard, parents) in told {
+            self.send_parents(shard, parents);
+        }
+    }
+
+    fn send_parents(&mut self, to: ShardId, parents: Vec<ForeignParent>) {
+        for parents in parents.chunks(MAX_TOLD) {
+            self.post.send(to, ShardMessage::Parents { parents: parents.to_vec() });
+        }
+    }
+
+    /// The job as shards other than its own know it.
+    fn as_foreign(&self, id: JobId, to: ShardId) -> Option<ForeignParent> {
+        let shard = self.shard_of(id).filter(|shard| *shard != to)?;
+        let name = self.jobs.get(&id)?.definition.full_name();
+        Some(ForeignParent { job: id, name, shard, schedule: self.grid_spec(id) })
+    }
+
+    /// The schedule that gives the job its logical times: its own, or that of its nearest ancestor.
+    fn grid_spec(&self, id: JobId) -> Option<ScheduleSpec> {
+        let mut next = Some(id);
+        // In a graph without a cycle no line of ancestors is longer.
+        for _ in 0..=self.jobs.len() {
+            let definition = &self.jobs.get(&next?)?.definition;
+            if definition.schedule.is_some() {
+                return definition.schedule.clone();
+            }
+            next = first_parent(definition);
+        }
+        None
+    }
+}
+
+/// Whose logical times a job without a schedule has.
+fn first_parent(definition: &JobDefinition) -> Option<JobId> {
+    definition.parents.iter().map(|parent| parent.job).find(|parent| *parent != definition.id)
+}

@@ -1,0 +1,52 @@
+//! Parents in other groups: what their shards and those of the children tell each other (DEP-3, GEN-9).
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{BatchId, BatchResult, JobId, ScheduleSpec, ShardId};
+
+/// A job of another group that is a parent here, as the catalogue tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForeignParent {
+    /// Which.
+    pub job: JobId,
+    /// As `group/name`.
+    pub name: String,
+    /// The shard that runs it.
+    pub shard: ShardId,
+    /// What gives it its logical times: its own schedule, or that of its nearest ancestor. Absent: it runs by
+    /// hand only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleSpec>,
+}
+
+/// How one logical time of a job stands: its newest run decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Standing {
+    /// Which logical time.
+    pub logical_time: Timestamp,
+    /// Whoever waits for it waits no longer.
+    pub succeeded: bool,
+    /// The newest run's number. Absent: there is no batch for this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
+    /// Its batch. Absent where it ended long ago.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchId>,
+    /// How it ended. Absent: it has not, or so long ago that only its success is remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<BatchResult>,
+}
+
+/// What the shard of a job's children wants to hear of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Follow {
+    /// Nothing any more.
+    Nothing,
+    /// How the times that it watches stand.
+    Standings,
+    /// Each generation of a batch as well.
+    Generations,
+}
