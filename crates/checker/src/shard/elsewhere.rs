@@ -122,9 +122,14 @@ impl Shard {
         }
     }
 
-    /// The job and logical time of the batch that an event is about to end.
+    /// The job and logical time of the batch whose result an event is about to change.
     pub(crate) fn ends(&self, event: &Event) -> Option<(JobId, Timestamp)> {
-        let Event::BatchFinished { batch, .. } = event else { return None };
-        self.batches.get(batch).map(|batch| (batch.job, batch.time))
+        match event {
+            Event::BatchFinished { batch, .. } => {
+                self.batches.get(batch).map(|batch| (batch.job, batch.time))
+            }
+            Event::BatchMarked { job, logical_time, .. } => Some((*job, *logical_time)),
+            _ => None,
+        }
     }
 }
