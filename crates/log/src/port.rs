@@ -155,6 +155,17 @@ pub trait Log: Send + Sync {
     /// The client cannot be made.
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error>;
 
+    /// Takes part, as `member`, in the division of a role's work between the processes that do it. What the
+    /// partitions suggested to one of them mean is up to the role: each is suggested to one process at most,
+    /// and to one as long as there is one. Owners are not among them.
+    ///
+    /// # Errors
+    /// The client cannot be made.
+    fn peers(&self, role: &str, member: &str) -> Result<Box<dyn Membership>, Error> {
+        let _ = role;
+        self.membership(member)
+    }
+
     /// How much space the log takes.
     ///
     /// # Errors

@@ -223,3 +223,25 @@ fn members_share_the_partitions_and_who_is_left_gets_all() {
         assert!(Instant::now() < end, "who is left did not get all");
     }
 }
+
+/// A role that divides its work does so beside the owners, and takes no partition from them.
+#[test]
+fn peers_of_a_role_share_the_partitions_beside_the_owners() {
+    let topics = Topics::make();
+    let log = KafkaLog::open(&topics.0).unwrap();
+    let mut owner = log.membership("owner").unwrap();
+    let mut peers = ["one", "other"].map(|member| log.peers("test", member).unwrap());
+    let all: Vec<u32> = (0..PARTITIONS).collect();
+    let end = Instant::now() + PATIENCE;
+    let step = Duration::from_millis(50);
+    loop {
+        let owned = owner.suggested(step).unwrap();
+        let shares = peers.each_mut().map(|peer| peer.suggested(step).unwrap());
+        let mut both = shares.concat();
+        both.sort_unstable();
+        if owned == all && both == all && shares.iter().all(|share| !share.is_empty()) {
+            break;
+        }
+        assert!(Instant::now() < end, "the owner has {owned:?}, the peers {shares:?}");
+    }
+}

@@ -141,9 +141,9 @@ impl KafkaConfig {
         client
     }
 
-    pub(crate) fn member(&self, member: &str) -> ClientConfig {
+    pub(crate) fn member(&self, group: &str, member: &str) -> ClientConfig {
         let mut client = self.client(&MEMBER);
-        client.set("group.id", format!("{}.owners", self.prefix));
+        client.set("group.id", format!("{}.{group}", self.prefix));
         client.set("client.id", member);
         client
     }

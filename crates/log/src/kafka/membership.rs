@@ -43,10 +43,13 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn join(config: &KafkaConfig, member: &str) -> Result<Self, Error> {
+    /// The group of those who own partitions.
+    pub(crate) const OWNERS: &'static str = "owners";
+
+    pub(crate) fn join(config: &KafkaConfig, group: &str, member: &str) -> Result<Self, Error> {
         let failed = |error: KafkaError| Error::Membership { source: error.into() };
         let consumer: BaseConsumer<Paused> =
-            config.member(member).create_with_context(Paused).map_err(failed)?;
+            config.member(group, member).create_with_context(Paused).map_err(failed)?;
         consumer.subscribe(&[&config.topic_name(Topic::Commands)]).map_err(failed)?;
         Ok(Self { consumer })
     }

@@ -88,7 +88,12 @@ impl Log for KafkaLog {
     }
 
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
-        Ok(Box::new(Group::join(&self.connection.config, member)?))
+        Ok(Box::new(Group::join(&self.connection.config, Group::OWNERS, member)?))
+    }
+
+    fn peers(&self, role: &str, member: &str) -> Result<Box<dyn Membership>, Error> {
+        // Another word than for owners and readers: whoever joined theirs would take partitions from them.
+        Ok(Box::new(Group::join(&self.connection.config, &format!("peers.{role}"), member)?))
     }
 
     fn usage(&self) -> Result<Usage, Error> {
