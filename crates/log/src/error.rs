@@ -87,6 +87,15 @@ pub enum Error {
         #[source]
         source: Source,
     },
+    /// A topic that others write could not be read, or how far it was read not be noted.
+    #[error("cannot read {topic}")]
+    Intake {
+        /// Its name.
+        topic: String,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
     /// The size of the log could not be found out.
     #[error("cannot find out how much space the log takes")]
     Usage {

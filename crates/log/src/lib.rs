@@ -52,7 +52,8 @@ pub use kafka::{KafkaConfig, KafkaLog};
 pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
 pub use port::{
-    Done, From, Log, MAX_RECORD_BYTES, Membership, Producer, Reader, Record, Topic, Usage, append_wait,
+    Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, Producer, Reader, Record, Taken, Topic, Usage,
+    append_wait,
 };
 pub use route::partition_of_key;
 pub use signal::Waker;

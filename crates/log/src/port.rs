@@ -166,6 +166,16 @@ pub trait Log: Send + Sync {
         self.membership(member)
     }
 
+    /// Reads a topic beside the log's own, which others write; `topic` is its whole name. Its partitions are
+    /// divided between all processes that read it.
+    ///
+    /// # Errors
+    /// The client cannot be made; or this log has no topics that others could write.
+    fn intake(&self, topic: &str, member: &str) -> Result<Box<dyn Intake>, Error> {
+        let _ = member;
+        Err(Error::open(format!("read the topic {topic}"), "this log has no topics that others write"))
+    }
+
     /// How much space the log takes.
     ///
     /// # Errors
@@ -206,6 +216,33 @@ pub trait Membership: Send {
     /// # Errors
     /// The suggestion cannot be had.
     fn suggested(&mut self, timeout: Duration) -> Result<Vec<u32>, Error>;
+}
+
+/// A record of a topic that others write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Of the topic.
+    pub partition: u32,
+    /// In the partition.
+    pub offset: u64,
+    /// The bytes given.
+    pub value: Vec<u8>,
+}
+
+/// Reads a topic that others write. What was not said to be done comes again, perhaps in another process.
+pub trait Intake: Send {
+    /// Waits for records, at most `timeout`; gives at most `max_records`. Has to be called at least once in five
+    /// minutes.
+    ///
+    /// # Errors
+    /// The topic cannot be read any more.
+    fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Taken>, Error>;
+
+    /// Says that everything of the partition below this offset is dealt with, and waits until that is noted.
+    ///
+    /// # Errors
+    /// It cannot be noted.
+    fn done(&mut self, partition: u32, below: u64) -> Result<(), Error>;
 }
 
 /// Appends and waits for the outcome.

@@ -245,3 +245,31 @@ fn peers_of_a_role_share_the_partitions_beside_the_owners() {
         assert!(Instant::now() < end, "the owner has {owned:?}, the peers {shares:?}");
     }
 }
+
+/// A topic that others write is read from its first record; what is not done comes again, what is done does not.
+#[test]
+fn what_others_write_is_read_until_it_is_done() {
+    let topics = Topics::make();
+    let log = KafkaLog::open(&topics.0).unwrap();
+    let topic = topics.0.topic_name(Topic::Events);
+    let producer = log.producer().unwrap();
+    for value in ["one", "two", "three"] {
+        append(&*producer, Topic::Events, 0, value).unwrap();
+    }
+    let take = |member: &str| {
+        let mut intake = log.intake(&topic, member).unwrap();
+        let mut taken = Vec::new();
+        let end = Instant::now() + PATIENCE;
+        while taken.is_empty() {
+            assert!(Instant::now() < end, "{member} gets nothing");
+            taken = intake.poll(10, Duration::from_millis(100)).unwrap();
+        }
+        (intake, taken)
+    };
+    let (mut first, taken) = take("first");
+    assert_eq!((taken[0].partition, taken[0].offset, &*taken[0].value), (0, 0, &b"one"[..]));
+    first.done(0, 1).unwrap();
+    drop(first);
+    let (_, taken) = take("second");
+    assert_eq!((taken[0].offset, &*taken[0].value), (1, &b"two"[..]));
+}

@@ -148,6 +148,15 @@ impl KafkaConfig {
         client
     }
 
+    /// A member of the group that reads what others write: from the first record on, where it has none done.
+    pub(crate) fn intake(&self, member: &str) -> ClientConfig {
+        let mut client = self.client(&MEMBER);
+        client.set("group.id", format!("{}.intake", self.prefix));
+        client.set("client.id", member);
+        client.set("auto.offset.reset", "earliest");
+        client
+    }
+
     /// Settings that would break the protocol are refused rather than overruled in silence.
     pub(crate) fn check_extra(&self) -> Result<(), Error> {
         let fixed = COMMON.iter().chain(&PRODUCER).chain(&READER).chain(&MEMBER).map(|(key, _)| *key);

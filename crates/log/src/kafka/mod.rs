@@ -15,6 +15,7 @@ mod config;
 mod connection;
 mod context;
 mod genesis;
+mod intake;
 mod membership;
 mod producer;
 mod reader;
@@ -26,8 +27,9 @@ use std::sync::Arc;
 
 pub use config::KafkaConfig;
 
-use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Topic, Usage};
+use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Topic, Usage};
 use connection::Connection;
+use intake::Subscribed;
 use membership::Group;
 
 /// A log on Kafka.
@@ -94,6 +96,10 @@ impl Log for KafkaLog {
     fn peers(&self, role: &str, member: &str) -> Result<Box<dyn Membership>, Error> {
         // Another word than for owners and readers: whoever joined theirs would take partitions from them.
         Ok(Box::new(Group::join(&self.connection.config, &format!("peers.{role}"), member)?))
+    }
+
+    fn intake(&self, topic: &str, member: &str) -> Result<Box<dyn Intake>, Error> {
+        Ok(Box::new(Subscribed::join(&self.connection.config, topic, member)?))
     }
 
     fn usage(&self) -> Result<Usage, Error> {
