@@ -9,11 +9,23 @@ pub enum Error {
     #[error("the submitter's configuration is refused: {0}")]
     Config(String),
     /// The log could not be opened for this purpose.
-    #[error("cannot open the log to submit commands")]
+    #[error("cannot use the log")]
     Open(#[source] tidemill_log::Error),
     /// A thread could not be started.
-    #[error("cannot start the thread that reads replies")]
+    #[error("cannot start a thread")]
     Thread(#[source] std::io::Error),
+    /// The prober's configuration is outside its ranges.
+    #[error("the prober's configuration is refused: {0}")]
+    Prober(String),
+    /// The configuration of the quality service is outside its ranges.
+    #[error("the configuration of the quality service is refused: {0}")]
+    Quality(String),
+    /// The configuration of the third parties' topic is outside its ranges.
+    #[error("the configuration of third parties is refused: {0}")]
+    ThirdParty(String),
+    /// A role ended by a bug.
+    #[error("the thread of the {0} panicked")]
+    Panicked(&'static str),
 }
 
 /// Why there is no reply to a wish.

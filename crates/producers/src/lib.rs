@@ -15,15 +15,21 @@
 //! [`Outstanding`] holds the rules, without clock, thread or I/O; [`Submitter`] is the loop around it.
 
 mod config;
+mod division;
 mod draw;
 mod error;
 mod outstanding;
+mod owners;
+pub mod prober;
+pub mod quality;
 mod submitter;
+pub mod third_party;
 mod wish;
 
 pub use config::Config;
 pub use draw::{instance_id, request_id};
 pub use error::{Error, SubmitError};
 pub use outstanding::{Load, Output, Outstanding};
+pub use owners::{AskOwner, GroupShards, Outside};
 pub use submitter::Submitter;
 pub use wish::Wish;

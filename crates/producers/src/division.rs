@@ -1,0 +1,77 @@
+//! Which part of a role's work is this process's, as the log suggests it.
+
+use std::collections::BTreeSet;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tidemill_log::Topic;
+use tokio::sync::watch;
+
+use crate::{Error, Outside};
+
+/// How often the log is asked.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// A part of the work, in numbers below `count`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// Which are this process's.
+    pub(crate) mine: BTreeSet<u32>,
+    /// Of how many; always the same.
+    pub(crate) count: u32,
+}
+
+/// Follows the suggestion for a role on a thread of its own, until nobody listens.
+pub(crate) struct Division {
+    pub(crate) parts: watch::Receiver<Parts>,
+    thread: JoinHandle<()>,
+}
+
+impl Division {
+    /// # Errors
+    /// The log does not take the process as a member, or a thread cannot be started.
+    pub(crate) fn follow(outside: &Outside, role: &'static str) -> Result<Self, Error> {
+        let mut membership = outside.log.peers(role, &outside.instance).map_err(Error::Open)?;
+        let count = outside.log.partitions(Topic::Commands);
+        let (tell, parts) = watch::channel(Parts { mine: BTreeSet::new(), count });
+        let learn = move || {
+            while !tell.is_closed() {
+                let begun_at = Instant::now();
+                match membership.suggested(EVERY) {
+                    Ok(suggested) => {
+                        let mine: BTreeSet<u32> = suggested.into_iter().collect();
+                        tell.send_if_modified(|parts| {
+                            let is_news = parts.mine != mine;
+                            if is_news {
+                                tracing::info!(
+                                    role,
+                                    parts = mine.len(),
+                                    of = count,
+                                    "takes its part of the work"
+                                );
+                                parts.mine = mine;
+                            }
+                            is_news
+                        });
+                    }
+                    Err(error) => {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::warn!(error, role, "which part of the work is whose is not known");
+                    }
+                }
+                // Where there is nobody to divide with, the answer comes at once.
+                std::thread::sleep(EVERY.saturating_sub(begun_at.elapsed()));
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("{role}-parts")).spawn(learn);
+        Ok(Self { parts, thread: thread.map_err(Error::Thread)? })
+    }
+
+    /// Waits for the thread, whose listeners have to be gone.
+    pub(crate) fn end(self) {
+        drop(self.parts);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that learns which part of the work is whose panicked");
+        }
+    }
+}

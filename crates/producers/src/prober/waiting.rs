@@ -1,0 +1,153 @@
+//! Who waits for which path: shards know things, probers know questions.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tidemill_model::{ShardId, ThingId};
+use tidemill_probe::{Event, Question, Urgency};
+
+/// A path that batches of a shard wait for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The shard's number for it.
+    pub thing: ThingId,
+    /// How often what was known of it has been withdrawn. Answers name it.
+    pub generation: u64,
+    /// What is asked.
+    pub question: Question,
+    /// How much it matters.
+    pub urgency: Urgency,
+    /// Where it has grown, what was asked before does not count (DEP-9).
+    pub nudge: u64,
+}
+
+/// What a shard is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Which thing.
+    pub thing: ThingId,
+    /// The generation that it had when the path was asked.
+    pub generation: u64,
+}
+
+/// Who waits, and since which generation.
+type Waiters = BTreeMap<(ShardId, ThingId), Waiter>;
+
+#[derive(Debug, Clone, Copy)]
+struct Waiter {
+    generation: u64,
+    urgency: Urgency,
+    nudge: u64,
+}
+
+/// Things by shard, and their waiters by question.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    shards: BTreeMap<ShardId, HashMap<ThingId, Question>>,
+    questions: HashMap<Question, Waiters>,
+}
+
+impl Waiting {
+    /// Makes this the whole of what a shard waits for; what the schedule has to hear of it.
+    pub(super) fn replace(&mut self, shard: ShardId, wanted: Vec<Wanted>) -> Vec<Event> {
+        let mut before = self.shards.remove(&shard).unwrap_or_default();
+        let mut now = HashMap::with_capacity(wanted.len());
+        let mut events = Vec::new();
+        for Wanted { thing, generation, question, urgency, nudge } in wanted {
+            match before.remove(&thing) {
+                // A thing is its path; but if it were not, the old one is no longer waited for.
+                Some(old) if old != question => self.leave(shard, thing, &old, &mut events),
+                Some(_) | None => {}
+            }
+            let waiter = Waiter { generation, urgency, nudge };
+            self.enter((shard, thing), &question, waiter, &mut events);
+            now.insert(thing, question);
+        }
+        for (thing, question) in before {
+            self.leave(shard, thing, &question, &mut events);
+        }
+        if !now.is_empty() {
+            self.shards.insert(shard, now);
+        }
+        events
+    }
+
+    /// Keeps only the questions that `is_mine`; what the schedule has to hear of it.
+    pub(super) fn retain(&mut self, is_mine: impl Fn(&Question) -> bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        self.questions.retain(|question, _| {
+            let stays = is_mine(question);
+            if !stays {
+                events.push(Event::Unwanted(question.clone()));
+            }
+            stays
+        });
+        for things in self.shards.values_mut() {
+            things.retain(|_, question| is_mine(question));
+        }
+        self.shards.retain(|_, things| !things.is_empty());
+        events
+    }
+
+    /// Who waits for this at the moment.
+    pub(super) fn of(&self, question: &Question) -> Vec<(ShardId, Finding)> {
+        let waiters = self.questions.get(question).into_iter().flatten();
+        waiters
+            .map(|(&(shard, thing), waiter)| (shard, Finding { thing, generation: waiter.generation }))
+            .collect()
+    }
+
+    /// Whether a shard still waits for this thing in this generation.
+    pub(super) fn still(&self, shard: ShardId, finding: Finding) -> bool {
+        let question = self.shards.get(&shard).and_then(|things| things.get(&finding.thing));
+        let waiter = question.and_then(|question| self.questions.get(question)?.get(&(shard, finding.thing)));
+        waiter.is_some_and(|waiter| waiter.generation == finding.generation)
+    }
+
+    /// How many distinct questions are waited for.
+    pub(super) fn len(&self) -> usize {
+        self.questions.len()
+    }
+
+    /// How many things shards wait for.
+    pub(super) fn things(&self) -> usize {
+        self.shards.values().map(HashMap::len).sum()
+    }
+
+    fn enter(&mut self, key: (ShardId, ThingId), question: &Question, waiter: Waiter, out: &mut Vec<Event>) {
+        let Some(waiters) = self.questions.get_mut(question) else {
+            self.questions.insert(question.clone(), Waiters::from([(key, waiter)]));
+            out.push(Event::Wanted(question.clone(), waiter.urgency));
+            return;
+        };
+        let before = urgency(waiters);
+        let old = waiters.insert(key, waiter);
+        let now = urgency(waiters);
+        if now != before {
+            out.push(Event::Wanted(question.clone(), now.unwrap_or(waiter.urgency)));
+        }
+        // What was asked before does not count for whoever began to wait since.
+        let is_news = old.is_none_or(|old| waiter.generation > old.generation || waiter.nudge > old.nudge);
+        if is_news {
+            out.push(Event::Again(question.clone()));
+        }
+    }
+
+    fn leave(&mut self, shard: ShardId, thing: ThingId, question: &Question, out: &mut Vec<Event>) {
+        let Some(waiters) = self.questions.get_mut(question) else { return };
+        let before = urgency(waiters);
+        waiters.remove(&(shard, thing));
+        match urgency(waiters) {
+            None => {
+                self.questions.remove(question);
+                out.push(Event::Unwanted(question.clone()));
+            }
+            Some(now) if Some(now) != before => out.push(Event::Wanted(question.clone(), now)),
+            Some(_) => {}
+        }
+    }
+}
+
+/// A path matters as much as to the one to whom it matters most.
+fn urgency(waiters: &Waiters) -> Option<Urgency> {
+    waiters.values().map(|waiter| waiter.urgency).max()
+}

@@ -1,0 +1,114 @@
+//! Where the quality service is, and how patiently it is asked.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::FieldError;
+
+/// The quality service. Unknown fields are refused; everything has a default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where questions are sent by POST, `http://host:port/path`. Default none: then nothing is sent, and batches
+    /// with a quality gate wait until somebody answers for the service.
+    pub url: Option<String>,
+    /// The address of the interface as the service sees it, `http://host:port`; it stands in each question, with
+    /// the path under which to answer. Default none: the path alone.
+    pub answer_url: Option<String>,
+    /// The environment variable that holds the token which goes with each question, as
+    /// `Authorization: Bearer …`. Default none: no token.
+    pub token_env: Option<String>,
+    /// How long one try may take, milliseconds, 100 to 60,000; default 5,000.
+    pub timeout_ms: u64,
+    /// How often a question that could not be delivered is tried again at once, 0 to 10; default 3. The owner asks
+    /// again later in any case.
+    pub retries: u32,
+    /// The pause before the first of these tries, milliseconds, 1 to 60,000; it doubles from try to try. Default
+    /// 500.
+    pub retry_pause_ms: u64,
+    /// Questions being taken and sent at once, 1 to 1,000; default 16.
+    pub max_in_flight: usize,
+    /// How often owners are asked for questions, milliseconds, 100 to 60,000; default 1,000.
+    pub look_every_ms: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            url: None,
+            answer_url: None,
+            token_env: None,
+            timeout_ms: 5_000,
+            retries: 3,
+            retry_pause_ms: 500,
+            max_in_flight: 16,
+            look_every_ms: 1_000,
+        }
+    }
+}
+
+impl Config {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// The first field that is outside its range, with its value and the rule.
+    pub fn check(&self) -> Result<(), FieldError> {
+        let within = |field: &str, value: u64, low: u64, high: u64| {
+            let rule = || format!("has to be {low} to {high}");
+            if (low..=high).contains(&value) { Ok(()) } else { Err(FieldError::new(field, value, rule())) }
+        };
+        for (field, url) in [("url", &self.url), ("answer_url", &self.answer_url)] {
+            if let Some(url) = url {
+                check_url(url).map_err(|rule| FieldError::new(field, url, rule))?;
+            }
+        }
+        within("timeout_ms", self.timeout_ms, 100, 60_000)?;
+        within("retries", u64::from(self.retries), 0, 10)?;
+        within("retry_pause_ms", self.retry_pause_ms, 1, 60_000)?;
+        within("max_in_flight", self.max_in_flight as u64, 1, 1_000)?;
+        within("look_every_ms", self.look_every_ms, 100, 60_000)
+    }
+
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    /// The pause before the try of this number, from 1.
+    pub(super) fn pause(&self, number: u32) -> Duration {
+        Duration::from_millis(self.retry_pause_ms.saturating_mul(1 << (number - 1).min(10)))
+    }
+}
+
+fn check_url(url: &str) -> Result<(), &'static str> {
+    let host = url.strip_prefix("http://").ok_or("has to begin with http://")?;
+    if host.is_empty() || host.starts_with('/') || url.contains(char::is_whitespace) {
+        return Err("has to be http://HOST:PORT/PATH");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_out_of_range_are_refused_by_field() {
+        Config::default().check().unwrap();
+        for (text, field) in [
+            (r#"{"url": "quality:80/ask"}"#, "url"),
+            (r#"{"url": "https://quality/ask"}"#, "url"),
+            (r#"{"url": "http:///ask"}"#, "url"),
+            (r#"{"answer_url": "tidemill"}"#, "answer_url"),
+            (r#"{"timeout_ms": 1}"#, "timeout_ms"),
+            (r#"{"retries": 11}"#, "retries"),
+            (r#"{"max_in_flight": 0}"#, "max_in_flight"),
+            (r#"{"look_every_ms": 1}"#, "look_every_ms"),
+        ] {
+            let config: Config = serde_json::from_str(text).unwrap();
+            assert_eq!(config.check().unwrap_err().field, field);
+        }
+        let config = Config { url: Some("http://quality:8080/ask".to_owned()), ..Config::default() };
+        config.check().unwrap();
+    }
+}
