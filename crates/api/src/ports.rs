@@ -194,6 +194,9 @@ pub struct ClusterStatus {
     pub log_id: String,
     /// Each partition.
     pub partitions: Vec<PartitionStatus>,
+    /// How paths are looked for, where this process does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<tidemill_producers::prober::Status>,
 }
 
 /// How far a partition is.

@@ -106,6 +106,8 @@ pub(crate) enum Command {
     Executor,
     /// Fill the read tables and publish the feed
     Projector,
+    /// Look for paths that batches wait for, ask the quality service, take third parties' reports
+    Producers,
     /// Define the administrator and a worker group of a new cluster
     Bootstrap,
     /// Make the read tables anew from the journal, beside those in use
@@ -195,6 +197,7 @@ mod tests {
             "api --config t.toml",
             "dispatcher --config t.toml",
             "projector --config t.toml",
+            "producers --config t.toml",
             "bootstrap",
             "rebuild --data d",
             "verify --data d -o json",

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_executor::TypeConfig;
-use tidemill_model::JobType;
+use tidemill_model::{FieldError, JobType};
 
 use crate::failure::Done;
 use crate::keys::Keys;
 
 /// Settings that hold a map; a layer that gives one replaces it whole.
-pub(super) const OPEN: &[&str] = &["executor.slots", "executor.types", "log.kafka"];
+pub(super) const OPEN: &[&str] =
+    &["executor.slots", "executor.types", "log.kafka", "prober.paths.hdfs.settings"];
 /// Settings that are never shown.
-pub(super) const SECRET: &[&str] = &["api.internal_key", "internal_key", "log.kafka", "store.url"];
+pub(super) const SECRET: &[&str] =
+    &["api.internal_key", "internal_key", "log.kafka", "prober.paths.s3.secret_access_key", "store.url"];
 
 /// The configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +45,13 @@ pub(crate) struct Settings {
     pub(crate) executor: ExecutorSettings,
     /// The role that fills the read tables and publishes the feed.
     pub(crate) projector: ProjectorSettings,
+    // ---- what looks outside
+    /// Paths that batches wait for, and how they are asked for.
+    pub(crate) prober: tidemill_producers::prober::Config,
+    /// The service that is asked whether batches with a quality gate may run.
+    pub(crate) quality: tidemill_producers::quality::Config,
+    /// Reports of third parties on a topic.
+    pub(crate) third_party: tidemill_producers::third_party::Config,
 }
 
 impl Default for Settings {
@@ -58,6 +67,9 @@ impl Default for Settings {
             dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
             projector: ProjectorSettings::default(),
+            prober: tidemill_producers::prober::Config::default(),
+            quality: tidemill_producers::quality::Config::default(),
+            third_party: tidemill_producers::third_party::Config::default(),
         }
     }
 }
@@ -238,6 +250,17 @@ impl Settings {
         }
         if self.projector.pace_ms > 500 {
             return Err(("projector.pace_ms".to_owned(), "must be 0 to 500".to_owned()));
+        }
+        let section = |name: &str| {
+            let name = name.to_owned();
+            move |error: FieldError| (format!("{name}.{}", error.field), error.rule)
+        };
+        self.prober.check().map_err(section("prober"))?;
+        self.quality.check().map_err(section("quality"))?;
+        self.third_party.check().map_err(section("third_party"))?;
+        if self.third_party.topic.is_some() && self.log.backend == LogBackend::Embedded {
+            let rule = "needs log.backend = \"kafka\"; here third parties report by REST";
+            return Err(("third_party.topic".to_owned(), rule.to_owned()));
         }
         // The rule begins with the field's name.
         self.api.check().map_err(|rule| {

@@ -1,14 +1,16 @@
 //! Roles in processes of their own, on a log that they share.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use tidemill_api::{Deps, HttpLive, JournalFeed, TablePositions};
+use tidemill_api::ports::Live;
+use tidemill_api::{Deps, HttpLive, JournalFeed, OwnerAddress, TablePositions};
 use tidemill_log::{Log, Topic};
-use tidemill_producers::{Submitter, instance_id};
+use tidemill_producers::{AskOwner, Submitter, instance_id};
 use tidemill_projector::{Progress, PublishConfig, Shutdown};
 
 use super::cluster::{self, SharedCluster};
@@ -16,6 +18,7 @@ use super::in_process::owners;
 use super::interface::Interface;
 use super::live::LiveServer;
 use super::operator::Operator;
+use super::producers::{self, Producers};
 use super::standalone::{join, spawn};
 use super::{executor, first_start, log, tables};
 use crate::config::Settings;
@@ -91,13 +94,63 @@ fn join_both(project: JoinHandle<Done>, publish: JoinHandle<Done>) -> Done {
     projected.and(join("publisher", publish))
 }
 
+/// `tidemill producers`: looks outside for what owners wait for.
+pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let keys = settings.keys()?;
+    let log = log::shared(settings)?;
+    let tables = tables::open(settings)?;
+    let submitter = submitter(settings, &log, "producers")?;
+    let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables) };
+    let live = HttpLive::new(
+        log.partitions(Topic::Journal),
+        &settings.internal_key(&keys)?,
+        Duration::from_millis(settings.api.peer_timeout_ms),
+        remembered(cluster.owner_address()),
+    )
+    .map_err(|error| Failure::caused("cannot ask owners", &error))?;
+    let asking = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("ask-owners")
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::caused("cannot ask owners", &error))?;
+    let runtime = asking.handle().clone();
+    let ask: AskOwner = Arc::new(move |shard, query| {
+        runtime.block_on(live.query(shard, query)).map_err(|error| error.to_string())
+    });
+    let outside = producers::outside(&log, &tables, &submitter, ask);
+    let running = Producers::start(settings, &outside, None)?;
+    tracing::info!("what owners wait for is looked for");
+    let ended = until(stop, || running.has_ended());
+    let stopped = running.stop();
+    submitter.stop();
+    asking.shutdown_background();
+    stopped.and(ended)
+}
+
+/// While the tables do not say who owns a partition, whoever owned it last is asked.
+fn remembered(find: OwnerAddress) -> OwnerAddress {
+    let known: Mutex<BTreeMap<u32, String>> = Mutex::default();
+    Arc::new(move |partition| {
+        let found = find(partition);
+        let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Some(address) => {
+                known.insert(partition, address.clone());
+                Some(address)
+            }
+            None => known.get(&partition).cloned(),
+        }
+    })
+}
+
 /// `tidemill api`: the interface.
 pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let keys = settings.keys()?;
     let log = log::shared(settings)?;
     let tables = tables::open(settings)?;
     let config = settings.api_config(&keys)?;
-    let submitter = submitter(settings, &log)?;
+    let submitter = submitter(settings, &log, "api")?;
     let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables) };
     let patience = Duration::from_millis(config.peer_timeout_ms);
     let partitions = log.partitions(Topic::Journal);
@@ -122,8 +175,8 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     stopped.and(operated).and(ended)
 }
 
-fn submitter(settings: &Settings, log: &Arc<dyn Log>) -> Done<Submitter> {
-    Submitter::start(Arc::clone(log), instance_id("api"), settings.api.submit.clone())
+fn submitter(settings: &Settings, log: &Arc<dyn Log>, role: &str) -> Done<Submitter> {
+    Submitter::start(Arc::clone(log), instance_id(role), settings.api.submit.clone())
         .map_err(|error| Failure::caused("cannot start to submit commands", &error))
 }
 
@@ -132,7 +185,7 @@ pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
     let keys = settings.keys()?;
     keys.internal()?;
     let log = log::shared(settings)?;
-    let submitter = submitter(settings, &log)?;
+    let submitter = submitter(settings, &log, "bootstrap")?;
     let name = executor::group_name(settings)?;
     let ready = first_start::run(&log, &submitter, &keys, &name)?;
     submitter.stop();

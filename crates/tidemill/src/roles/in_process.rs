@@ -1,11 +1,12 @@
 //! What the interface asks, answered by the roles of the same process.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tidemill_api::OwnersHere;
 use tidemill_api::ports::{BoxFuture, Cluster, ClusterStatus, PartitionStatus};
 use tidemill_dispatcher::LiveHandle;
 use tidemill_log::{Log, Topic};
+use tidemill_producers::prober::Status;
 use tidemill_projector::Progress;
 
 /// Questions to the owners of this process.
@@ -19,7 +20,11 @@ pub(crate) struct LocalCluster {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) live: LiveHandle,
     pub(crate) progress: Progress,
+    pub(crate) probes: Probes,
 }
+
+/// How the prober of this process does, once it runs.
+pub(crate) type Probes = Arc<OnceLock<Arc<dyn Fn() -> Status + Send + Sync>>>;
 
 impl LocalCluster {
     fn look(&self) -> Result<ClusterStatus, String> {
@@ -41,7 +46,8 @@ impl LocalCluster {
             })
         });
         let partitions = partitions.collect::<Result<_, String>>()?;
-        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions })
+        let paths = self.probes.get().map(|status| status());
+        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths })
     }
 
     fn check(&self) -> Result<(), String> {

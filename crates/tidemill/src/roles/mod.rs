@@ -12,6 +12,7 @@ mod journal;
 mod live;
 mod log;
 mod operator;
+mod producers;
 mod replay;
 mod standalone;
 mod stop;
@@ -88,6 +89,11 @@ pub(crate) fn dispatcher(global: &Global) -> Done<Exit> {
 /// `tidemill projector`.
 pub(crate) fn projector(global: &Global) -> Done<Exit> {
     alone::projector(&start(global)?, &stop::on_signal()?)
+}
+
+/// `tidemill producers`.
+pub(crate) fn producers(global: &Global) -> Done<Exit> {
+    alone::producers(&start(global)?, &stop::on_signal()?)
 }
 
 /// `tidemill api`.

@@ -1,8 +1,8 @@
 //! Every role in one process, on the embedded log and SQLite tables; nothing to install or configure.
 //!
 //! ```text
-//!  start   log ─► dispatcher ─► first start ─► projector ─► interface ─► executor
-//!  stop    interface ─► executor ─► dispatcher ─► projector ─► log
+//!  start   log ─► dispatcher ─► first start ─► projector ─► interface ─► producers ─► executor
+//!  stop    interface ─► executor ─► producers ─► dispatcher ─► projector ─► log
 //! ```
 //! The interface goes first, so that nothing new comes; the executor before the dispatcher, so that what
 //! ends is still decided; the projector last, so that the tables have seen it.
@@ -20,9 +20,10 @@ use tidemill_producers::{Submitter, instance_id};
 use tidemill_projector::{Progress, Shutdown};
 use tidemill_store::Tables;
 
-use super::in_process::{LocalCluster, owners};
+use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
+use super::producers::{self, Producers};
 use super::{executor, first_start, log, tables};
 use crate::client::ADDRESS_FILE;
 use crate::config::Settings;
@@ -38,6 +39,7 @@ const LOOK: Duration = Duration::from_millis(200);
 pub(crate) struct Standalone {
     interface: Interface,
     executor: Role<Sender<()>>,
+    producers: Producers,
     dispatcher: Dispatcher,
     projector: Role<Shutdown>,
     submitter: Submitter,
@@ -75,17 +77,29 @@ impl Standalone {
                 .hint("see the log lines of the projector; `tidemill rebuild` makes the tables anew"));
         }
         let operator = Operator::new(settings.projector_config(), &log, &tables);
-        let deps = deps(&log, &tables, &submitter, &dispatcher, &progress, &operator);
+        let cluster = LocalCluster {
+            log: Arc::clone(&log),
+            live: dispatcher.live(),
+            progress: progress.clone(),
+            probes: Probes::default(),
+        };
+        let deps = deps(&cluster, &tables, &submitter, &operator);
         let interface = Interface::start(settings.api_config(&keys)?, deps)?;
         let address_file = settings.data_dir.join(ADDRESS_FILE);
         crate::keys::write_private(&address_file, &format!("{}\n", interface.address()))?;
         let mut config =
             executor::config(settings, &keys, ready.group.shard, keys.group_private(name.as_str())?)?;
+        let api_url = format!("http://{}", interface.address());
+        let ask = owners(dispatcher.live(), log.partitions(Topic::Journal));
+        let outside = producers::outside(&log, &tables, &submitter, ask);
+        let producers = Producers::start(settings, &outside, Some(api_url.clone()))?;
+        // Nobody else sets it.
+        let _ = cluster.probes.set(producers.probes());
         if config.api_url.is_empty() {
-            config.api_url = format!("http://{}", interface.address());
+            config.api_url = api_url;
         }
         let executor = start_executor(config, log)?;
-        Ok(Self { interface, executor, dispatcher, projector, submitter, operator, address_file })
+        Ok(Self { interface, executor, producers, dispatcher, projector, submitter, operator, address_file })
     }
 
     /// Where the interface listens.
@@ -113,6 +127,7 @@ impl Standalone {
     pub(crate) fn has_ended(&self) -> bool {
         self.interface.has_ended()
             || self.executor.thread.is_finished()
+            || self.producers.has_ended()
             || self.dispatcher.has_ended()
             || self.projector.thread.is_finished()
     }
@@ -126,12 +141,13 @@ impl Standalone {
         let operator = self.operator.stop();
         drop(self.executor.stop);
         let executor = join("executor", self.executor.thread);
+        let producers = self.producers.stop();
         self.submitter.stop();
         let dispatcher =
             self.dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
         self.projector.stop.request();
         let projector = join("projector", self.projector.thread);
-        removed.and(interface).and(operator).and(executor).and(dispatcher).and(projector)
+        removed.and(interface).and(operator).and(executor).and(producers).and(dispatcher).and(projector)
     }
 }
 
@@ -143,25 +159,19 @@ pub(super) fn join(name: &str, thread: JoinHandle<Done>) -> Done {
 }
 
 fn deps(
-    log: &Arc<dyn Log>,
+    cluster: &LocalCluster,
     tables: &Arc<dyn Tables>,
     submitter: &Submitter,
-    dispatcher: &Dispatcher,
-    progress: &Progress,
     operator: &Operator,
 ) -> Deps {
-    let partitions = log.partitions(Topic::Journal);
+    let partitions = cluster.log.partitions(Topic::Journal);
     Deps {
         tables: Arc::clone(tables),
         submitter: submitter.clone(),
-        live: Arc::new(InProcessLive::new(owners(dispatcher.live(), partitions))),
-        freshness: Arc::new(progress.clone()),
-        feed: Arc::new(JournalFeed::new(Arc::clone(log), Arc::clone(tables))),
-        cluster: Arc::new(LocalCluster {
-            log: Arc::clone(log),
-            live: dispatcher.live(),
-            progress: progress.clone(),
-        }),
+        live: Arc::new(InProcessLive::new(owners(cluster.live.clone(), partitions))),
+        freshness: Arc::new(cluster.progress.clone()),
+        feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),
+        cluster: Arc::new(cluster.clone()),
         operate: Arc::new(operator.clone()),
     }
 }
