@@ -10,13 +10,15 @@ ONCE ?=
 DATA ?=
 ARGS ?=
 SEEDS ?= 0..10000
+BATCHES ?= 100000
+PATHS ?= 10000
 MINUTES ?= 10
 # Of `make fuzz`; the same seed gives the same inputs.
 FUZZ_SEED ?= $(shell date +%s)
 FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci chaos chaos-ci chaos-build fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -72,6 +74,14 @@ chaos: chaos-build ## faults against real processes and services: MINUTES=10 SEE
 
 chaos-ci: chaos-build ## three minutes of it, the short set, a new seed each time
 	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes 3 --short $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+paths: ## HDFS: BATCHES=100000 wait for PATHS=10000; its name node is killed meanwhile, embedded and on Kafka
+	@stopped=$$($(SERVICES) status kafka mariadb | awk '$$2 == "stopped" { print $$1 }'); \
+	trap '[[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
+	$(SERVICES) start kafka mariadb; \
+	eval "$$($(SERVICES) env kafka mariadb)"; \
+	TIDEMILL_PATHS_BATCHES=$(BATCHES) TIDEMILL_PATHS_PATHS=$(PATHS) \
+		$(CARGO) test --locked --all-features -p tidemill --test many_paths -- --nocapture --test-threads=1
 
 chaos-build:
 	$(CARGO) build --locked -p tidemill -p tidemill-chaos --features tidemill/kafka,tidemill/mysql

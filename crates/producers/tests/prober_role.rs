@@ -302,6 +302,16 @@ fn hung_path_fails_until_it_is_answered() {
     assert_eq!(role.failing(), 0);
 }
 
+/// A check that was under way when the last one stopped to wait fails nobody.
+#[test]
+fn failure_of_what_nobody_waits_for_is_none() {
+    let mut role = role();
+    step(&mut role, 10, [all(ONE, [wanted(1, "/a")])]);
+    step(&mut role, 20, [all(ONE, [])]);
+    step(&mut role, 30, [answer("/a", Outcome::Hung { tries: 4 })]);
+    assert_eq!(role.failing(), 0);
+}
+
 #[test]
 fn news_that_nobody_heard_are_told_again() {
     let mut role = role();

@@ -1,5 +1,9 @@
 //! A real HDFS: the one of the environment, or one of a test's own, which it may stop and kill.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -59,6 +63,22 @@ impl PrivateHdfs {
         let pid = std::fs::read_to_string(self.directory.path().join("state/hdfs.pid")).unwrap();
         let kill = Command::new("kill").args([signal, pid.trim()]).stderr(Stdio::null()).status();
         kill.unwrap().success()
+    }
+
+    /// How many look-ups and listings the name node has answered since its start, as it counts them itself.
+    pub(crate) fn calls(&self) -> u64 {
+        let port = std::fs::read_to_string(self.directory.path().join("state/hdfs-http.port")).unwrap();
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{}", port.trim())).unwrap();
+        let query = "/jmx?qry=Hadoop:service=NameNode,name=NameNodeActivity";
+        write!(stream, "GET {query} HTTP/1.0\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let count = |name: &str| -> u64 {
+            let (_, rest) =
+                answer.split_once(&format!("\"{name}\" : ")).unwrap_or_else(|| panic!("{name}: {answer}"));
+            rest.split([',', '\n']).next().unwrap().trim().parse().unwrap()
+        };
+        count("FileInfoOps") + count("GetListingOps")
     }
 
     /// Starts the name node that was killed, on its old port, and waits until it answers.

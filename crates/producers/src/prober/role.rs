@@ -250,7 +250,10 @@ impl Role {
 
     fn answered(&mut self, Answer { question, outcome }: Answer, events: &mut Vec<Event>) {
         let waited = self.asked.remove(&question).unwrap_or_default();
-        self.watch.answered(&question, &outcome);
+        // Nobody cares any more how the check of what is not waited for goes.
+        if self.waiting.holds(&question) {
+            self.watch.answered(&question, &outcome);
+        }
         if outcome == Outcome::Present {
             for (number, finding) in waited {
                 let still = self.waiting.still(number, finding);

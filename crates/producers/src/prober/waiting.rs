@@ -103,6 +103,11 @@ impl Waiting {
         waiter.is_some_and(|waiter| waiter.generation == finding.generation)
     }
 
+    /// Whether anybody waits for this.
+    pub(super) fn holds(&self, question: &Question) -> bool {
+        self.questions.contains_key(question)
+    }
+
     /// How many distinct questions are waited for.
     pub(super) fn len(&self) -> usize {
         self.questions.len()

@@ -164,6 +164,18 @@ impl Cluster {
         until(&format!("{name} is registered"), || self.worker_at(name));
     }
 
+    /// A role that looks outside: for paths, for the quality service, for third parties.
+    pub(crate) fn start_producers(&mut self, name: &str, settings: &[(&str, &str)]) {
+        self.start_role(name, "producers", settings);
+        self.role(name).says(&["what owners wait for is looked for"]);
+    }
+
+    /// Where the interface listens, and the administrator's key.
+    pub(crate) fn api(&self) -> (String, String) {
+        let key = std::fs::read_to_string(self.path("admin").join("admin.key")).unwrap();
+        (self.server.clone(), key.trim().to_owned())
+    }
+
     pub(crate) fn role(&mut self, name: &str) -> &mut Process {
         self.roles.get_mut(name).unwrap_or_else(|| panic!("there is no role {name}"))
     }
