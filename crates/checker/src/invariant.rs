@@ -77,6 +77,8 @@ invariants! {
     VersionsRise => "versions_rise",
     /// What is staged has no effect before its commit; what is committed is carried out to the letter, and until it is, nothing else changes definitions.
     AppliesCarriedOut => "applies_carried_out",
+    /// A job is deleted when its shard has said that nothing of it is unfinished, or together with the end of that; a refused deletion changes nothing.
+    JobsDeletedWhenNothingUnfinished => "jobs_deleted_when_nothing_unfinished",
 
     // ---- generation
     /// Minted ids of batches and tokens grow in their shard, so that none is given twice.

@@ -17,6 +17,7 @@ mod job;
 mod life;
 mod marks;
 mod placement;
+mod removals;
 mod rest;
 mod retries;
 mod things;
@@ -35,6 +36,7 @@ use self::batch::Batch;
 use self::elsewhere::Elsewhere;
 pub(crate) use self::elsewhere::Stand;
 use self::job::{Job, Run};
+use self::removals::Removals;
 use self::things::Things;
 use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
@@ -77,6 +79,7 @@ pub(crate) struct Shard {
     /// Attempts that ended in the envelope at hand; each must be settled in it.
     unsettled: Vec<BatchId>,
     applies: Applies,
+    removals: Removals,
     /// Versions of the catalogue's definitions.
     versions: HashMap<JobId, u32>,
     /// Jobs-for-once with a finished batch, oldest first.
@@ -111,6 +114,7 @@ impl Shard {
             last_token: 0,
             unsettled: Vec::new(),
             applies: Applies::default(),
+            removals: Removals::default(),
             versions: HashMap::new(),
             submissions: VecDeque::new(),
             owed: None,
@@ -124,6 +128,7 @@ impl Shard {
     pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
         if self.id == ShardId::CATALOGUE {
             self.applies.event(at, &recorded.event, found);
+            self.removals.event(at, &recorded.event, found);
         }
         if !matches!(recorded.event, Event::AlarmRaised { .. }) {
             self.alarm_is_not_owed(at, found);

@@ -18,6 +18,7 @@ pub(crate) fn cases() -> Vec<Case> {
             advanced(1),
             defined(2),
             deleted(3),
+            cancelled(3),
             finished(),
         ])
     };
@@ -26,7 +27,16 @@ pub(crate) fn cases() -> Vec<Case> {
             rule,
             "a job of the commit is left out",
             whole(),
-            of([defined(3), staged(0, 1), staged(1, 2), committed(), defined(1), deleted(3), finished()]),
+            of([
+                defined(3),
+                staged(0, 1),
+                staged(1, 2),
+                committed(),
+                defined(1),
+                deleted(3),
+                cancelled(3),
+                finished(),
+            ]),
         ),
         case(
             rule,
@@ -89,7 +99,7 @@ fn staged(part: u32, n: u64) -> Event {
 }
 
 fn committed() -> Event {
-    event(json!({"apply_committed": {"apply": "a", "delete": [job_id(3)]}}))
+    event(json!({"apply_committed": {"apply": "a", "delete": [job_id(3)], "cancel": {"app": "a"}}}))
 }
 
 fn advanced(done: u32) -> Event {
@@ -118,4 +128,8 @@ fn defined_with(n: u64, more: Value) -> Event {
 
 fn deleted(n: u64) -> Event {
     event(json!({"job_deleted": {"job": job_id(n)}}))
+}
+
+fn cancelled(n: u64) -> Event {
+    event(json!({"job_cancelled": {"job": job_id(n), "shard": 1, "by": {"app": "a"}}}))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tidemill_checker::Invariant;
 
 use crate::kit::Case;
-use crate::{applies, commands, dependencies, foreign, generation, journal, life, shards, workers};
+use crate::{applies, commands, dependencies, foreign, generation, journal, life, removals, shards, workers};
 
 fn cases() -> Vec<Case> {
     [
@@ -13,6 +13,7 @@ fn cases() -> Vec<Case> {
         commands::cases(),
         shards::cases(),
         applies::cases(),
+        removals::cases(),
         generation::cases(),
         dependencies::cases(),
         foreign::cases(),

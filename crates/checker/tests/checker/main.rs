@@ -12,5 +12,6 @@ mod generation;
 mod journal;
 mod kit;
 mod life;
+mod removals;
 mod shards;
 mod workers;

@@ -1,0 +1,97 @@
+//! Deletions of jobs: only after their shard has said that nothing of them is unfinished, or with its end.
+
+use std::collections::{HashMap, HashSet};
+
+use tidemill_model::{Event, JobId, Outcome};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// A question to the shards, as far as it was answered.
+#[derive(Debug, Default)]
+struct Question {
+    jobs: HashSet<JobId>,
+    is_heard: bool,
+    busy: HashSet<JobId>,
+}
+
+/// What was asked, and what was deleted.
+#[derive(Debug, Default)]
+pub(super) struct Removals {
+    questions: HashMap<u64, Question>,
+    /// Deleted though nobody had said that nothing of it is unfinished: its cancellation has to follow at once.
+    owed: Option<JobId>,
+    /// Of a commit that is being carried out, what shards had said nothing is unfinished of.
+    cleared: HashSet<JobId>,
+    /// Whether definitions changed since the last answer of a shard.
+    is_changed: bool,
+}
+
+impl Removals {
+    /// `jobs_deleted_when_nothing_unfinished`
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        if let Some(why) = self.wrong(event) {
+            at.breaks(found, Invariant::JobsDeletedWhenNothingUnfinished, why);
+        }
+        self.fold(event);
+    }
+
+    fn wrong(&self, event: &Event) -> Option<String> {
+        if let Some(job) = self.owed
+            && !matches!(event, Event::JobCancelled { job: cancelled, .. } if *cancelled == job)
+        {
+            return Some(format!(
+                "job {job} was deleted, and nobody had said that it has nothing unfinished"
+            ));
+        }
+        let Event::RemovalDecided { question, outcome, .. } = event else { return None };
+        if !self.questions.contains_key(question) {
+            return Some(format!("question {question} is settled, and was not asked"));
+        }
+        let is_refused = matches!(outcome, Outcome::Refused(_));
+        (is_refused && self.is_changed)
+            .then(|| format!("question {question} is refused, and definitions changed"))
+    }
+
+    fn fold(&mut self, event: &Event) {
+        self.owed = None;
+        match event {
+            Event::UnfinishedAsked { question, jobs, .. } => {
+                let jobs = jobs.iter().copied().collect();
+                self.questions.insert(*question, Question { jobs, ..Question::default() });
+            }
+            Event::UnfinishedHeard { question, jobs, .. } => {
+                self.is_changed = false;
+                if let Some(question) = self.questions.get_mut(question) {
+                    question.is_heard = true;
+                    question.busy.extend(jobs.iter().map(|job| job.job));
+                }
+            }
+            Event::JobDeleted { job } => {
+                self.is_changed = true;
+                self.owed = (!self.is_free(*job)).then_some(*job);
+            }
+            Event::ApplyCommitted { delete, .. } => {
+                self.is_changed = true;
+                self.cleared = delete.iter().copied().filter(|job| self.is_free(*job)).collect();
+            }
+            Event::JobDefined { .. } | Event::JobEnabled { .. } | Event::JobDisabled { .. } => {
+                self.is_changed = true;
+            }
+            Event::RemovalDecided { question, .. } => {
+                self.questions.remove(question);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a shard has said so, to a question that is not settled yet, or was by the commit at hand.
+    fn is_free(&self, job: JobId) -> bool {
+        if self.cleared.contains(&job) {
+            return true;
+        }
+        let mut asked = self.questions.values().filter(|question| question.jobs.contains(&job));
+        asked.any(|question| question.is_heard && !question.busy.contains(&job))
+    }
+}
