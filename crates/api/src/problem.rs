@@ -138,6 +138,7 @@ impl From<Rejection> for Problem {
             | Rejection::NotWaitedFor { .. }
             | Rejection::BatchUnfinished { .. }
             | Rejection::JobInUse { .. }
+            | Rejection::CalendarInUse { .. }
             | Rejection::JobDisabled { .. }
             | Rejection::StaleToken { .. }
             | Rejection::OutOfOrder { .. }

@@ -1,12 +1,13 @@
 //! A definition as people write it, and what it will run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_calendar::{Cron, Period, Rule, Schedule, Template, TemplateContext, Zone};
+use tidemill_calendar::{Days, Template, TemplateContext, Timetable, Zone};
 use tidemill_model::{
-    BackoffInput, JobDefinition, JobId, JobSpec, Mapping, ParentSpec, Program, ScheduleInput, ScheduleRule,
-    ScheduleSpec,
+    BackoffInput, Calendar, JobDefinition, JobId, JobSpec, Mapping, MissedRunsInput, ParentSpec, Program,
+    ScheduleInput, ScheduleRule, ScheduleSpec,
 };
 
 use crate::Problem;
@@ -43,6 +44,7 @@ pub(crate) fn spec_of(
     };
     let timeouts = definition.timeouts.unwrap_or_default();
     let data = definition.data.map(|data| *data).unwrap_or_default();
+    let firing = definition.firing.unwrap_or_default();
     let seconds = |ms: u64| u32::try_from(ms / 1_000).unwrap_or(u32::MAX);
     JobSpec {
         name: definition.name,
@@ -67,7 +69,11 @@ pub(crate) fn spec_of(
         retry_backoff: definition.retry_backoff.as_ref().map(BackoffInput::from),
         exit_codes: definition.exit_codes,
         host: definition.host,
-        missed_runs: definition.missed_runs,
+        missed_runs: MissedRunsInput::new(definition.missed_runs, firing.max_lateness_ms.map(seconds)),
+        overlap: firing.overlap,
+        valid_from: firing.valid_from,
+        valid_until: firing.valid_until,
+        calendar: firing.calendar,
         dependency_timeout_s: timeouts.dependency_ms.map(seconds),
         output_timeout_s: timeouts.output_ms.map(seconds),
         not_successful_by: timeouts.successful_by,
@@ -89,41 +95,29 @@ fn schedule_input(schedule: ScheduleSpec) -> ScheduleInput {
     }
 }
 
-fn schedule_of(spec: &ScheduleSpec) -> Result<Schedule, String> {
-    let zone = Zone::try_from(spec.zone.as_str()).map_err(|error| error.to_string())?;
-    let rule = match &spec.rule {
-        ScheduleRule::Period(period) => Rule::Period(match period {
-            tidemill_model::Period::Hour => Period::Hour,
-            tidemill_model::Period::Day => Period::Day,
-            tidemill_model::Period::Week => Period::Week,
-            tidemill_model::Period::Month => Period::Month,
-        }),
-        ScheduleRule::Cron(text) => {
-            Rule::Cron(Cron::try_from(text.as_str()).map_err(|error| error.to_string())?)
-        }
-    };
-    Ok(Schedule { rule, zone })
-}
-
-/// The next `n` fires after `after`, with templates resolved (JOB-7). Placeholders that only a batch has are
-/// shown for batch 0, run 0, attempt 1.
+/// The next `n` fires after `after`, with templates resolved (JOB-7), as they will fire (BYD-1). Placeholders that
+/// only a batch has are shown for batch 0, run 0, attempt 1. `calendar` is the one that the job keeps to.
 pub(crate) fn preview(
     definition: &JobDefinition,
+    calendar: Option<&Calendar>,
     after: Timestamp,
     n: usize,
 ) -> Result<PreviewView, Problem> {
     let bad = |what: &str, error: String| {
         Problem::field(what, format!("{}/{}", definition.group, definition.name), error)
     };
-    let Some(spec) = &definition.schedule else {
-        return Ok(PreviewView { zone: "UTC".to_owned(), fires: Vec::new() });
+    let days = calendar.map(Days::try_from).transpose();
+    let days = days.map_err(|error| bad("calendar", error.to_string()))?.map(Arc::new);
+    let timetable =
+        Timetable::of(definition, |_| days).map_err(|error| bad("schedule", error.to_string()))?;
+    let Some(timetable) = timetable else {
+        return Ok(PreviewView { zone: "UTC".to_owned(), calendar: None, fires: Vec::new() });
     };
-    let schedule = schedule_of(spec).map_err(|error| bad("schedule", error))?;
-    let local = |at: Timestamp| {
-        at.to_zoned(schedule.zone.time_zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
-    };
-    let fires = schedule.preview(after, n).into_iter().map(|fire| {
-        let render = Render { definition, zone: &schedule.zone, logical_time: fire.logical_time };
+    let zone = timetable.zone();
+    let local =
+        |at: Timestamp| at.to_zoned(zone.time_zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
+    let fires = timetable.preview(after, n).into_iter().map(|fire| {
+        let render = Render { definition, zone, logical_time: fire.logical_time };
         let parameters = render.parameters()?;
         let program = render.program(&parameters)?;
         let command = match &program {
@@ -139,7 +133,8 @@ pub(crate) fn preview(
         })
     });
     let fires = fires.collect::<Result<_, String>>().map_err(|error| bad("template", error))?;
-    Ok(PreviewView { zone: spec.zone.clone(), fires })
+    let calendar = calendar.map(ToString::to_string);
+    Ok(PreviewView { zone: zone.name().to_owned(), calendar, fires })
 }
 
 struct Render<'a> {

@@ -14,6 +14,12 @@ pub enum Error {
         /// The name as given.
         value: String,
     },
+    /// A calendar is not known where its days are asked for.
+    #[error("calendar: there is no calendar '{name}'; define it first")]
+    UnknownCalendar {
+        /// Its name.
+        name: String,
+    },
     /// A cron expression does not have six or seven fields.
     #[error(
         "cron: '{expression}' has {found} fields, it needs 6 or 7: second, minute, hour, day of month, month, \

@@ -1,9 +1,10 @@
 //! When batches are due, which parents' times they need, and how their templates read.
 //!
-//! Three questions are answered here, all of them pure functions of their arguments:
+//! Four questions are answered here, all of them pure functions of their arguments:
 //!
 //! - **When?** A [`Schedule`] is a [`Rule`] (a [`Period`] or a Quartz [`Cron`] expression) in a [`Zone`].
 //!   [`Schedule::next_after`] names the next [`Fire`], [`Schedule::logical_at_or_before`] looks back.
+//! - **On which of its days?** A [`Timetable`] is a schedule with its validity and the days of a calendar.
 //! - **After what?** A [`Mapping`] turns a child's logical time into the parents' logical times
 //!   ([`parent_times`]); [`check_mapping`] refuses at definition what could never work.
 //! - **With which text?** A [`Template`] is parsed once and rendered for each batch.
@@ -19,20 +20,23 @@
 mod planted;
 
 mod cron;
+mod days;
 mod error;
 mod mapping;
 mod period;
 mod schedule;
 mod template;
+mod timetable;
 mod zone;
 
 pub use cron::Cron;
+pub use days::{DayRule, Days, SHIFT_DAYS_MAX};
 pub use error::Error;
 pub use mapping::{
-    Mapping, MappingError, PARENT_TIMES_MAX, PeriodsBack, Quantifier, Required, check_mapping, parent_times,
-    same_grid,
+    MappingError, PARENT_TIMES_MAX, Quantifier, Required, check_mapping, parent_times, same_grid,
 };
-pub use period::Period;
-pub use schedule::{Fire, Rule, Schedule};
+pub use schedule::{Rule, Schedule};
 pub use template::{Template, TemplateContext, TemplateError};
+pub use tidemill_model::{Fire, Mapping, Period};
+pub use timetable::{Grid, Timetable};
 pub use zone::{Zone, has_dst};

@@ -1,36 +1,14 @@
 //! Which of a parent's logical times a child's batch waits for (DEP-3).
 
-use std::fmt;
-
 use jiff::Timestamp;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Mapping;
 
+use crate::timetable::{Grid, Timetable};
 use crate::{Rule, Schedule};
 
 /// The most logical times of one parent that one batch can wait for, and the furthest an offset reaches back.
 pub const PARENT_TIMES_MAX: usize = 1_000;
-
-/// How a child's logical time t maps onto its parent's logical times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Mapping {
-    /// The parent's batch for t; both schedules must be the same.
-    Same,
-    /// The parent's n-th logical time before its newest one that is not after t.
-    Offset(PeriodsBack),
-    /// Every logical time of the parent in (the child's previous, t].
-    All,
-    /// The parent's newest logical time that is not after t.
-    Latest,
-    /// At least one logical time of the parent in (the child's previous, t].
-    Any,
-}
-
-/// How many periods an offset goes back: 1 to 1,000.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "i32", into = "i32")]
-pub struct PeriodsBack(u16);
 
 /// The parent's logical times that a batch needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,7 +48,7 @@ pub enum MappingError {
     #[error("mapping 'offset': {value} is out of range; write 1 to {PARENT_TIMES_MAX} periods back")]
     OffsetOutOfRange {
         /// The offset as given.
-        value: i32,
+        value: u16,
     },
     /// More parent times than a batch may wait for.
     #[error(
@@ -108,8 +86,14 @@ impl Required {
     }
 }
 
-/// Whether two schedules have the same logical times: the same rule, however written, on clocks that agree.
-pub fn same_grid(a: &Schedule, b: &Schedule) -> bool {
+/// Whether two grids have the same logical times: the same rule, however written, on clocks that agree, and the
+/// same of it left out.
+pub fn same_grid(a: &impl Grid, b: &impl Grid) -> bool {
+    let (a, b) = (a.timetable(), b.timetable());
+    same_schedule(a.schedule(), b.schedule()) && a.bounds_like(&b)
+}
+
+fn same_schedule(a: &Schedule, b: &Schedule) -> bool {
     let same_rule = match (&a.rule, &b.rule) {
         (Rule::Period(a), Rule::Period(b)) => a == b,
         (Rule::Cron(a), Rule::Cron(b)) => a.fires_like(b),
@@ -118,15 +102,17 @@ pub fn same_grid(a: &Schedule, b: &Schedule) -> bool {
     same_rule && a.zone.agrees_with(&b.zone)
 }
 
-/// Refuses, when a dependency is defined, a mapping that cannot work between the two schedules.
+/// Refuses, when a dependency is defined, a mapping that cannot work between the two grids.
 ///
-/// *Same* needs equal grids. *All* and *any* are tried on the child's first three periods of 2025, so that a
-/// parent that is far too fine is refused here and not at each batch.
-pub fn check_mapping(child: &Schedule, parent: &Schedule, mapping: Mapping) -> Result<(), MappingError> {
+/// *Same* needs a parent that has all of the child's logical times. *All* and *any* are tried on the child's first
+/// three periods of 2025, so that a parent that is far too fine is refused here and not at each batch.
+pub fn check_mapping(child: &impl Grid, parent: &impl Grid, mapping: Mapping) -> Result<(), MappingError> {
     let new_year_2025 = Timestamp::from_second(1_735_689_600).expect("2025-01-01 is in range");
+    let (child, parent) = (&*child.timetable(), &*parent.timetable());
     match mapping {
         Mapping::Same => check_same(child, parent),
-        Mapping::Offset(_) | Mapping::Latest => Ok(()),
+        Mapping::Offset(back) => check_offset(back),
+        Mapping::Latest => Ok(()),
         Mapping::All | Mapping::Any => {
             let first = child.logical_after(new_year_2025);
             let periods = std::iter::successors(first, |time| child.logical_after(*time));
@@ -140,11 +126,12 @@ pub fn check_mapping(child: &Schedule, parent: &Schedule, mapping: Mapping) -> R
 
 /// The parent's logical times that the child's batch for `child_logical` needs.
 pub fn parent_times(
-    child: &Schedule,
-    parent: &Schedule,
+    child: &impl Grid,
+    parent: &impl Grid,
     mapping: Mapping,
     child_logical: Timestamp,
 ) -> Result<Required, MappingError> {
+    let (child, parent) = (&*child.timetable(), &*parent.timetable());
     let newest = || {
         parent
             .logical_at_or_before(child_logical)
@@ -162,8 +149,9 @@ pub fn parent_times(
             Ok(Required::all(vec![child_logical]))
         }
         Mapping::Offset(back) => {
+            check_offset(back)?;
             let mut time = newest()?;
-            for _ in 0..back.0 {
+            for _ in 0..back {
                 time = parent.logical_before(time).ok_or_else(|| no_earlier_time(mapping, parent, time))?;
             }
             Ok(Required::all(vec![time]))
@@ -174,8 +162,16 @@ pub fn parent_times(
     }
 }
 
-fn check_same(child: &Schedule, parent: &Schedule) -> Result<(), MappingError> {
-    if same_grid(child, parent) {
+fn check_offset(back: u16) -> Result<(), MappingError> {
+    if (1..=PARENT_TIMES_MAX).contains(&usize::from(back)) {
+        return Ok(());
+    }
+    Err(MappingError::OffsetOutOfRange { value: back })
+}
+
+fn check_same(child: &Timetable, parent: &Timetable) -> Result<(), MappingError> {
+    let has_all = parent.is_whole() || parent.bounds_like(child);
+    if has_all && same_schedule(child.schedule(), parent.schedule()) {
         return Ok(());
     }
     Err(MappingError::DifferentGrids { child: child.to_string(), parent: parent.to_string() })
@@ -183,8 +179,8 @@ fn check_same(child: &Schedule, parent: &Schedule) -> Result<(), MappingError> {
 
 /// The parent's logical times in (`after`, `until`].
 fn times_between(
-    child: &Schedule,
-    parent: &Schedule,
+    child: &Timetable,
+    parent: &Timetable,
     mapping: Mapping,
     after: Timestamp,
     until: Timestamp,
@@ -201,42 +197,6 @@ fn times_between(
     Ok(times)
 }
 
-fn no_earlier_time(mapping: Mapping, schedule: &Schedule, before: Timestamp) -> MappingError {
-    MappingError::NoEarlierTime { mapping, schedule: schedule.to_string(), before }
-}
-
-impl PeriodsBack {
-    /// The number of periods.
-    pub fn get(self) -> u16 {
-        self.0
-    }
-}
-
-impl TryFrom<i32> for PeriodsBack {
-    type Error = MappingError;
-
-    fn try_from(value: i32) -> Result<PeriodsBack, MappingError> {
-        match u16::try_from(value) {
-            Ok(periods) if (1..=PARENT_TIMES_MAX).contains(&usize::from(periods)) => Ok(PeriodsBack(periods)),
-            Ok(_) | Err(_) => Err(MappingError::OffsetOutOfRange { value }),
-        }
-    }
-}
-
-impl From<PeriodsBack> for i32 {
-    fn from(back: PeriodsBack) -> i32 {
-        back.0.into()
-    }
-}
-
-impl fmt::Display for Mapping {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Mapping::Same => f.write_str("same"),
-            Mapping::Offset(back) => write!(f, "offset {}", back.0),
-            Mapping::All => f.write_str("all"),
-            Mapping::Latest => f.write_str("latest"),
-            Mapping::Any => f.write_str("any"),
-        }
-    }
+fn no_earlier_time(mapping: Mapping, grid: &Timetable, before: Timestamp) -> MappingError {
+    MappingError::NoEarlierTime { mapping, schedule: grid.to_string(), before }
 }

@@ -1,35 +1,27 @@
-//! The four fixed periods and where they begin.
-
-use std::fmt;
+//! The four fixed periods and where they begin. A period's logical time is its first instant (JOB-3).
+//!
+//! A day, week or month begins when the local clock first reaches its midnight, or right after the gap that
+//! leaves that midnight out; a day that a zone leaves out altogether begins nothing. An hour begins where the
+//! clock shows xx:00, so both hours of an overlap begin, and right after a gap that lands inside an hour.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::{SignedDuration, Timestamp, ToSpan};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use tidemill_model::Period;
 
 use crate::zone::{Begin, Zone, just_before};
 
-/// A period of the local calendar. Its logical time is its first instant (JOB-3).
-///
-/// A day, week or month begins when the local clock first reaches its midnight, or right after the gap that
-/// leaves that midnight out; a day that a zone leaves out altogether begins nothing. An hour begins where the
-/// clock shows xx:00, so both hours of an overlap begin, and right after a gap that lands inside an hour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Period {
-    /// An hour, due at xx:01.
-    Hour,
-    /// A day, due at 00:01.
-    Day,
-    /// A week from Monday on, due on Monday at 00:02.
-    Week,
-    /// A month, due on the 1st at 00:05.
-    Month,
+/// Where the periods of the local calendar begin, and when their batches are due.
+pub(crate) trait Begins: Sized {
+    /// How long after the period's first instant its base time is: 1, 1, 2 and 5 minutes of elapsed time.
+    fn base_delay(self) -> SignedDuration;
+    /// The first period start after `after`.
+    fn start_after(self, zone: &Zone, after: Timestamp) -> Option<Timestamp>;
+    /// The newest period start that is not after `at`.
+    fn start_at_or_before(self, zone: &Zone, at: Timestamp) -> Option<Timestamp>;
 }
 
-impl Period {
-    /// How long after the period's first instant its base time is: 1, 1, 2 and 5 minutes of elapsed time.
-    pub fn base_delay(self) -> SignedDuration {
+impl Begins for Period {
+    fn base_delay(self) -> SignedDuration {
         match self {
             Period::Hour | Period::Day => SignedDuration::from_mins(1),
             Period::Week => SignedDuration::from_mins(2),
@@ -37,14 +29,13 @@ impl Period {
         }
     }
 
-    /// The first period start after `after`.
-    pub(crate) fn start_after(self, zone: &Zone, after: Timestamp) -> Option<Timestamp> {
+    fn start_after(self, zone: &Zone, after: Timestamp) -> Option<Timestamp> {
         if self == Period::Hour {
             return hour_start_after(zone, after);
         }
-        let mut date = self.first_date(zone.local(after).date())?;
+        let mut date = first_date(self, zone.local(after).date())?;
         loop {
-            date = self.next_date(date)?;
+            date = next_date(self, date)?;
             let start = zone.first_instant_of(date.to_datetime(Time::midnight()))?;
             if start > after {
                 return Some(start);
@@ -52,40 +43,39 @@ impl Period {
         }
     }
 
-    /// The newest period start that is not after `at`.
-    pub(crate) fn start_at_or_before(self, zone: &Zone, at: Timestamp) -> Option<Timestamp> {
+    fn start_at_or_before(self, zone: &Zone, at: Timestamp) -> Option<Timestamp> {
         if self == Period::Hour {
             return hour_start_at_or_before(zone, at);
         }
-        let mut date = self.first_date(zone.local(at).date())?;
+        let mut date = first_date(self, zone.local(at).date())?;
         let mut start = zone.first_instant_of(date.to_datetime(Time::midnight()))?;
         // The local clock may have been set back across midnight: then a later date has already begun.
         loop {
-            date = self.next_date(date)?;
+            date = next_date(self, date)?;
             match zone.first_instant_of(date.to_datetime(Time::midnight())) {
                 Some(next) if next <= at => start = next,
                 Some(_) | None => return Some(start),
             }
         }
     }
+}
 
-    fn first_date(self, date: Date) -> Option<Date> {
-        match self {
-            Period::Hour | Period::Day => Some(date),
-            Period::Week if date.weekday() == Weekday::Monday => Some(date),
-            Period::Week => date.nth_weekday(-1, Weekday::Monday).ok(),
-            Period::Month => Some(date.first_of_month()),
-        }
+fn first_date(period: Period, date: Date) -> Option<Date> {
+    match period {
+        Period::Hour | Period::Day => Some(date),
+        Period::Week if date.weekday() == Weekday::Monday => Some(date),
+        Period::Week => date.nth_weekday(-1, Weekday::Monday).ok(),
+        Period::Month => Some(date.first_of_month()),
     }
+}
 
-    fn next_date(self, date: Date) -> Option<Date> {
-        let step = match self {
-            Period::Hour | Period::Day => 1.day(),
-            Period::Week => 1.week(),
-            Period::Month => 1.month(),
-        };
-        date.checked_add(step).ok()
-    }
+fn next_date(period: Period, date: Date) -> Option<Date> {
+    let step = match period {
+        Period::Hour | Period::Day => 1.day(),
+        Period::Week => 1.week(),
+        Period::Month => 1.month(),
+    };
+    date.checked_add(step).ok()
 }
 
 fn hour_start_after(zone: &Zone, after: Timestamp) -> Option<Timestamp> {
@@ -128,15 +118,4 @@ fn begins_hour(zone: &Zone, at: Timestamp) -> bool {
 
 fn hour_of(local: DateTime) -> DateTime {
     local.date().at(local.hour(), 0, 0, 0)
-}
-
-impl fmt::Display for Period {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Period::Hour => "hour",
-            Period::Day => "day",
-            Period::Week => "week",
-            Period::Month => "month",
-        })
-    }
 }

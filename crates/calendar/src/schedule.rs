@@ -6,8 +6,12 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use tidemill_model::{Fire, Period, ScheduleRule, ScheduleSpec};
+
+use crate::days::date_away;
+use crate::period::Begins;
 use crate::zone::{just_after, just_before};
-use crate::{Cron, Period, Zone};
+use crate::{Cron, Error, Zone};
 
 /// What repeats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,13 +33,17 @@ pub struct Schedule {
     pub zone: Zone,
 }
 
-/// One due batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Fire {
-    /// When it is due: the period's base time or the cron's fire time.
-    pub at: Timestamp,
-    /// What it is for: the period's first instant or the cron's fire time.
-    pub logical_time: Timestamp,
+impl TryFrom<&ScheduleSpec> for Schedule {
+    type Error = Error;
+
+    fn try_from(spec: &ScheduleSpec) -> Result<Schedule, Error> {
+        let zone = Zone::try_from(spec.zone.as_str())?;
+        let rule = match &spec.rule {
+            ScheduleRule::Period(period) => Rule::Period(*period),
+            ScheduleRule::Cron(text) => Rule::Cron(Cron::try_from(text.as_str())?),
+        };
+        Ok(Schedule { rule, zone })
+    }
 }
 
 impl Schedule {
@@ -54,6 +62,27 @@ impl Schedule {
                 Some(Fire { at, logical_time: at })
             }
         }
+    }
+
+    /// The fire for one of its logical times.
+    pub(crate) fn fire_for(&self, logical_time: Timestamp) -> Option<Fire> {
+        let at = match &self.rule {
+            Rule::Period(period) => logical_time.checked_add(period.base_delay()).ok()?,
+            Rule::Cron(_) => logical_time,
+        };
+        Some(Fire { at, logical_time })
+    }
+
+    /// The same local time so many days later, or earlier; in a gap what comes right after it, in an overlap the
+    /// first of the two.
+    pub(crate) fn days_away(&self, logical_time: Timestamp, days: i64) -> Option<Timestamp> {
+        let local = self.zone.local(logical_time);
+        let time = match &self.rule {
+            Rule::Period(Period::Hour) => local.time(),
+            Rule::Period(Period::Day | Period::Week | Period::Month) => jiff::civil::Time::midnight(),
+            Rule::Cron(cron) => cron.time_of_day().unwrap_or(local.time()),
+        };
+        self.zone.first_instant_of(date_away(local.date(), days)?.to_datetime(time))
     }
 
     /// All fires due in (`after_exclusive`, `until_inclusive`], oldest first.

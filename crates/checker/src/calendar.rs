@@ -63,6 +63,18 @@ impl Calendar {
         }
     }
 
+    /// The schedule's own fire after one for `logical_time`; the outer `None`: not known here.
+    pub(crate) fn fire_after(&self, logical_time: Timestamp) -> Option<Option<Fire>> {
+        match self {
+            Self::Cron(_) => self.first_after(logical_time),
+            Self::Period(period) => {
+                let start = floor(*period, logical_time)?;
+                Some(self::next(*period, start).and_then(|start| base(*period, start)))
+            }
+            Self::OncePerLocalTime(_) | Self::Opaque => None,
+        }
+    }
+
     /// Whether `next` may follow a fire for `logical_time`; else why not. `from` is the fire's own time, or
     /// its logical time where that is all that is known.
     pub(crate) fn follows(&self, logical_time: Timestamp, next: Option<Fire>) -> Result<(), String> {

@@ -93,6 +93,12 @@ invariants! {
     GeneratedFromKnownVersion => "generated_from_known_version",
     /// Every due time of an enabled job is generated or skipped on record, once, not before its time, and the one after it is the next.
     DueTimesGeneratedOrSkipped => "due_times_generated_or_skipped",
+    /// A batch names the version of its job's calendar; when a calendar changes, the next fires of its jobs are those that it asks for.
+    CalendarsFollowed => "calendars_followed",
+    /// A fire that finds an earlier scheduled batch unfinished does what its job says, and one is skipped for that, or for being late, only where its job says so.
+    OverlapsAsTheJobSays => "overlaps_as_the_job_says",
+    /// A fire that cannot be decided is tried again three times; then its timer is suspended, and people are told, once.
+    FailingGenerationTold => "failing_generation_told",
     /// At quiescence, every job without a schedule has a batch for each logical time that a parent got.
     ChildrenGeneratedWithParents => "children_generated_with_parents",
 

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{Event, ForeignParent, GroupName, JobId, Recorded, ShardId};
+use tidemill_model::{
+    Calendar, CalendarName, CalendarUse, Event, ForeignParent, GroupName, JobDefinition, JobId, Recorded,
+    ShardId,
+};
 
 use crate::Invariant;
 use crate::at::At;
@@ -47,6 +50,8 @@ pub(crate) struct Messages {
     reports: Reports,
     parents: Parents,
     pub(crate) foreign: Foreign,
+    /// The calendars, and the shards that have them.
+    calendars: HashMap<CalendarName, (Arc<Calendar>, BTreeSet<ShardId>)>,
 }
 
 /// Third parties' reports as the catalogue keeps them, and which groups hear of which codes.
@@ -72,6 +77,7 @@ impl Messages {
                 if let Some(from) = self.jobs.insert(definition.id, to).filter(|from| *from != to) {
                     self.send(at, from, says(&Event::JobRemoved { job: definition.id }), found);
                 }
+                self.send_calendar_of(at, definition, to, found);
                 self.parents.define(definition, to);
                 if let Some(parents) = self.parents.named_by(definition.id) {
                     self.send_parents(at, to, &parents, found);
@@ -104,6 +110,20 @@ impl Messages {
                     self.send(at, to, says(event), found);
                 }
             }
+            Event::CalendarDefined { calendar } => {
+                let known = self.calendars.entry(calendar.spec.name.clone());
+                let (newest, shards) = known.or_insert_with(|| (Arc::clone(calendar), BTreeSet::new()));
+                *newest = Arc::clone(calendar);
+                for to in shards.clone() {
+                    self.send(at, to, says(event), found);
+                }
+            }
+            Event::CalendarRemoved { name } => {
+                let shards = self.calendars.remove(name).map(|(_, shards)| shards).unwrap_or_default();
+                for to in shards {
+                    self.send(at, to, says(event), found);
+                }
+            }
             Event::JobEnabled { job } | Event::JobDisabled { job } => {
                 if let Some(to) = self.jobs.get(job).copied() {
                     self.send(at, to, says(event), found);
@@ -127,9 +147,32 @@ impl Messages {
     }
 
     fn send_parents(&mut self, at: &At<'_>, to: ShardId, parents: &[ForeignParent], found: &mut Findings) {
+        for firing in parents.iter().filter_map(|parent| parent.firing.as_ref()) {
+            self.send_calendar(at, firing.calendar.as_ref(), to, found);
+        }
         for parents in parents.chunks(PARENTS_OF_A_MESSAGE) {
             let says = says(&Event::ParentsReceived { parents: parents.to_vec() });
             self.send(at, to, says, found);
+        }
+    }
+
+    /// A shard gets a calendar before the first job that uses it.
+    fn send_calendar_of(
+        &mut self,
+        at: &At<'_>,
+        definition: &JobDefinition,
+        to: ShardId,
+        found: &mut Findings,
+    ) {
+        self.send_calendar(at, definition.calendar(), to, found);
+    }
+
+    fn send_calendar(&mut self, at: &At<'_>, used: Option<&CalendarUse>, to: ShardId, found: &mut Findings) {
+        let Some(used) = used else { return };
+        let Some((calendar, shards)) = self.calendars.get_mut(&used.name) else { return };
+        if shards.insert(to) {
+            let calendar = Arc::clone(calendar);
+            self.send(at, to, says(&Event::CalendarReceived { calendar }), found);
         }
     }
 
@@ -256,6 +299,12 @@ fn says(event: &Event) -> Option<u64> {
         Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
         Event::JobSwitched { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
         Event::JobDeleted { job } | Event::JobRemoved { job } => fingerprint(&("remove", job)),
+        Event::CalendarDefined { calendar } | Event::CalendarReceived { calendar } => {
+            fingerprint(&("calendar", serde_json::to_string(calendar).ok()))
+        }
+        Event::CalendarRemoved { name } | Event::CalendarForgotten { name } => {
+            fingerprint(&("forget calendar", name))
+        }
         Event::UnfinishedAsked { question, .. } | Event::UnfinishedTold { question, .. } => {
             fingerprint(&("unfinished", question))
         }

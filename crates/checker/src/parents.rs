@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::{ForeignParent, JobDefinition, JobId, ScheduleSpec, ShardId};
+use tidemill_model::{Firing, ForeignParent, JobDefinition, JobId, ScheduleSpec, ShardId};
 
 /// The definitions, as far as that depends on them.
 #[derive(Debug, Default)]
@@ -16,6 +16,7 @@ struct Defined {
     name: String,
     shard: ShardId,
     schedule: Option<ScheduleSpec>,
+    firing: Option<Firing>,
     parents: Vec<JobId>,
     /// Its logical times may be others than those of the version before.
     is_other: bool,
@@ -29,11 +30,13 @@ impl Parents {
             name: definition.full_name(),
             shard,
             schedule: definition.schedule.clone(),
+            firing: definition.grid_firing(),
             parents: all.filter(|parent| *parent != id).collect(),
             is_other: true,
         };
         if let Some(old) = self.jobs.get(&id) {
             new.is_other = old.schedule != new.schedule
+                || old.firing != new.firing
                 || new.schedule.is_none() && old.parents.first() != new.parents.first();
         }
         self.unlink(id);
@@ -90,10 +93,11 @@ impl Parents {
         // No line of ancestors is longer than all jobs.
         let grid = (0..=self.jobs.len()).find_map(|_| {
             let job = self.jobs.get(&line)?;
-            let found = job.schedule.clone();
+            let found = job.schedule.clone().map(|schedule| (schedule, job.firing.clone()));
             line = job.parents.first().copied().unwrap_or(line);
             found
         });
-        Some(ForeignParent { job: id, name: job.name.clone(), shard: job.shard, schedule: grid })
+        let (schedule, firing) = grid.map_or((None, None), |(schedule, firing)| (Some(schedule), firing));
+        Some(ForeignParent { job: id, name: job.name.clone(), shard: job.shard, schedule, firing })
     }
 }

@@ -15,7 +15,7 @@ use tidemill_model::{
 
 use crate::decision::{Decision, Verdict};
 use crate::effect::Effect;
-use crate::group::Task;
+use crate::group::{GroupShard, Task, Timer};
 use crate::partition::{Due, Partition};
 use crate::weight;
 
@@ -143,7 +143,8 @@ impl<'a> Draft<'a> {
                         assert!(!decided.is_empty(), "{task:?} of shard {shard} is due and asks for nothing");
                         decided
                     };
-                    catch_unwind(AssertUnwindSafe(decide)).unwrap_or_else(|panic| suspend(task, panic))
+                    catch_unwind(AssertUnwindSafe(decide))
+                        .unwrap_or_else(|panic| failed(group, task, now, panic))
                 }),
                 Due::Catalogue(chore) => {
                     self.partition.catalogue().map(|catalogue| catalogue.decide_chore(chore))
@@ -284,9 +285,16 @@ fn quarantine(offset: u64, reason: &str) -> Decision {
     Decision::events(vec![Event::CommandQuarantined { offset, reason }])
 }
 
-/// Rule 12: a timer that panics suspends its entity; any other failure of the rules stops the partition.
-fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
+/// Rule 12: a timer that panics suspends its entity, a fire after it was tried again; any other failure of the rules
+/// stops the partition.
+fn failed(
+    group: &GroupShard,
+    task: &Task,
+    now: Timestamp,
+    panic: Box<dyn std::any::Any + Send>,
+) -> Vec<Event> {
     match task {
+        Task::Timer(_, Timer::Fire(job)) => group.generation_failed(*job, &panic_text(panic.as_ref()), now),
         Task::Timer(_, timer) => {
             let reason = panic_text(panic.as_ref());
             vec![Event::TimerSuspended { entity: timer.entity(), reason }]
@@ -294,6 +302,7 @@ fn suspend(task: &Task, panic: Box<dyn std::any::Any + Send>) -> Vec<Event> {
         Task::Tell(..)
         | Task::Settle(_)
         | Task::Cancel(_)
+        | Task::MoveFire(_)
         | Task::Trigger
         | Task::ForgetThings
         | Task::AskQuality(_)
@@ -310,7 +319,6 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::group::Timer;
     use tidemill_model::{BatchId, Token};
 
     fn at(second: i64) -> Timestamp {

@@ -200,6 +200,12 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::ParentUnwatched { .. }
         | Event::BatchGenerated { .. }
         | Event::FiresSkipped { .. }
+        | Event::CalendarDefined { .. }
+        | Event::CalendarRemoved { .. }
+        | Event::CalendarReceived { .. }
+        | Event::CalendarForgotten { .. }
+        | Event::FireMoved { .. }
+        | Event::GenerationFailed { .. }
         | Event::DependencySatisfied { .. }
         | Event::DependencyWithdrawn { .. }
         | Event::AttemptStarted { .. }

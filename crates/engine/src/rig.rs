@@ -12,6 +12,8 @@ pub struct Rig {
     pub max_keys: Option<usize>,
     /// The schedule of a job of this name panics when it is due.
     pub panicking_schedule: Option<JobName>,
+    /// So do the schedules of jobs whose names begin so.
+    pub panicking_schedules: Option<String>,
     /// To fold that this application's key is revoked panics.
     pub panicking_fold: Option<String>,
 }
@@ -20,12 +22,11 @@ impl Rig {
     /// # Panics
     /// Where the rig says so.
     pub(crate) fn decides(&self, group: &GroupShard, task: &Task) {
-        if let Some(name) = &self.panicking_schedule
-            && let Task::Timer(_, Timer::Fire(job)) = task
-        {
-            let of = group.jobs.get(job).map(|job| &job.definition.name);
-            assert!(of != Some(name), "planted in a timer");
-        }
+        let Task::Timer(_, Timer::Fire(job)) = task else { return };
+        let Some(of) = group.jobs.get(job).map(|job| &job.definition.name) else { return };
+        assert!(self.panicking_schedule.as_ref() != Some(of), "planted in a timer");
+        let prefix = self.panicking_schedules.as_ref();
+        assert!(prefix.is_none_or(|prefix| !of.as_str().starts_with(prefix)), "planted in timers");
     }
 
     /// # Panics

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tidemill_calendar as calendar;
-use tidemill_calendar::{Schedule, Template, TemplateContext, Zone};
+use tidemill_calendar::{Schedule, Template, TemplateContext, Timetable, Zone};
 use tidemill_model::{
-    BatchId, FieldError, Fire, JobDefinition, MAX_PATH_BYTES, Mapping, Period, Program, RunSpec,
-    ScheduleRule, ScheduleSpec, Token,
+    BatchId, FieldError, JobDefinition, MAX_PATH_BYTES, Mapping, Program, RunSpec, ScheduleRule,
+    ScheduleSpec, Token,
 };
 
 use crate::group::Batch;
@@ -17,62 +17,38 @@ use crate::group::Batch;
 /// # Errors
 /// The field that cannot be read: `schedule.cron` or `schedule.zone`.
 pub fn grid_from_spec(spec: &ScheduleSpec) -> Result<Schedule, FieldError> {
-    let zone = calendar::Zone::try_from(spec.zone.as_str())
-        .map_err(|error| FieldError::new("schedule.zone", &spec.zone, error.to_string()))?;
-    let rule = match &spec.rule {
-        ScheduleRule::Period(period) => calendar::Rule::Period(match period {
-            Period::Hour => calendar::Period::Hour,
-            Period::Day => calendar::Period::Day,
-            Period::Week => calendar::Period::Week,
-            Period::Month => calendar::Period::Month,
-        }),
-        ScheduleRule::Cron(text) => calendar::Rule::Cron(
-            calendar::Cron::try_from(text.as_str())
-                .map_err(|error| FieldError::new("schedule.cron", text, error.to_string()))?,
-        ),
-    };
-    Ok(Schedule { rule, zone })
-}
-
-pub(crate) fn fire(fire: calendar::Fire) -> Fire {
-    Fire { at: fire.at, logical_time: fire.logical_time }
+    Schedule::try_from(spec).map_err(|error| {
+        let rule = error.to_string();
+        match (&error, &spec.rule) {
+            (calendar::Error::UnknownZone { .. }, _) | (_, ScheduleRule::Period(_)) => {
+                FieldError::new("schedule.zone", &spec.zone, rule)
+            }
+            (_, ScheduleRule::Cron(text)) => FieldError::new("schedule.cron", text, rule),
+        }
+    })
 }
 
 pub(crate) fn utc() -> Zone {
     Zone::try_from("UTC").expect("UTC is a zone")
 }
 
-fn mapping(mapping: Mapping) -> Result<calendar::Mapping, String> {
-    Ok(match mapping {
-        Mapping::Same => calendar::Mapping::Same,
-        Mapping::Offset(n) => {
-            let periods = calendar::PeriodsBack::try_from(i32::from(n)).map_err(|e| e.to_string())?;
-            calendar::Mapping::Offset(periods)
-        }
-        Mapping::All => calendar::Mapping::All,
-        Mapping::Latest => calendar::Mapping::Latest,
-        Mapping::Any => calendar::Mapping::Any,
-    })
+/// Whether a mapping can work between two grids; the error is for people.
+pub(crate) fn check_mapping(own: &Timetable, parent: &Timetable, declared: Mapping) -> Result<(), String> {
+    calendar::check_mapping(own, parent, declared).map_err(|error| error.to_string())
 }
 
-/// Whether a mapping can work between two schedules; the error is for people.
-pub(crate) fn check_mapping(own: &Schedule, parent: &Schedule, declared: Mapping) -> Result<(), String> {
-    calendar::check_mapping(own, parent, mapping(declared)?).map_err(|error| error.to_string())
-}
-
-pub(crate) fn same_grid(a: &Schedule, b: &Schedule) -> bool {
+pub(crate) fn same_grid(a: &Timetable, b: &Timetable) -> bool {
     calendar::same_grid(a, b)
 }
 
 /// The parent's logical times that a batch needs.
 pub(crate) fn required_times(
-    own: &Schedule,
-    parent: &Schedule,
+    own: &Timetable,
+    parent: &Timetable,
     declared: Mapping,
     time: Timestamp,
 ) -> Result<Vec<Timestamp>, String> {
-    let required =
-        calendar::parent_times(own, parent, mapping(declared)?, time).map_err(|e| e.to_string())?;
+    let required = calendar::parent_times(own, parent, declared, time).map_err(|e| e.to_string())?;
     Ok(required.times)
 }
 

@@ -20,7 +20,7 @@ pub fn of_event(event: &Event) -> usize {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
-            400 + dependencies + parameters + 24 * things.len() + 24
+            420 + dependencies + parameters + 24 * things.len() + 24
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {
@@ -61,7 +61,11 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
         Outcome::Answered(
-            Answer::Done | Answer::Group { .. } | Answer::Submitted { .. } | Answer::Generated { .. },
+            Answer::Done
+            | Answer::Group { .. }
+            | Answer::Submitted { .. }
+            | Answer::Calendar { .. }
+            | Answer::Generated { .. },
         ) => 120,
         Outcome::Answered(Answer::Applied { .. }) | Outcome::Refused(_) => {
             counted(|to| serde_json::to_writer(to, outcome))
@@ -92,12 +96,15 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let program: usize = templates(&definition.program).into_iter().map(|(_, text)| of_text(text)).sum();
     let parameters = definition.parameters.iter();
     let parameters: usize = parameters.map(|(name, value)| of_text(name) + of_text(value)).sum();
+    let firing = definition.firing.as_ref();
+    let firing =
+        firing.map_or(0, |_| 320 + definition.calendar().map_or(0, |used| of_text(used.name.as_str())));
     let timeouts = definition.timeouts.as_ref().map_or(0, |_| 190);
     let data = definition.data.as_ref().map_or(0, |data| 12 + counted(|to| serde_json::to_writer(to, data)));
     let exit_codes = definition.exit_codes.as_ref();
     let exit_codes = exit_codes.map_or(0, |codes| 64 + 4 * (codes.no_retry.len() + codes.skip.len()));
     let backoff = definition.retry_backoff.as_ref().map_or(0, |_| 110);
-    let rare = timeouts + data + exit_codes + backoff;
+    let rare = firing + timeouts + data + exit_codes + backoff;
     380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 

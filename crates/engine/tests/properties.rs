@@ -210,11 +210,18 @@ impl Model {
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
+            | Event::CalendarDefined { .. }
+            | Event::CalendarRemoved { .. }
+            | Event::CalendarReceived { .. }
+            | Event::CalendarForgotten { .. }
+            | Event::FireMoved { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::TimeSet { .. }
             | Event::LossAccepted { .. } => {}
-            Event::CommandQuarantined { reason, .. } | Event::TimerSuspended { reason, .. } => {
+            Event::CommandQuarantined { reason, .. }
+            | Event::GenerationFailed { reason, .. }
+            | Event::TimerSuspended { reason, .. } => {
                 panic!("the rules panicked: {reason}")
             }
         }

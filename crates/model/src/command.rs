@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AttemptOutcome, BatchId, CheckReport, Follow, ForeignParent, GroupId, GroupName, GroupSettings,
-    Incarnation, InstanceId, JobDefinition, JobId, JobName, JobSpec, JobType, MarkedResult, Nonce,
-    PathAnswer, Priority, Program, RequestId, ShardId, Standing, ThingId, ThirdPartyReport, Token, Usage,
-    Waiver, WorkerId,
+    AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
+    GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobName, JobSpec,
+    JobType, MarkedResult, Nonce, PathAnswer, Priority, Program, RequestId, ShardId, Standing, ThingId,
+    ThirdPartyReport, Token, Usage, Waiver, WorkerId,
 };
 
 /// Who wishes it.
@@ -177,6 +177,16 @@ pub enum ShardMessage {
         job: JobId,
         /// Whether it generates batches from now on.
         enabled: bool,
+    },
+    /// A calendar that jobs of the receiving shard use.
+    Calendar {
+        /// As accepted.
+        calendar: Arc<Calendar>,
+    },
+    /// A calendar is gone.
+    ForgetCalendar {
+        /// Its name.
+        name: CalendarName,
     },
     /// The definition is gone.
     Remove {
@@ -398,6 +408,17 @@ pub enum Command {
         /// End what is unfinished of it; else it is not deleted while something is.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cancel: bool,
+    },
+
+    /// Adds or changes a calendar; the fires of jobs that use it are computed anew.
+    DefineCalendar {
+        /// As written.
+        calendar: Box<CalendarSpec>,
+    },
+    /// Removes a calendar that no job uses.
+    RemoveCalendar {
+        /// Its name.
+        name: CalendarName,
     },
 
     // ---- group shards, from people

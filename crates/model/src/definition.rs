@@ -1,11 +1,15 @@
 //! What a job is, once it has been accepted.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Backoff, ExitCodes, GroupId, GroupName, JobData, JobId, JobName, JobType, Timeouts};
+use crate::{
+    Backoff, CalendarUse, ExitCodes, Firing, GroupId, GroupName, JobData, JobId, JobName, JobType, Overlap,
+    Timeouts,
+};
 
 /// 0 (highest) to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +57,17 @@ pub enum Period {
     Month,
 }
 
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Period::Hour => "hour",
+            Period::Day => "day",
+            Period::Week => "week",
+            Period::Month => "month",
+        })
+    }
+}
+
 /// What fires a scheduled job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -74,7 +89,7 @@ pub struct ScheduleSpec {
 }
 
 /// How a batch's logical time maps onto those of one of its parents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Mapping {
     /// The same logical time; both must be on the same grid.
@@ -88,6 +103,18 @@ pub enum Mapping {
     Latest,
     /// At least one success in (my previous, mine].
     Any,
+}
+
+impl fmt::Display for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mapping::Same => f.write_str("same"),
+            Mapping::Offset(back) => write!(f, "offset {back}"),
+            Mapping::All => f.write_str("all"),
+            Mapping::Latest => f.write_str("latest"),
+            Mapping::Any => f.write_str("any"),
+        }
+    }
 }
 
 /// A job that must have succeeded first.
@@ -194,6 +221,9 @@ pub struct JobDefinition {
     /// What to do about missed base times.
     #[serde(default)]
     pub missed_runs: MissedRuns,
+    /// How its schedule is followed, where it is not in the plain way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firing: Option<Firing>,
     /// By when its batches should have got somewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeouts: Option<Timeouts>,
@@ -203,6 +233,23 @@ pub struct JobDefinition {
 }
 
 impl JobDefinition {
+    /// The calendar whose days it keeps to.
+    pub fn calendar(&self) -> Option<&CalendarUse> {
+        self.firing.as_ref().and_then(|firing| firing.calendar.as_ref())
+    }
+
+    /// What leaves logical times of its schedule out: its validity and the days of its calendar.
+    pub fn grid_firing(&self) -> Option<Firing> {
+        let Firing { valid_from, valid_until, calendar, .. } = self.firing.clone()?;
+        let grid = Firing { valid_from, valid_until, calendar, ..Firing::default() };
+        (grid != Firing::default()).then_some(grid)
+    }
+
+    /// What happens to a fire while an earlier scheduled batch is unfinished.
+    pub fn overlap(&self) -> Overlap {
+        self.firing.as_ref().map(|firing| firing.overlap).unwrap_or_default()
+    }
+
     /// As `group/name`.
     pub fn full_name(&self) -> String {
         format!("{}/{}", self.group, self.name)

@@ -125,6 +125,11 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         batch: Option<BatchId>,
     },
+    /// A calendar is there.
+    Calendar {
+        /// Its version.
+        version: u32,
+    },
     /// A batch was made.
     Generated {
         /// Which.

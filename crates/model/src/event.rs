@@ -10,14 +10,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AlarmKind, BatchId, CheckReport, Follow, ForeignParent, GroupId, GroupName, GroupSettings,
-    Incarnation, InstanceId, JobDefinition, JobId, JobSpec, JobType, Mapping, MarkedResult, Nonce, Outcome,
-    Removal, RequestId, Role, Severity, ShardId, Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind,
-    Token, UnfinishedJob, WaivedParent, WorkerId,
+    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, Follow, ForeignParent, GroupId,
+    GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobSpec, JobType, Mapping,
+    MarkedResult, Nonce, Outcome, Removal, RequestId, Role, Severity, ShardId, Standing, Thing, ThingId,
+    ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Fire {
     /// The base or cron time.
     pub at: Timestamp,
@@ -77,6 +77,12 @@ pub enum SkipReason {
     TooMany,
     /// The logical time was run by hand before its base time.
     RunByHand,
+    /// Later than its job allows.
+    TooLate,
+    /// An earlier scheduled batch was unfinished.
+    Overlap,
+    /// Its day is none on which its job runs.
+    Calendar,
 }
 
 /// Why an assignment ended without an attempt.
@@ -347,6 +353,51 @@ pub enum Event {
         reply_to: Option<InstanceId>,
     },
 
+    // ---- calendars, and what fires of schedules come to
+    /// A calendar was added or changed.
+    CalendarDefined {
+        /// As accepted; version 1 is new.
+        calendar: Arc<Calendar>,
+    },
+    /// A calendar that no job uses is gone.
+    CalendarRemoved {
+        /// Its name.
+        name: CalendarName,
+    },
+    /// The shard knows a calendar that its jobs use.
+    CalendarReceived {
+        /// As accepted.
+        calendar: Arc<Calendar>,
+    },
+    /// The shard forgot a calendar.
+    CalendarForgotten {
+        /// Its name.
+        name: CalendarName,
+    },
+    /// The calendar of a job has changed: this is its next fire now.
+    FireMoved {
+        /// Whose.
+        job: JobId,
+        /// The next fire.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Fire>,
+    },
+    /// What a fire asks for could not be decided; the timer of the job is suspended when it has failed for the
+    /// fourth time.
+    GenerationFailed {
+        /// Whose.
+        job: JobId,
+        /// For which logical time.
+        logical_time: Timestamp,
+        /// How often it has failed, from 1.
+        failures: u32,
+        /// Why.
+        reason: String,
+        /// When it is tried again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_at: Option<Timestamp>,
+    },
+
     // ---- between shards
     /// A message was applied; what it caused follows.
     MessageReceived {
@@ -510,6 +561,9 @@ pub enum Event {
         /// The schedule's next fire, when the schedule made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
+        /// The version of its job's calendar, where it keeps to one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        calendar: Option<u32>,
     },
     /// Fires that make no batch.
     FiresSkipped {
@@ -915,6 +969,12 @@ impl Event {
             Event::JobEnabled { .. } => "job.enabled",
             Event::JobDisabled { .. } => "job.disabled",
             Event::JobDeleted { .. } => "job.deleted",
+            Event::CalendarDefined { .. } => "calendar.defined",
+            Event::CalendarRemoved { .. } => "calendar.removed",
+            Event::CalendarReceived { .. } => "calendar.received",
+            Event::CalendarForgotten { .. } => "calendar.forgotten",
+            Event::FireMoved { .. } => "fire.moved",
+            Event::GenerationFailed { .. } => "generation.failed",
             Event::MessageReceived { .. } => "message.received",
             Event::OutboxAcknowledged { .. } => "outbox.acknowledged",
             Event::GroupReceived { .. } => "group.received",
@@ -1001,6 +1061,8 @@ impl Event {
             | Event::JobCancelled { job, .. }
             | Event::CancelReceived { job, .. }
             | Event::FiresSkipped { job, .. }
+            | Event::FireMoved { job, .. }
+            | Event::GenerationFailed { job, .. }
             | Event::HistoryEvicted { job, .. }
             | Event::ParentFollowed { job, .. }
             | Event::ParentWatched { job, .. }
@@ -1008,6 +1070,10 @@ impl Event {
             | Event::StandingsHeard { parent: job, .. }
             | Event::GenerationsHeard { parent: job, .. }
             | Event::TimesHeard { parent: job, .. } => format!("job/{job}"),
+            Event::CalendarDefined { calendar } | Event::CalendarReceived { calendar } => {
+                format!("calendar/{}", calendar.spec.name)
+            }
+            Event::CalendarRemoved { name } | Event::CalendarForgotten { name } => format!("calendar/{name}"),
             Event::UnfinishedAsked { question, .. }
             | Event::UnfinishedTold { question, .. }
             | Event::UnfinishedHeard { question, .. }

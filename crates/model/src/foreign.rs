@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, BatchResult, JobId, ScheduleSpec, ShardId};
+use crate::{BatchId, BatchResult, Firing, JobId, ScheduleSpec, ShardId};
 
 /// A job of another group that is a parent here, as the catalogue tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +19,9 @@ pub struct ForeignParent {
     /// hand only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleSpec>,
+    /// Its validity and the days of its calendar, where they leave some of those out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub firing: Option<Firing>,
 }
 
 /// How one logical time of a job stands: its newest run decides.

@@ -6,10 +6,12 @@
 //!
 //! Start reading at [`Command`] and [`Event`], then [`Envelope`], which is what a journal record holds.
 
+mod calendar;
 mod command;
 mod definition;
 mod envelope;
 mod event;
+mod firing;
 mod foreign;
 mod id;
 mod live;
@@ -22,6 +24,7 @@ mod thing;
 mod timeouts;
 mod work;
 
+pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use command::{
     Actor, Command, CommandRecord, Heartbeat, Registration, Removal, Role, ShardMessage, StartRequest,
     Submission, UnfinishedJob,
@@ -35,13 +38,14 @@ pub use event::{
     AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, Origin, ReturnReason, SkipReason,
     Usage,
 };
+pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
 pub use foreign::{Follow, ForeignParent, Standing};
 pub use id::{
     BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, ThingId, Token, WorkerId,
 };
 pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
 pub use mark::MarkedResult;
-pub use name::{GroupName, JobName, JobType, NameError};
+pub use name::{CalendarName, GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
 pub use retry::{Backoff, BackoffInput, ExitCodes};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};

@@ -78,6 +78,10 @@ name!(
     GroupName, "group name", 64
 );
 name!(
+    /// The name of a calendar.
+    CalendarName, "calendar name", 64
+);
+name!(
     /// A job type: `shell`, `python`, `noop`, `anchor`, or one that a worker's configuration adds.
     JobType, "job type", 32
 );

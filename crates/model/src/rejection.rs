@@ -87,6 +87,14 @@ pub enum Rejection {
         /// What needs it, by name.
         reason: String,
     },
+    /// The calendar cannot be removed while jobs use it.
+    #[error("calendar {calendar} cannot be removed: {reason}")]
+    CalendarInUse {
+        /// Its name.
+        calendar: String,
+        /// The jobs that use it, by name.
+        reason: String,
+    },
     /// The job is switched off.
     #[error("job {job} is disabled; enable it first")]
     JobDisabled {
@@ -184,6 +192,7 @@ impl Rejection {
             Rejection::NotWaitedFor { .. } => "not_waited_for",
             Rejection::BatchUnfinished { .. } => "batch_unfinished",
             Rejection::JobInUse { .. } => "job_in_use",
+            Rejection::CalendarInUse { .. } => "calendar_in_use",
             Rejection::JobDisabled { .. } => "job_disabled",
             Rejection::StaleToken { .. } => "stale_token",
             Rejection::BadRegistration { .. } => "bad_registration",

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackoffInput, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping, MissedRuns, PathSpec, Period,
-    Priority, TimeOfDay,
+    BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping, MissedRunsInput,
+    Overlap, PathSpec, Period, Priority, TimeOfDay,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -23,8 +24,6 @@ pub const NOT_BUILT: &[&str] = &[
     "final_command",
     "alarms",
     "pools",
-    "calendar",
-    "overlap",
 ];
 
 /// A file of jobs.
@@ -164,9 +163,23 @@ pub struct JobSpec {
     /// Runs only on the worker of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// What to do about base times missed in an outage; default all.
+    /// What to do about base times missed in an outage; default all. With a bound: `{policy: all,
+    /// max_lateness_s: 3600}`.
     #[serde(default)]
-    pub missed_runs: MissedRuns,
+    pub missed_runs: MissedRunsInput,
+    // ---- how its schedule is followed
+    /// What happens to a fire while an earlier scheduled batch is unfinished; default queue.
+    #[serde(default, skip_serializing_if = "Overlap::is_default")]
+    pub overlap: Overlap,
+    /// Nothing is due before this instant, RFC 3339 with its offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_from: Option<Timestamp>,
+    /// Nothing is due at this instant or after it, RFC 3339 with its offset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<Timestamp>,
+    /// The days of a calendar on which it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<CalendarUse>,
     /// Seconds from a batch's base time after which, if it still waits, it is marked and people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependency_timeout_s: Option<u32>,
@@ -228,8 +241,17 @@ impl JobSpec {
     }
 }
 
-/// The path of the field at fault, what was given there, and the rule.
 fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json::Error>) -> FieldError {
+    told_of(given, error, "a job", "job")
+}
+
+/// The path of the field at fault, what was given there, and the rule.
+pub(crate) fn told_of(
+    given: &serde_json::Value,
+    error: &serde_path_to_error::Error<serde_json::Error>,
+    thing: &str,
+    name: &str,
+) -> FieldError {
     let text = error.inner().to_string();
     let path = match error.path().to_string() {
         path if path == "." => String::new(),
@@ -245,7 +267,7 @@ fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json
         let parent = path.strip_suffix(named).and_then(|parent| parent.strip_suffix('.')).unwrap_or("");
         let known = text.split("expected ").nth(1).unwrap_or_default().replace('`', "");
         let known = known.strip_prefix("one of ").unwrap_or(&known);
-        let what = if parent.is_empty() { "a job" } else { parent };
+        let what = if parent.is_empty() { thing } else { parent };
         let value = if value.is_empty() { at(given, named).map(plain).unwrap_or_default() } else { value };
         let field = if path.ends_with(named) { path.clone() } else { named.to_owned() };
         return FieldError::new(field, value, format!("is no field of {what}; known are {known}"));
@@ -259,7 +281,11 @@ fn told(given: &serde_json::Value, error: &serde_path_to_error::Error<serde_json
         let rule = "must be a path, or {path: /data/${yyyyMMdd}, mark: _SUCCESS}";
         return FieldError::new(path, value, rule);
     }
-    let field = if path.is_empty() { "job".to_owned() } else { path };
+    if path == "missed_runs" && text.contains("untagged enum") {
+        let rule = "must be all, latest or none, or with a bound {policy: all, max_lateness_s: 3600}";
+        return FieldError::new(path, value, rule);
+    }
+    let field = if path.is_empty() { name.to_owned() } else { path };
     FieldError::new(field, value, rule(&text))
 }
 
@@ -303,7 +329,7 @@ mod tests {
         let spec = JobSpec::from_value(json!({"name": "a", "group": "g", "type": "noop"})).unwrap();
         assert_eq!((spec.retries, spec.retry_interval_s, spec.max_concurrent), (0, 60, 1));
         assert!(spec.enabled);
-        assert_eq!(spec.missed_runs, MissedRuns::All);
+        assert_eq!(spec.missed_runs, MissedRunsInput::default());
     }
 
     /// JOB-1: a field whose effect is not built yet is refused by name.
@@ -335,6 +361,10 @@ mod tests {
             (json!({"parents": "a"}), "parents", "a", "must be a list"),
             (json!({"comand": "x"}), "comand", "x", "is no field of a job; known are name, group"),
             (json!({"type": null}), "type", "null", "must be text"),
+            (json!({"missed_runs": "some"}), "missed_runs", "some", "must be all, latest or none"),
+            (json!({"overlap": "both"}), "overlap", "both", "cancel_old"),
+            (json!({"valid_from": "tomorrow"}), "valid_from", "tomorrow", ""),
+            (json!({"calendar": {"name": "cn", "shift": "up"}}), "calendar.shift", "up", "previous"),
         ];
         for (fields, field, given, rule) in table {
             let mut value = json!({"name": "a", "group": "g", "type": "noop"});

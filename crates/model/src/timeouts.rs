@@ -101,6 +101,10 @@ pub enum AlarmKind {
     QualityRefused,
     /// The quality service was asked about a batch again and again, and did not answer.
     QualityUnanswered,
+    /// GEN-4: a job's fire could not be decided, though it was tried three times more.
+    GenerationFailed,
+    /// GEN-4: fires of more than ten jobs could not be decided within one minute.
+    GenerationsFailing,
 }
 
 impl From<TimeoutKind> for AlarmKind {

@@ -12,6 +12,7 @@
 
 mod batch;
 mod cache;
+mod calendar;
 mod group;
 mod job;
 mod sources;
@@ -19,9 +20,9 @@ mod things;
 
 use tidemill_model::{Envelope, Event, Recorded};
 use tidemill_store::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, GroupRow,
-    JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow, ReassignRow, ResourceRow,
-    ShardJobRow, ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
+    GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow, ReassignRow,
+    ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -156,6 +157,7 @@ impl Caches {
         self.reassign_log.clear();
         self.resources.clear();
         self.worker_groups.clear();
+        self.calendars.clear();
         self.app_keys.clear();
         self.quarantine.clear();
     }
@@ -180,6 +182,7 @@ impl Caches {
             | Event::JobSwitched { .. }
             | Event::JobRemoved { .. }
             | Event::JobSubmitted { .. }
+            | Event::FireMoved { .. }
             | Event::FiresSkipped { .. } => self.apply_job(at, event),
             Event::BatchGenerated { .. }
             | Event::DependencySatisfied { .. }
@@ -206,6 +209,7 @@ impl Caches {
             | Event::ThirdPartyReported { .. }
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. } => self.apply_things(at, event),
+            Event::CalendarDefined { .. } | Event::CalendarRemoved { .. } => self.apply_calendar(at, event),
             Event::CommandQuarantined { offset, reason } => {
                 self.set_aside(at, "command", &offset.to_string(), reason);
             }
@@ -233,6 +237,9 @@ impl Caches {
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
+            | Event::CalendarReceived { .. }
+            | Event::CalendarForgotten { .. }
+            | Event::GenerationFailed { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::TimeSet { .. }

@@ -1,8 +1,8 @@
 //! Typed reads of the active generation, with paging by key. What the API asks.
 
 use crate::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, GroupRow, JobParentRow, JobRow, JobVersionRow,
-    QuarantineRow, ReassignRow, ResourceRow, ShardJobRow, SkippedFiresRow, WorkerRow,
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, CalendarRow, GroupRow, JobParentRow, JobRow,
+    JobVersionRow, QuarantineRow, ReassignRow, ResourceRow, ShardJobRow, SkippedFiresRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -303,6 +303,22 @@ pub trait ReadTables: Tables {
     /// The database.
     fn group(&self, id: i64) -> Result<Option<GroupRow>, Error> {
         one(self, Select::new(GroupRow::TABLE, &["id"]).equal("id", id))
+    }
+
+    /// The calendars, by name.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn calendars(&self, request: &PageRequest) -> Result<Page<CalendarRow>, Error> {
+        page(self, Select::new(CalendarRow::TABLE, &["name"]), request)
+    }
+
+    /// A calendar by name.
+    ///
+    /// # Errors
+    /// The database.
+    fn calendar(&self, name: &str) -> Result<Option<CalendarRow>, Error> {
+        one(self, Select::new(CalendarRow::TABLE, &["name"]).equal("name", name))
     }
 
     /// The application keys that are good.

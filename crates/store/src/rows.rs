@@ -2,12 +2,14 @@
 //! since 1970 and come from an envelope's `now`, never from a clock.
 
 mod batch;
+mod calendar;
 mod job;
 mod journal;
 mod thing;
 mod worker;
 
 pub use batch::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
+pub use calendar::CalendarRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
 pub use thing::{BatchQualityRow, BatchThingRow, LateCheckRow, OverrideRow, ThingRow, ThirdPartyReportRow};
@@ -25,7 +27,7 @@ macro_rules! for_each_row {
             things: ThingRow, batch_things: BatchThingRow, batch_quality: BatchQualityRow, overrides: OverrideRow,
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
             attempts: AttemptRow, reassign_log: ReassignRow, workers: WorkerRow, resources: ResourceRow,
-            worker_groups: GroupRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
+            worker_groups: GroupRow, calendars: CalendarRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
         }
     };
 }

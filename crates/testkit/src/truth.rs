@@ -211,7 +211,7 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
             }
             JobChangeKind::Unchanged => true,
         }),
-        Answer::Group { .. } | Answer::Done => true,
+        Answer::Group { .. } | Answer::Calendar { .. } | Answer::Done => true,
     };
     (!is_there).then(|| format!("answered {answer:?} without its event"))
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType,
-    MarkedResult, OnSilence, Outcome, Priority, Program, Registration, Reply, RequestId, Role, ShardId,
-    Submission, Token, WorkerId,
+    Actor, CalendarSpec, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobId,
+    JobSpec, JobType, MarkedResult, OnSilence, Outcome, Priority, Program, Registration, Reply, RequestId,
+    Role, ShardId, Submission, Token, WorkerId,
 };
 
 use crate::rng::Rng;
@@ -31,6 +31,11 @@ impl World {
             let command = Command::DefineGroup { name, worker_key: public_key(), settings };
             // One after the other, so that their numbers follow their names.
             self.ask_later(ShardId::CATALOGUE, command, 100 * index as u64);
+        }
+        for index in 0..3 {
+            let spec = calendar(&mut rng.clone(), &format!("c{index}"), self.wall());
+            let calendar = Box::new(CalendarSpec::from_value(spec).expect("of the right form"));
+            self.ask_later(ShardId::CATALOGUE, Command::DefineCalendar { calendar }, 0);
         }
     }
 
@@ -104,7 +109,8 @@ impl World {
             79..82 => self.delete(rng),
             82..87 => self.drain(rng),
             87..89 => self.keys(rng),
-            89..91 => self.change_group(rng),
+            89..90 => self.change_group(rng),
+            90..91 => self.calendars(rng),
             91..93 => self.garbage(rng),
             93..95 => self.stray(rng),
             95..97 => self.impostor(rng),
@@ -329,6 +335,19 @@ impl World {
         self.ask(ShardId::CATALOGUE, Command::DefineGroup { name, worker_key: public_key(), settings });
     }
 
+    /// A calendar in which today may be a working day, or not any more.
+    fn calendars(&mut self, rng: &mut Rng) {
+        let name = format!("c{}", rng.below(3));
+        if rng.chance(15) {
+            let name = name.try_into().expect("a name");
+            self.ask(ShardId::CATALOGUE, Command::RemoveCalendar { name });
+            return;
+        }
+        let spec = calendar(rng, &name, self.wall());
+        let spec = CalendarSpec::from_value(spec).expect("of the right form");
+        self.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar: Box::new(spec) });
+    }
+
     /// What cannot be read, or whose decision panics.
     fn garbage(&mut self, rng: &mut Rng) {
         let partition = rng.range(0, u64::from(self.plan.partitions)) as u32;
@@ -439,6 +458,7 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
     }
     timeouts(&mut rng.clone(), &mut job);
     after_failures(&mut rng.clone(), &mut job);
+    firing(&mut rng.clone(), &mut job);
     job
 }
 
@@ -451,6 +471,47 @@ fn after_failures(rng: &mut Rng, job: &mut Value) {
         let factor = [1.0, 1.5, 2.0, 10.0][rng.below(4)];
         job["retry_backoff"] = json!({"factor": factor, "max_interval_s": 8, "jitter": rng.chance(50)});
     }
+}
+
+/// How its schedule is followed.
+fn firing(rng: &mut Rng, job: &mut Value) {
+    if job["schedule"].is_null() {
+        return;
+    }
+    let overlap = rng.range(0, 12);
+    let many = job["max_concurrent"] != 1;
+    match overlap {
+        0..2 => job["overlap"] = json!("skip"),
+        2..4 if many => job["overlap"] = json!("allow"),
+        4..6 if !many && job["depends_on_past"].is_null() => job["overlap"] = json!("cancel_old"),
+        _ => {}
+    }
+    if rng.chance(10) && job["missed_runs"] != "none" {
+        job["missed_runs"] = json!({"policy": job["missed_runs"], "max_lateness_s": rng.range(1, 20)});
+    }
+    if rng.chance(20) {
+        let on = if rng.chance(80) { "working_days" } else { "holidays" };
+        job["calendar"] = json!({"name": format!("c{}", rng.below(3)), "on": on});
+    }
+    if rng.chance(5) {
+        job["valid_until"] = json!("2100-01-01T00:00:00+01:00");
+        job["valid_from"] = json!("1990-01-01T00:00:00Z");
+    }
+}
+
+fn calendar(rng: &mut Rng, name: &str, wall: jiff::Timestamp) -> Value {
+    let today = wall.to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
+    let mut calendar = json!({"name": name, "week": ["monday", "tuesday", "saturday", "sunday"]});
+    match rng.range(0, 4) {
+        0 => calendar["holidays"] = json!([today]),
+        1 => calendar["working_days"] = json!([today]),
+        2 => calendar["zone"] = json!("Asia/Tokyo"),
+        _ => {
+            calendar["holidays"] = json!([today]);
+            calendar["working_days"] = json!(["2026-01-01"]);
+        }
+    }
+    calendar
 }
 
 /// By when its batches should have got somewhere.

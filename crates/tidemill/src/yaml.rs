@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tidemill_model::SpecFile;
+use tidemill_model::{CalendarSpec, SpecFile};
 
 use crate::cli::Parameter;
 use crate::exit::Exit;
@@ -140,7 +140,19 @@ fn list(path: &Path) -> Done<Vec<PathBuf>> {
     Ok(files)
 }
 
+const JOBS_HINT: &str = "write `jobs:` and under it a list of jobs, each with name, group and type";
+const CALENDARS_HINT: &str = "write `calendars:` and under it a list of calendars, each with its name";
+
 fn jobs_of(file: &Path) -> Done<Vec<Value>> {
+    parse(file, &text_of(file)?)
+}
+
+/// The calendars of a file, as written; the server judges the fields.
+pub(crate) fn calendars(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "calendars", CALENDARS_HINT)
+}
+
+fn text_of(file: &Path) -> Done<String> {
     let cannot = |error: std::io::Error| Failure::caused(format!("cannot read {}", file.display()), &error);
     let size = fs::metadata(file).map_err(cannot)?.len();
     if size > MAX_FILE_BYTES {
@@ -150,14 +162,16 @@ fn jobs_of(file: &Path) -> Done<Vec<Value>> {
         ))
         .hint("split it into several files of one directory"));
     }
-    parse(file, &fs::read_to_string(file).map_err(cannot)?)
+    fs::read_to_string(file).map_err(cannot)
 }
 
 fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
-    let shape = |what: &str| {
-        Failure::bad_input(format!("{}: {what}", file.display()))
-            .hint("write `jobs:` and under it a list of jobs, each with name, group and type")
-    };
+    list_of(file, text, "jobs", JOBS_HINT)
+}
+
+/// The list that a file has in its only field.
+fn list_of(file: &Path, text: &str, field: &str, hint: &'static str) -> Done<Vec<Value>> {
+    let shape = |what: &str| Failure::bad_input(format!("{}: {what}", file.display())).hint(hint);
     // An export of 20,000 jobs is one file; aliases are bounded by themselves.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES },
@@ -168,15 +182,17 @@ fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
         Failure::bad_input(format!("{} is not YAML: {told}", file.display()))
             .hint("indent with spaces, fields of one job alike; quote text that holds : # { [ or a quote")
     })?;
-    let Value::Object(mut fields) = whole else { return Err(shape("must be a mapping with the field jobs")) };
-    let jobs = fields.remove("jobs").ok_or_else(|| shape("has no field jobs"))?;
-    if let Some(field) = fields.keys().next() {
-        return Err(shape(&format!("has the unknown field {field}; only jobs is known")));
+    let Value::Object(mut fields) = whole else {
+        return Err(shape(&format!("must be a mapping with the field {field}")));
+    };
+    let list = fields.remove(field).ok_or_else(|| shape(&format!("has no field {field}")))?;
+    if let Some(unknown) = fields.keys().next() {
+        return Err(shape(&format!("has the unknown field {unknown}; only {field} is known")));
     }
-    match jobs {
-        Value::Array(jobs) => Ok(jobs),
+    match list {
+        Value::Array(items) => Ok(items),
         Value::Null => Ok(Vec::new()),
-        _ => Err(shape("jobs must be a list")),
+        _ => Err(shape(&format!("{field} must be a list"))),
     }
 }
 
@@ -185,6 +201,15 @@ pub(crate) fn write(export: Value) -> Done<String> {
     let file: SpecFile = serde_json::from_value(export).map_err(|error| {
         Failure::caused("the server's jobs are of another form than this program's", &error)
     })?;
+    serde_saphyr::to_string(&file).map_err(|error| Failure::caused("cannot write YAML", &error))
+}
+
+/// Writes calendars as YAML, fields in the order of the documentation.
+pub(crate) fn write_calendars(calendars: Vec<Value>) -> Done<String> {
+    let calendars: Vec<CalendarSpec> = serde_json::from_value(Value::Array(calendars)).map_err(|error| {
+        Failure::caused("the server's calendars are of another form than this program's", &error)
+    })?;
+    let file = std::collections::BTreeMap::from([("calendars", calendars)]);
     serde_saphyr::to_string(&file).map_err(|error| Failure::caused("cannot write YAML", &error))
 }
 

@@ -19,7 +19,8 @@ const SHELLS: &[&str] = &["producers", "dispatcher", "executor", "projector", "n
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
     Some(match name {
         "model" | "planted" | "corpus" => vec![],
-        "calendar" | "log" => vec!["planted"],
+        "calendar" => vec!["model", "planted"],
+        "log" => vec!["planted"],
         "engine" => vec!["model", "calendar", "planted"],
         "store" => vec!["model", "log", "planted"],
         "checker" => vec!["model", "log"],

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::params::{Params, id};
 use crate::spec;
-use crate::view::{BatchView, JobDetail, JobView, List, ParentView, definition_of};
+use crate::view::{BatchView, JobDetail, JobView, List, ParentView, SkippedView, calendar_of, definition_of};
 
 /// Fires of a preview where the caller names no number, and at most.
 const PREVIEW: (usize, usize) = (10, 1_000);
@@ -105,9 +105,34 @@ pub(super) async fn preview(
     let row = job_row(&app, id("job", &text)?).await?;
     caller.may_read(&row.group_name)?;
     let definition = definition_of(&row)?;
-    let preview = tokio::task::spawn_blocking(move || spec::preview(&definition, after, n)).await;
+    let calendar = match definition.calendar().map(|used| used.name.to_string()) {
+        Some(name) => app.read(move |tables| tables.calendar(&name)).await?,
+        None => None,
+    };
+    let calendar = calendar.as_ref().map(calendar_of).transpose()?;
+    let preview =
+        tokio::task::spawn_blocking(move || spec::preview(&definition, calendar.as_ref(), after, n)).await;
     let preview = preview.unwrap_or_else(|_| Err(Problem::internal("the preview ended unexpectedly")))?;
     Ok(Json(preview).into_response())
+}
+
+/// Fires that made no batch, and why, in the order in which they were recorded.
+pub(super) async fn skipped(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.only(&[])?;
+    if text.parse::<JobId>().is_err() {
+        // A group's name: what is asked for is its job of that name.
+        return named(&app, &caller, text, "skipped".to_owned()).await.map(|job| Json(job).into_response());
+    }
+    let row = job_row(&app, id("job", &text)?).await?;
+    caller.may_read(&row.group_name)?;
+    let skipped = app.read(move |tables| tables.skipped_fires(row.id)).await?;
+    let items = skipped.into_iter().map(SkippedView::from).collect();
+    Ok(Json(List { items, next: None }).into_response())
 }
 
 /// The row of a job.

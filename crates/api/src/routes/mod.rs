@@ -3,6 +3,7 @@
 mod apply;
 mod attempts;
 mod batches;
+mod calendars;
 mod events;
 mod groups;
 mod jobs;
@@ -24,8 +25,8 @@ pub(crate) use run::{JobPlace, job_place};
 use crate::openapi::{Call, Calls, Verb};
 use crate::ports::{ClusterStatus, OperationStatus};
 use crate::view::{
-    AttemptView, BatchDetail, BatchView, GroupView, JobDetail, JobView, KeyView, List, PreviewView,
-    WorkerView, Written,
+    AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, GroupView, JobDetail, JobView,
+    KeyView, List, PreviewView, SkippedView, WorkerView, Written,
 };
 use crate::worker_logs::LogPart;
 
@@ -35,7 +36,7 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
-    let mut calls = worker_calls(batch_calls(job_calls(Calls::new())));
+    let mut calls = worker_calls(calendar_calls(batch_calls(job_calls(Calls::new()))));
     for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
         // The document has them as `/api/jobs/{id}/{name}`.
         calls.router = calls.router.route(path, get(jobs::get_named_like_a_call));
@@ -110,6 +111,12 @@ fn job_calls(calls: Calls) -> Calls {
             jobs::preview,
         )
         .add(
+            id(Verb::Get, "/api/jobs/{id}/skipped", "Fires that made no batch, and why")
+                .role(Role::Viewer)
+                .gives::<List<SkippedView>>(),
+            jobs::skipped,
+        )
+        .add(
             Call::new(Verb::Post, "/api/jobs/{id}/run", "One batch by hand")
                 .role(Role::User)
                 .takes::<run::RunRequest>()
@@ -127,6 +134,41 @@ fn job_calls(calls: Calls) -> Calls {
                 .role(Role::User)
                 .gives::<Written>(),
             run::disable,
+        )
+}
+
+fn calendar_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/calendars", "Calendars, by name")
+                .role(Role::Viewer)
+                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<CalendarView>>(),
+            calendars::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/calendars", "Adds or changes a calendar")
+                .role(Role::Administrator)
+                .takes::<tidemill_model::CalendarSpec>()
+                .gives::<calendars::CalendarDefined>(),
+            calendars::define,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/calendars/{name}",
+                "A calendar with its days, as it could have been written",
+            )
+            .role(Role::Viewer)
+            .query(&[AT_LEAST])
+            .gives::<CalendarDetail>(),
+            calendars::get,
+        )
+        .add(
+            Call::new(Verb::Delete, "/api/calendars/{name}", "Removes a calendar that no job uses")
+                .role(Role::Administrator)
+                .gives::<Written>(),
+            calendars::remove,
         )
 }
 

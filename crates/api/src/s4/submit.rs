@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRuns, Priority, Program,
-    ScheduleInput, ShardId, Submission,
+    Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRunsInput, Overlap, Priority,
+    Program, ScheduleInput, ShardId, Submission,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
@@ -246,7 +246,11 @@ impl Job {
             retry_backoff: None,
             exit_codes: None,
             host: None,
-            missed_runs: MissedRuns::All,
+            missed_runs: MissedRunsInput::default(),
+            overlap: Overlap::default(),
+            valid_from: None,
+            valid_until: None,
+            calendar: None,
             dependency_timeout_s: None,
             output_timeout_s: None,
             not_successful_by: None,

@@ -15,6 +15,8 @@ pub(crate) struct BatchView {
     pub(crate) job: i64,
     /// The version of the definition that it keeps.
     pub(crate) job_version: i64,
+    /// The version of the calendar that its job keeps to, when it was generated.
+    pub(crate) calendar_version: Option<i64>,
     /// Its job's name when it was generated.
     pub(crate) job_name: String,
     /// Its job's group.
@@ -98,6 +100,7 @@ impl From<BatchRow> for BatchView {
             id: row.id,
             job: row.job_id,
             job_version: row.job_version,
+            calendar_version: row.calendar_version,
             job_name: row.job_name.to_string(),
             group: row.group_name.to_string(),
             job_type: row.job_type.to_string(),

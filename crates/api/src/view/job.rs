@@ -64,6 +64,8 @@ pub(crate) struct JobView {
     pub(crate) retry_backoff: Value,
     /// Exit codes that mean more than *failed*; null: none does.
     pub(crate) exit_codes: Value,
+    /// Overlap, validity, lateness and calendar; null: its schedule is followed in the plain way.
+    pub(crate) firing: Value,
     /// By when its batches should have got somewhere; null: there is no such time.
     pub(crate) timeouts: Value,
     /// Free classification.
@@ -106,6 +108,7 @@ impl From<JobRow> for JobView {
             missed_runs: row.missed_runs.to_string(),
             retry_backoff: json(&row.definition)["retry_backoff"].clone(),
             exit_codes: json(&row.definition)["exit_codes"].clone(),
+            firing: json(&row.definition)["firing"].clone(),
             timeouts: json(&row.definition)["timeouts"].clone(),
             business_type: row.business_type.to_string(),
             comment: row.comment_text.to_string(),
@@ -147,6 +150,9 @@ pub(crate) struct ParentView {
 pub(crate) struct PreviewView {
     /// IANA zone in which the schedule is read.
     pub(crate) zone: String,
+    /// The calendar that it keeps to, with its version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) calendar: Option<String>,
     /// The next fires; empty for a job without a schedule.
     pub(crate) fires: Vec<PreviewFire>,
 }

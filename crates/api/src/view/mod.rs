@@ -1,6 +1,7 @@
 //! What answers look like. Rows of the tables in the words of the interface: times as RFC 3339, states as words.
 
 mod batch;
+mod calendar;
 mod job;
 mod worker;
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 use tidemill_store::Page;
 
 pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView};
+pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
 pub(crate) use worker::{GroupView, KeyView, WorkerView};
 

@@ -103,6 +103,7 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         exit_codes: None,
         host: None,
         missed_runs: MissedRuns::All,
+        firing: None,
         timeouts: None,
         data: None,
     }
@@ -185,6 +186,7 @@ pub(crate) fn batch(counter: i64, state: i64) -> BatchRow {
         id: (counter << 12) | 1,
         job_id: definition.id.0,
         job_version: 1,
+        calendar_version: None,
         job_name: "extract".into(),
         group_name: "demo".into(),
         job_type: "shell".into(),

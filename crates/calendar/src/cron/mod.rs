@@ -75,6 +75,11 @@ impl Cron {
         self.fields.clock.times_per_day() > 1
     }
 
+    /// The time of day at which it fires, where that is one only.
+    pub(crate) fn time_of_day(&self) -> Option<jiff::civil::Time> {
+        (!self.is_sub_daily()).then(|| self.fields.clock.first())
+    }
+
     /// Whether both fire at the same local times, however they are written.
     pub(crate) fn fires_like(&self, other: &Cron) -> bool {
         self.fields == other.fields

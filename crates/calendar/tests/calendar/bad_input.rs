@@ -1,7 +1,7 @@
 //! What is refused, and with which words.
 
 use expect_test::{Expect, expect};
-use tidemill_calendar::{Cron, PeriodsBack, Zone};
+use tidemill_calendar::{Cron, Mapping, Period, Zone, check_mapping};
 
 fn refused(expression: &str, expected: Expect) {
     expected.assert_eq(&Cron::try_from(expression).unwrap_err().to_string());
@@ -118,9 +118,10 @@ fn unknown_zones_are_refused_by_name() {
 /// JOB-6: an offset mapping has bounds.
 #[test]
 fn offsets_are_bounded() {
-    assert_eq!(PeriodsBack::try_from(1_000).unwrap().get(), 1_000);
-    for value in [i32::MIN, -1, 0, 1_001, i32::MAX] {
-        let error = PeriodsBack::try_from(value).unwrap_err().to_string();
+    let day = crate::every(Period::Day, "UTC");
+    check_mapping(&day, &day, Mapping::Offset(1_000)).unwrap();
+    for value in [0, 1_001, u16::MAX] {
+        let error = check_mapping(&day, &day, Mapping::Offset(value)).unwrap_err().to_string();
         let expected = format!("mapping 'offset': {value} is out of range; write 1 to 1000 periods back");
         assert_eq!(error, expected);
     }

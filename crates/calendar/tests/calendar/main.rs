@@ -10,6 +10,7 @@ mod oracle;
 mod properties;
 mod serde_forms;
 mod templates;
+mod timetables;
 
 use std::fmt::Write;
 

@@ -2,13 +2,13 @@
 
 use expect_test::{Expect, expect};
 use tidemill_calendar::{
-    Mapping, MappingError, Period, PeriodsBack, Quantifier, Schedule, check_mapping, parent_times, same_grid,
+    Mapping, MappingError, Period, Quantifier, Schedule, check_mapping, parent_times, same_grid,
 };
 
 use crate::{at, cron, every, local};
 
-fn back(periods: i32) -> Mapping {
-    Mapping::Offset(PeriodsBack::try_from(periods).unwrap())
+fn back(periods: u16) -> Mapping {
+    Mapping::Offset(periods)
 }
 
 /// The needed times on the parent's clock, shortened to first, last and count when there are many.

@@ -9,7 +9,7 @@ use tidemill_calendar::{Cron, Period, Rule, Schedule};
 use crate::zone;
 
 /// Zones with every kind of change: hour, half hour, two hours, at midnight, across the date line, none.
-const ZONES: [&str; 32] = [
+pub(crate) const ZONES: [&str; 32] = [
     "UTC",
     "Etc/GMT+12",
     "Europe/Berlin",

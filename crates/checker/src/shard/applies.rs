@@ -173,7 +173,9 @@ fn is_as_written(known: &Known, spec: &JobSpec) -> bool {
         && is.max_concurrent == spec.max_concurrent
         && is.retries == spec.retries
         && is.retry_interval_ms == u64::from(spec.retry_interval_s) * 1_000
-        && is.missed_runs == spec.missed_runs
+        && is.missed_runs == spec.missed_runs.policy()
+        && is.calendar() == spec.calendar.as_ref()
+        && is.overlap() == spec.overlap
         && is.schedule.is_some() == spec.schedule.is_some()
         && is.parents.len() == spec.parents.len() + usize::from(spec.depends_on_past)
         && known.enabled == spec.enabled

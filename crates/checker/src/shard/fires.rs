@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{Fire, JobId};
+use tidemill_model::{Fire, JobId, SkipReason};
 
 use super::Shard;
 use super::job::Version;
@@ -45,7 +45,7 @@ impl Shard {
             at.breaks(found, rule, why);
             return;
         }
-        let expected = version.calendar.as_ref().and_then(|calendar| calendar.first_after(at.now));
+        let expected = self.first_due(version, at.now);
         if let Some(expected) = expected.filter(|expected| *expected != next) {
             let why = format!("job {job} first fires {}, should be {}", words(next), words(expected));
             at.breaks(found, rule, why);
@@ -64,6 +64,7 @@ impl Shard {
     ) {
         let rule = Invariant::DueTimesGeneratedOrSkipped;
         let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.failures = 0;
         let said = std::mem::replace(&mut job.next_said, at.offset);
         let due = std::mem::replace(&mut job.next, next);
         match due {
@@ -84,8 +85,16 @@ impl Shard {
             }
             Some(_) => {}
         }
-        let calendar = job.newest().and_then(|(_, version)| version.calendar.as_ref());
-        if let Some(Err(why)) = calendar.map(|calendar| calendar.follows(last, next)) {
+        let Some(version) = job.newest().map(|(_, version)| Arc::clone(version)) else { return };
+        let follows = match version.firing.as_ref().and_then(|_| self.fire_after(&version, last)) {
+            Some(expected) if expected != next => {
+                Some(Err(format!("the next fire is {}, should be {}", words(next), words(expected))))
+            }
+            Some(_) => None,
+            None if version.firing.is_some() => None,
+            None => version.calendar.as_ref().map(|calendar| calendar.follows(last, next)),
+        };
+        if let Some(Err(why)) = follows {
             at.breaks(found, rule, format!("job {id}: {why}"));
         }
     }
@@ -95,17 +104,35 @@ impl Shard {
         at: &At<'_>,
         id: JobId,
         (from, to, count): (Timestamp, Timestamp, u64),
-        next: Option<Fire>,
+        (reason, next): (SkipReason, Option<Fire>),
         found: &mut Findings,
     ) {
-        let calendar = self.jobs.get(&id).and_then(|job| job.newest());
-        let calendar = calendar.and_then(|(_, version)| version.calendar.as_ref());
-        let counted = calendar.and_then(|calendar| calendar.count(from, to, COUNTED));
+        let version = self.jobs.get(&id).and_then(|job| job.newest()).map(|(_, version)| Arc::clone(version));
+        let is_left_out = reason == SkipReason::Calendar;
+        let counted =
+            version.as_ref().and_then(|version| self.count(version, (from, to), is_left_out, COUNTED));
         if let Some(counted) = counted.filter(|counted| *counted != count) {
             let why = format!("job {id} skips {count} fires from {from} to {to}, where there are {counted}");
             at.breaks(found, Invariant::DueTimesGeneratedOrSkipped, why);
         }
-        self.due_times_generated_or_skipped(at, id, (from, to), next, found);
+        if let Some(version) = &version {
+            self.skipped_for(at, (id, version), (reason, to), found);
+        }
+        if !is_left_out {
+            return self.due_times_generated_or_skipped(at, id, (from, to), next, found);
+        }
+        // What a calendar leaves out lies before the fire to come, and leaves it as it is.
+        let Some(job) = self.jobs.get_mut(&id) else { return };
+        job.failures = 0;
+        let due = job.next;
+        if due != next || due.is_none_or(|due| due.at > at.now || to >= due.logical_time) {
+            let why = format!(
+                "job {id} has left out fires until {to}, next {}, and is due {}",
+                words(next),
+                words(due)
+            );
+            at.contradicts(found, Invariant::DueTimesGeneratedOrSkipped, why, &[job.next_said]);
+        }
     }
 
     /// When the fire at hand was due, for the rule that timers wait for commands.

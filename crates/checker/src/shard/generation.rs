@@ -21,9 +21,10 @@ impl Shard {
             run,
             origin,
             dependencies,
-            things,
-            quality_gate,
+            calendar,
             next,
+            quality_gate,
+            things,
             ..
         } = event
         else {
@@ -37,6 +38,13 @@ impl Shard {
         let fires = self.jobs.get(&job).and_then(|job| job.next);
         let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
         let base = fires.map_or(at.now, |fire| fire.at);
+        let newest = self.jobs.get(&job).and_then(|job| job.newest()).map(|(_, newest)| Arc::clone(newest));
+        if let Some(newest) = newest {
+            self.calendar_on_record(at, (job, &newest), *calendar, found);
+            if *origin == Origin::Schedule {
+                self.overlaps(at, (job, &newest), found);
+            }
+        }
         match origin {
             Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
             Origin::Parent | Origin::Manual | Origin::Rerun | Origin::Submission => {}

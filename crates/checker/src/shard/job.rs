@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Backoff, BatchId, BatchResult, ExitCodes, Fire, JobDefinition, JobId, JobType, ScheduleSpec,
+    Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, ScheduleSpec,
 };
 
 use super::Shard;
@@ -29,9 +29,19 @@ pub(super) struct Version {
     pub(super) schedule: Option<ScheduleSpec>,
     pub(super) calendar: Option<Calendar>,
     pub(super) limits: Option<Limits>,
+    pub(super) firing: Option<Firing>,
 }
 
 impl Version {
+    /// Whether both have the same fires.
+    fn fires_like(&self, other: &Version) -> bool {
+        let bounds = |version: &Version| {
+            let firing = version.firing.clone().unwrap_or_default();
+            (firing.valid_from, firing.valid_until, firing.calendar)
+        };
+        self.schedule == other.schedule && bounds(self) == bounds(other)
+    }
+
     fn of(definition: &JobDefinition) -> Arc<Self> {
         Arc::new(Self {
             max_concurrent: definition.max_concurrent,
@@ -45,6 +55,7 @@ impl Version {
             schedule: definition.schedule.clone(),
             calendar: definition.schedule.as_ref().map(Calendar::of),
             limits: Limits::of(definition),
+            firing: definition.firing.clone(),
         })
     }
 }
@@ -58,6 +69,8 @@ pub(super) struct Job {
     pub(super) next: Option<Fire>,
     pub(super) next_said: u64,
     pub(super) suspended: bool,
+    /// How often the next fire has failed.
+    pub(super) failures: u32,
     /// What is known of logical times up to this one has left the owner's state.
     pub(super) evicted: Option<Timestamp>,
     pub(super) removed: bool,
@@ -81,6 +94,7 @@ impl Job {
             next: None,
             next_said: 0,
             suspended: false,
+            failures: 0,
             evicted: None,
             removed: false,
             once: Once::default(),
@@ -126,13 +140,14 @@ impl Shard {
         self.relate(id, &version);
         // One whose timer was suspended goes on where it stood, so that nothing due is left out.
         let old = self.jobs.get(&id).filter(|job| job.enabled);
-        let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.schedule == version.schedule));
+        let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.fires_like(&version)));
         let kept = kept.and_then(|job| job.next);
         self.first_fire(at, (id, &version), enabled, (kept, next), found);
         let job = self.jobs.entry(id).or_insert_with(|| Job::new(definition, enabled));
         job.versions.insert(definition.version, version);
         (job.enabled, job.next, job.next_said) = (enabled, next, at.offset);
-        (job.removed, job.suspended) = (false, false);
+        (job.removed, job.suspended, job.failures) = (false, false, 0);
+        self.fire_settled(id);
     }
 
     pub(super) fn job_switched(
@@ -150,7 +165,9 @@ impl Shard {
         }
         if let Some(job) = self.jobs.get_mut(&id) {
             (job.enabled, job.next, job.next_said, job.suspended) = (enabled, next, at.offset, false);
+            job.failures = 0;
         }
+        self.fire_settled(id);
         if !enabled {
             self.triggered.retain(|(child, _)| *child != id);
         }
@@ -160,6 +177,7 @@ impl Shard {
         if let Some(job) = self.jobs.get_mut(&id) {
             (job.enabled, job.next, job.removed) = (false, None, true);
         }
+        self.fire_settled(id);
         self.unrelate(id);
     }
 

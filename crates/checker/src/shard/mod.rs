@@ -9,13 +9,16 @@
 
 mod applies;
 mod batch;
+mod days;
 mod dependencies;
 mod elsewhere;
+mod failing;
 mod fires;
 mod generation;
 mod job;
 mod life;
 mod marks;
+mod overlap;
 mod placement;
 mod removals;
 mod rest;
@@ -33,8 +36,10 @@ use tidemill_model::{
 
 use self::applies::Applies;
 use self::batch::Batch;
+use self::days::Calendars;
 use self::elsewhere::Elsewhere;
 pub(crate) use self::elsewhere::Stand;
+use self::failing::Failing;
 use self::job::{Job, Run};
 use self::removals::Removals;
 use self::things::Things;
@@ -92,6 +97,8 @@ pub(crate) struct Shard {
     marks: HashMap<BatchId, BatchResult>,
     /// What batches wait for outside.
     things: Things,
+    calendars: Calendars,
+    failing: Failing,
 }
 
 impl Shard {
@@ -121,6 +128,8 @@ impl Shard {
             late: HashMap::new(),
             marks: HashMap::new(),
             things: Things::default(),
+            calendars: Calendars::default(),
+            failing: Failing::default(),
         }
     }
 
@@ -133,8 +142,14 @@ impl Shard {
         if !matches!(recorded.event, Event::AlarmRaised { .. }) {
             self.alarm_is_not_owed(at, found);
         }
+        if !matches!(recorded.event, Event::AlarmRaised { .. } | Event::TimerSuspended { .. }) {
+            self.failing_is_not_owed(at, found);
+        }
         match &recorded.event {
-            Event::AlarmRaised { kind, batch, .. } => match kind {
+            Event::AlarmRaised { kind, batch, job, .. } => match kind {
+                AlarmKind::GenerationFailed | AlarmKind::GenerationsFailing => {
+                    self.failing_told(at, *kind, *job, found);
+                }
                 AlarmKind::DependencyTimeout | AlarmKind::OutputTimeout | AlarmKind::NotSuccessfulBy => {
                     self.alarm_raised(at, *kind, *batch, found);
                 }
@@ -164,10 +179,20 @@ impl Shard {
                     job.evicted = job.evicted.max(Some(*upto));
                 }
             }
-            Event::FiresSkipped { job, from, to, count, reason: _, next } => {
-                self.fires_skipped(at, *job, (*from, *to, *count), *next, found);
+            Event::FiresSkipped { job, from, to, count, reason, next } => {
+                self.fires_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
             }
-            Event::TimerSuspended { entity, .. } => self.suspend(entity),
+            Event::CalendarDefined { calendar } => self.calendar_defined(at, calendar, found),
+            Event::CalendarReceived { calendar } => self.calendar_received(at, calendar, found),
+            Event::CalendarForgotten { name } => self.calendar_forgotten(at, name, found),
+            Event::FireMoved { job, next } => self.fire_moved(at, *job, *next, found),
+            Event::GenerationFailed { job, logical_time, failures, retry_at, .. } => {
+                self.generation_failed(at, (*job, *logical_time), *failures, *retry_at, found);
+            }
+            Event::TimerSuspended { entity, .. } => {
+                self.failing_suspended(entity);
+                self.suspend(entity);
+            }
             Event::BatchGenerated { batch, .. } => {
                 self.generated(at, *batch, &recorded.event, found);
             }
@@ -212,6 +237,7 @@ impl Shard {
             | Event::ApplyCommitted { .. }
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
+            | Event::CalendarRemoved { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::ChecksRequested { .. }

@@ -16,6 +16,7 @@ impl Shard {
         self.all_have_heard(at, found);
         self.no_timeout_is_missed(at, found);
         self.nothing_is_left_of_things(at, found);
+        self.calendars_followed(at, found);
     }
 
     fn every_assignment_ends(&self, at: &At<'_>, found: &mut Findings) {

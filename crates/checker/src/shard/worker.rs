@@ -228,6 +228,8 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::StageJobs { .. }
         | Command::CommitApply { .. }
         | Command::DefineJob { .. }
+        | Command::DefineCalendar { .. }
+        | Command::RemoveCalendar { .. }
         | Command::SwitchJob { .. }
         | Command::DeleteJob { .. }
         | Command::SubmitJob(_)

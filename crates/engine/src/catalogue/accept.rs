@@ -2,7 +2,8 @@
 
 use tidemill_calendar::Template;
 use tidemill_model::{
-    Backoff, ExitCodes, FieldError, JobDefinition, JobSpec, Program, ScheduleRule, ScheduleSpec, Timeouts,
+    Backoff, ExitCodes, FieldError, Firing, JobDefinition, JobSpec, MissedRuns, Overlap, Program,
+    ScheduleRule, ScheduleSpec, Shift, Timeouts,
 };
 
 use super::data::templates as templates_of_data;
@@ -16,6 +17,8 @@ const MAX_PARAMETERS: usize = 256;
 const MAX_RETRIES: u32 = 100;
 const MAX_CONCURRENT: u32 = 100_000;
 const MAX_RETRY_INTERVAL_S: u32 = 7 * 86_400;
+/// Fires are not made up for after more than 7 days anyway.
+const MAX_LATENESS_S: u32 = 7 * 86_400;
 const MAX_TIMEOUT_S: u32 = 366 * 86_400;
 const MAX_EXIT_CODES: usize = 64;
 
@@ -138,6 +141,79 @@ pub(super) fn backoff(spec: &JobSpec) -> Result<Option<Backoff>, FieldError> {
         max_interval_ms: u64::from(given.max_interval_s) * 1000,
         jitter: given.jitter,
     }))
+}
+
+/// BYD-1, BYD-2: how the schedule is followed, from the fields that say it. Whether its calendar is there is for
+/// the caller to say.
+pub(super) fn firing(spec: &JobSpec, schedule: Option<&ScheduleSpec>) -> Result<Option<Firing>, FieldError> {
+    let max_lateness_s = spec.missed_runs.max_lateness_s();
+    let firing = Firing {
+        overlap: spec.overlap,
+        valid_from: spec.valid_from,
+        valid_until: spec.valid_until,
+        max_lateness_ms: max_lateness_s.map(|seconds| u64::from(seconds) * 1000),
+        calendar: spec.calendar.clone(),
+    };
+    if firing == Firing::default() {
+        return Ok(None);
+    }
+    let Some(schedule) = schedule else {
+        let fields = [
+            ("overlap", spec.overlap.is_default()),
+            ("valid_from", spec.valid_from.is_none()),
+            ("valid_until", spec.valid_until.is_none()),
+            ("missed_runs.max_lateness_s", max_lateness_s.is_none()),
+            ("calendar", spec.calendar.is_none()),
+        ];
+        let field = fields.into_iter().find(|(_, absent)| !absent).map_or("schedule", |(field, _)| field);
+        let rule =
+            "says how the job's own schedule is followed, and it has none; leave it out, or give it one";
+        return Err(FieldError::new(field, "", rule));
+    };
+    check_lateness(spec.missed_runs.policy(), max_lateness_s)?;
+    check_overlap(spec)?;
+    if let (Some(from), Some(until)) = (spec.valid_from, spec.valid_until)
+        && until <= from
+    {
+        return Err(FieldError::new("valid_until", until, "must be after valid_from"));
+    }
+    let shifts = spec.calendar.as_ref().is_some_and(|used| used.shift != Shift::None);
+    if shifts && grid_from_spec(schedule)?.is_sub_daily() {
+        let rule = "a schedule with several times a day cannot be shifted to another day; leave shift out";
+        return Err(FieldError::new("calendar.shift", "", rule));
+    }
+    Ok(Some(firing))
+}
+
+fn check_lateness(policy: MissedRuns, max_lateness_s: Option<u32>) -> Result<(), FieldError> {
+    let Some(seconds) = max_lateness_s else { return Ok(()) };
+    let field = "missed_runs.max_lateness_s";
+    if policy == MissedRuns::None {
+        let rule = "has no meaning with policy none, which makes up for nothing; leave it out";
+        return Err(FieldError::new(field, seconds, rule));
+    }
+    if !(1..=MAX_LATENESS_S).contains(&seconds) {
+        return Err(FieldError::new(field, seconds, format!("must be 1 to {MAX_LATENESS_S}")));
+    }
+    Ok(())
+}
+
+fn check_overlap(spec: &JobSpec) -> Result<(), FieldError> {
+    let rule = match spec.overlap {
+        Overlap::Allow if spec.max_concurrent == 1 => {
+            "needs max_concurrent above 1, which says how many may run at once; with 1 they would wait"
+        }
+        Overlap::CancelOld if spec.max_concurrent != 1 => {
+            "needs max_concurrent 1: with more, the new batch would not wait for the old one's end"
+        }
+        Overlap::CancelOld if spec.depends_on_past => {
+            "does not go with depends_on_past: the new batch would wait for the one that it ended"
+        }
+        Overlap::Queue | Overlap::Skip | Overlap::Allow | Overlap::CancelOld => return Ok(()),
+    };
+    let given = serde_json::to_value(spec.overlap).ok();
+    let given = given.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+    Err(FieldError::new("overlap", given, rule))
 }
 
 /// Numbers and texts in their bounds.

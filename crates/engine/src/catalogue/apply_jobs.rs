@@ -4,14 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_calendar::Schedule;
+use tidemill_calendar::Timetable;
 use tidemill_model::{
     Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName, JobSpec,
     Mapping, Parent, Rejection, Removal, ShardId,
 };
 
 use super::accept::{
-    backoff, check_bounds, check_program, exit_codes, is_ambiguous_in_overlap, program, schedule, timeouts,
+    backoff, check_bounds, check_program, exit_codes, firing, is_ambiguous_in_overlap, program, schedule,
+    timeouts,
 };
 use super::data::data;
 use super::graph::Overlay;
@@ -102,7 +103,7 @@ impl Catalogue {
         let invalid = |error| Rejection::Invalid { fields: vec![error] };
         let (mut definition, enabled) = self.definition(spec, id, &Names::new()).map_err(invalid)?;
         // A parent on the same grid is waited for at the same time, any other by its newest one.
-        let own = definition.schedule.as_ref().and_then(|spec| grid_from_spec(spec).ok());
+        let own = Timetable::of(&definition, |name| self.calendars.days(name)).ok().flatten();
         let today = Overlay::new(self, &[]);
         let mapping = |parent: JobId| match (&own, today.grid(parent)) {
             (None, Some(_)) => Mapping::Same,
@@ -170,6 +171,14 @@ impl Catalogue {
         let unknown_group = || FieldError::new("group", &spec.group, "there is no such group");
         let group = self.groups.get(&spec.group).ok_or_else(unknown_group)?;
         check_bounds(spec)?;
+        let schedule = schedule(spec)?;
+        let firing = firing(spec, schedule.as_ref())?;
+        if let Some(used) = &spec.calendar
+            && self.calendars.days(&used.name).is_none()
+        {
+            let rule = "there is no calendar of that name; define it first";
+            return Err(FieldError::new("calendar.name", &used.name, rule));
+        }
         let definition = JobDefinition {
             id,
             version: self.jobs.get(&id).map_or(1, |job| job.definition.version + 1),
@@ -184,7 +193,7 @@ impl Catalogue {
             business_type: spec.business_type.clone(),
             comment: spec.comment.clone(),
             priority: spec.priority,
-            schedule: schedule(spec)?,
+            schedule,
             parents: self.parents(spec, id, names)?,
             max_concurrent: spec.max_concurrent,
             retries: spec.retries,
@@ -192,7 +201,8 @@ impl Catalogue {
             retry_backoff: backoff(spec)?,
             exit_codes: exit_codes(spec)?,
             host: spec.host.clone(),
-            missed_runs: spec.missed_runs,
+            missed_runs: spec.missed_runs.policy(),
+            firing,
             timeouts: timeouts(spec)?,
             data: data(spec)?,
         };
@@ -400,10 +410,10 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
 fn too_many_times(
     overlay: &Overlay<'_>,
     definition: &JobDefinition,
-    own: Option<&Schedule>,
+    own: Option<&Timetable>,
 ) -> Option<FieldError> {
     let new_year_2025 = Timestamp::from_second(1_735_689_600).ok()?;
-    let time = own?.next_after(new_year_2025)?.logical_time;
+    let time = own?.first_after(new_year_2025)?.logical_time;
     let times = |parent: &Parent| match overlay.grid(parent.job).filter(|_| parent.mapping != Mapping::Same) {
         Some(grid) => required_times(own?, &grid, parent.mapping, time).ok().map(|times| times.len()),
         None => Some(1),

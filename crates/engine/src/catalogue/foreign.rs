@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{ForeignParent, JobDefinition, JobId, ScheduleSpec, ShardId, ShardMessage};
+use tidemill_model::{ForeignParent, JobDefinition, JobId, ShardId, ShardMessage};
 
 use super::Catalogue;
 
@@ -28,7 +28,9 @@ impl Catalogue {
     pub(super) fn tell_foreign_children(&mut self, id: JobId, old: Option<&JobDefinition>) {
         let Some(new) = self.jobs.get(&id).map(|job| job.definition.as_ref()) else { return };
         let is_same = |old: &JobDefinition| {
-            old.schedule == new.schedule && (new.schedule.is_some() || first_parent(old) == first_parent(new))
+            old.schedule == new.schedule
+                && old.grid_firing() == new.grid_firing()
+                && (new.schedule.is_some() || first_parent(old) == first_parent(new))
         };
         if old.is_some_and(is_same) {
             return;
@@ -55,6 +57,9 @@ impl Catalogue {
     }
 
     fn send_parents(&mut self, to: ShardId, parents: Vec<ForeignParent>) {
+        for firing in parents.iter().filter_map(|parent| parent.firing.as_ref()) {
+            self.send_calendar(to, firing.calendar.as_ref());
+        }
         for parents in parents.chunks(MAX_TOLD) {
             self.post.send(to, ShardMessage::Parents { parents: parents.to_vec() });
         }
@@ -64,17 +69,25 @@ impl Catalogue {
     fn as_foreign(&self, id: JobId, to: ShardId) -> Option<ForeignParent> {
         let shard = self.shard_of(id).filter(|shard| *shard != to)?;
         let name = self.jobs.get(&id)?.definition.full_name();
-        Some(ForeignParent { job: id, name, shard, schedule: self.grid_spec(id) })
+        let grid = self.grid_of(id);
+        let schedule = grid.and_then(|definition| definition.schedule.clone());
+        Some(ForeignParent {
+            job: id,
+            name,
+            shard,
+            schedule,
+            firing: grid.and_then(JobDefinition::grid_firing),
+        })
     }
 
-    /// The schedule that gives the job its logical times: its own, or that of its nearest ancestor.
-    fn grid_spec(&self, id: JobId) -> Option<ScheduleSpec> {
+    /// The job whose schedule gives it its logical times: itself, or its nearest ancestor that has one.
+    fn grid_of(&self, id: JobId) -> Option<&JobDefinition> {
         let mut next = Some(id);
         // In a graph without a cycle no line of ancestors is longer.
         for _ in 0..=self.jobs.len() {
             let definition = &self.jobs.get(&next?)?.definition;
             if definition.schedule.is_some() {
-                return definition.schedule.clone();
+                return Some(definition);
             }
             next = first_parent(definition);
         }

@@ -4,11 +4,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidemill_calendar::Schedule;
+use tidemill_calendar::Timetable;
 use tidemill_model::{JobDefinition, JobId};
 
 use super::Catalogue;
-use crate::schedule::grid_from_spec;
 
 /// Today's definitions with changed ones laid over them.
 pub(super) struct Overlay<'a> {
@@ -21,8 +20,8 @@ pub(super) struct Overlay<'a> {
 /// What gives a job its logical times.
 #[derive(Debug, Clone)]
 enum Grid {
-    /// This schedule: its own, or that of its nearest ancestor.
-    Of(Arc<Schedule>),
+    /// This timetable: its own, or that of its nearest ancestor.
+    Of(Arc<Timetable>),
     /// Nothing: it runs by hand only.
     None,
     /// A job that is not known here.
@@ -84,7 +83,7 @@ impl<'a> Overlay<'a> {
     }
 
     /// The schedule that gives the job its logical times: its own, or that of its nearest ancestor.
-    pub(super) fn grid(&self, id: JobId) -> Option<Arc<Schedule>> {
+    pub(super) fn grid(&self, id: JobId) -> Option<Arc<Timetable>> {
         match self.found(id) {
             Grid::Of(schedule) => Some(schedule),
             Grid::None | Grid::Open => None,
@@ -108,8 +107,9 @@ impl<'a> Overlay<'a> {
             }
             line.push(id);
             let Some(definition) = self.get(id) else { break Grid::Open };
-            if let Some(spec) = &definition.schedule {
-                break grid_from_spec(spec).map_or(Grid::None, |schedule| Grid::Of(Arc::new(schedule)));
+            if definition.schedule.is_some() {
+                let timetable = Timetable::of(definition, |name| self.catalogue.calendars.days(name));
+                break timetable.ok().flatten().map_or(Grid::None, |grid| Grid::Of(Arc::new(grid)));
             }
             next = self.parents(id).next();
         };

@@ -3,6 +3,7 @@
 
 mod accept;
 mod apply_jobs;
+mod calendars;
 mod data;
 mod foreign;
 mod graph;
@@ -23,6 +24,7 @@ use tidemill_model::{
 
 pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
+use self::calendars::Calendars;
 pub use self::plan::check_jobs;
 pub(crate) use self::remove::Wisher;
 use self::remove::{Pending, Terms};
@@ -42,6 +44,7 @@ pub struct Catalogue {
     pub(crate) names: BTreeMap<(GroupName, JobName), JobId>,
     /// Job → those that name it as parent.
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
+    pub(crate) calendars: Calendars,
     pub(crate) jobs_minted: u64,
     /// Counts the changes of definitions.
     pub(crate) revision: u64,
@@ -108,6 +111,8 @@ impl Catalogue {
             Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
+            Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
+            Command::RemoveCalendar { name } => self.remove_calendar(name).into(),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
             Command::ReportThirdParty(report) => self.report_third_party(report, wisher.actor, now).into(),
             Command::ReportChecks(report) => self.report_checks(report, now).into(),
@@ -177,6 +182,8 @@ impl Catalogue {
             Event::JobCancelled { job, shard, by } => {
                 self.post.send(*shard, ShardMessage::Cancel { job: *job, by: by.clone() });
             }
+            Event::CalendarDefined { calendar } => self.calendar_defined(calendar),
+            Event::CalendarRemoved { name } => self.calendar_removed(name),
             Event::JobsStaged { .. }
             | Event::StagingDropped { .. }
             | Event::ApplyCommitted { .. }
@@ -206,6 +213,10 @@ impl Catalogue {
             | Event::JobSubmitted { .. }
             | Event::BatchGenerated { .. }
             | Event::FiresSkipped { .. }
+            | Event::CalendarReceived { .. }
+            | Event::CalendarForgotten { .. }
+            | Event::FireMoved { .. }
+            | Event::GenerationFailed { .. }
             | Event::DependencySatisfied { .. }
             | Event::DependencyWithdrawn { .. }
             | Event::BatchAssigned { .. }
@@ -262,6 +273,7 @@ impl Catalogue {
         if !unnamed {
             self.names.insert((definition.group.clone(), definition.name.clone()), id);
         }
+        self.send_calendar_of(definition);
         self.tell_foreign_parents(definition);
         self.send(&definition.group, ShardMessage::Job { definition: Arc::clone(definition), enabled });
         let shard = self.groups.get(&definition.group).map(|group| group.shard);
@@ -311,5 +323,7 @@ fn changes_definitions(command: &Command) -> bool {
             | Command::DefineJob { .. }
             | Command::SwitchJob { .. }
             | Command::DeleteJob { .. }
+            | Command::DefineCalendar { .. }
+            | Command::RemoveCalendar { .. }
     )
 }

@@ -114,6 +114,13 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
     }
     let mut warnings = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
+        if let Some(used) = &job.calendar {
+            let name = &used.name;
+            warnings.push(format!(
+                "jobs[{index}].calendar: checked as if working days of {name} were Monday to Friday"
+            ));
+            catalogue.calendars.suppose(name);
+        }
         for (at, parent) in job.parents.iter().enumerate() {
             let Some(name) = full_name(parent.job(), &job.group).filter(|name| !known.contains(name)) else {
                 continue;

@@ -40,7 +40,11 @@ impl GroupShard {
             Event::JobSwitched { job, enabled, next } => {
                 if let Some(known) = self.jobs.get_mut(job) {
                     known.switch(*enabled, now);
+                    if known.next != *next {
+                        known.pass(now);
+                    }
                 }
+                self.calendars.settled(*job);
                 self.set_next(*job, *next);
                 self.prune_triggers();
                 self.demote(*job);
@@ -62,11 +66,18 @@ impl GroupShard {
             Event::ParentUnwatched { job, by, times } => self.parent_unwatched(*job, *by, times),
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             Event::BatchGenerated { .. } => self.batch_generated(now, event),
-            Event::FiresSkipped { job, next, .. } => {
+            Event::FiresSkipped { job, to, next, .. } => {
                 self.set_next(*job, *next);
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.catching_up = false;
+                    job.pass(*to);
                 }
+            }
+            Event::CalendarReceived { calendar } => self.calendar_received(calendar),
+            Event::CalendarForgotten { name } => self.calendar_forgotten(name),
+            Event::FireMoved { job, next } => self.apply_fire_moved(*job, *next),
+            Event::GenerationFailed { job, failures, retry_at, .. } => {
+                self.apply_generation_failed(now, *job, *failures, *retry_at);
             }
             Event::DependencySatisfied { batch, parent, logical_time, .. } => {
                 self.dependency_changed(now, *batch, *parent, *logical_time, true);
@@ -168,6 +179,8 @@ impl GroupShard {
             | Event::ThirdPartyForgotten { .. }
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. }
+            | Event::CalendarDefined { .. }
+            | Event::CalendarRemoved { .. }
             | Event::JobCancelled { .. } => {}
         }
     }
@@ -222,11 +235,18 @@ impl GroupShard {
         let id = definition.id;
         let mut job = Job::new(Arc::clone(definition), enabled, false);
         let mut before: Vec<JobId> = Vec::new();
+        job.schedule = self.calendars.timetable(definition);
+        job.pass(now);
+        self.calendars.settled(id);
         if let Some(old) = self.jobs.remove(&id) {
             before.extend(old.parents());
             self.leave_parents(&old);
             let old = *old;
             job.next = old.next;
+            job.failed = old.failed;
+            if let Some(passed) = old.passed.filter(|_| old.next == next) {
+                job.pass(passed);
+            }
             job.catching_up = old.catching_up;
             job.children = old.children;
             job.history = old.history;
@@ -260,6 +280,7 @@ impl GroupShard {
 
     fn job_removed(&mut self, now: Timestamp, id: JobId) {
         self.set_next(id, None);
+        self.calendars.settled(id);
         self.forget_late_of(id);
         if let Some(job) = self.jobs.get_mut(&id) {
             job.removed = true;
@@ -319,9 +340,10 @@ impl GroupShard {
 
     pub(crate) fn set_next(&mut self, id: JobId, next: Option<tidemill_model::Fire>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        if let Some(old) = job.next.take() {
-            self.timers.remove(&(old.at, Timer::Fire(id)));
+        if let Some(old) = job.fires_at() {
+            self.timers.remove(&(old, Timer::Fire(id)));
         }
+        job.failed = None;
         job.next = next;
         if let Some(next) = next {
             self.suspended.remove(&Timer::Fire(id).entity());
@@ -376,6 +398,7 @@ impl GroupShard {
         };
         if *origin == tidemill_model::Origin::Schedule {
             job.catching_up = next.is_some_and(|next| next.at <= now);
+            job.pass(*logical_time);
             self.set_next(*job_id, *next);
         }
         for (index, dependency) in batch.dependencies.iter().enumerate() {

@@ -30,7 +30,7 @@ impl GroupShard {
             return Err(Rejection::field("parameters", format!("{size} bytes"), rule));
         }
         let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
-        let current = || self.grid(job).and_then(|grid| grid.period_start(now)).unwrap_or(millis);
+        let current = || self.grid(job).and_then(|grid| grid.schedule().period_start(now)).unwrap_or(millis);
         let time = logical_time.unwrap_or_else(current);
         self.another_run(job, time, Origin::Manual, parameters.clone(), now)
     }

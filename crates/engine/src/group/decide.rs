@@ -60,6 +60,8 @@ impl GroupShard {
             | Command::StageJobs { .. }
             | Command::CommitApply { .. }
             | Command::DefineJob { .. }
+            | Command::DefineCalendar { .. }
+            | Command::RemoveCalendar { .. }
             | Command::SwitchJob { .. }
             | Command::ReportThirdParty(_)
             | Command::ReportChecks(_)

@@ -6,7 +6,6 @@ use tidemill_model::{Command, Event, Fire, JobDefinition, JobId, Rejection, Shar
 use super::GroupShard;
 use crate::decision::Decision;
 use crate::effect::Effect;
-use crate::schedule::{fire, grid_from_spec};
 
 impl GroupShard {
     /// The next message of a shard, exactly; an earlier one changes nothing, a later one is refused.
@@ -71,6 +70,10 @@ impl GroupShard {
                 enabled: *enabled,
                 next: if *enabled { self.next_of(*job, now) } else { None },
             },
+            ShardMessage::Calendar { calendar } => {
+                Event::CalendarReceived { calendar: std::sync::Arc::clone(calendar) }
+            }
+            ShardMessage::ForgetCalendar { name } => Event::CalendarForgotten { name: name.clone() },
             ShardMessage::Remove { job } => Event::JobRemoved { job: *job },
             ShardMessage::AskUnfinished { question, jobs } => {
                 Event::UnfinishedTold { question: *question, jobs: self.unfinished_of(jobs) }
@@ -85,16 +88,17 @@ impl GroupShard {
         }])
     }
 
-    /// A changed definition keeps a fire that is pending on the same schedule; otherwise times count from
+    /// A changed definition keeps a fire that is pending on the same timetable; otherwise times count from
     /// now on (GEN-9).
     fn next_fire(&self, definition: &JobDefinition, now: Timestamp) -> Option<Fire> {
         let known = self.jobs.get(&definition.id).filter(|known| known.enabled);
-        let same = known.filter(|known| known.definition.schedule == definition.schedule);
+        let timetable = self.calendars.timetable(definition);
+        let same = known
+            .filter(|known| known.definition.schedule == definition.schedule && known.schedule == timetable);
         if let Some(pending) = same.and_then(|known| known.next) {
             return Some(pending);
         }
-        let schedule = grid_from_spec(definition.schedule.as_ref()?).ok()?;
-        schedule.next_after(now).map(fire)
+        timetable?.first_after(now)
     }
 
     fn next_of(&self, job: JobId, now: Timestamp) -> Option<Fire> {
@@ -102,6 +106,6 @@ impl GroupShard {
         if known.enabled && known.next.is_some() {
             return known.next;
         }
-        known.schedule.as_ref()?.next_after(now).map(fire)
+        known.schedule.as_ref()?.first_after(now)
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum Task {
     Settle(WorkerId),
     Cancel(BatchId),
     Tell(JobId, Timestamp, Waiter),
+    /// The calendar of this job has changed.
+    MoveFire(JobId),
     Trigger,
     /// Nobody waits for some things any more.
     ForgetThings,
@@ -37,6 +39,9 @@ impl GroupShard {
             && let Some(waiter) = self.next_untold(*job, *time, *after)
         {
             return Some(Task::Tell(*job, *time, waiter));
+        }
+        if let Some(job) = self.calendars.next_moved() {
+            return Some(Task::MoveFire(job));
         }
         if !self.triggers.is_empty() {
             return Some(Task::Trigger);
@@ -68,6 +73,7 @@ impl GroupShard {
             Task::Settle(worker) => self.settle(worker, now),
             Task::Cancel(batch) => self.cancel(*batch),
             Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
+            Task::MoveFire(job) => self.fire_moved(*job, now),
             Task::Trigger => self.triggered(now).unwrap_or_default(),
             Task::ForgetThings => self.things.forget(now),
             Task::AskQuality(batch) => self.ask_quality(*batch, now),

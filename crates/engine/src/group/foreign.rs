@@ -30,11 +30,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_calendar::Schedule;
+use tidemill_calendar::{Days, Timetable};
 use tidemill_model::{Dependency, Follow, ForeignParent, JobId, ShardId, ShardMessage, Standing};
 
 use super::{GroupShard, Trigger};
-use crate::schedule::grid_from_spec;
 
 /// Logical times of one message.
 const MAX_TIMES: usize = 500;
@@ -57,7 +56,7 @@ pub(crate) struct ForeignJob {
     pub(crate) name: String,
     shard: ShardId,
     /// What gives it its logical times.
-    pub(crate) schedule: Option<Arc<Schedule>>,
+    pub(crate) schedule: Option<Arc<Timetable>>,
     pub(crate) children: BTreeSet<JobId>,
     /// Its first child here is on its way.
     expected: bool,
@@ -148,7 +147,8 @@ impl GroupShard {
 
     pub(crate) fn parents_received(&mut self, parents: &[ForeignParent]) {
         for told in parents {
-            let schedule = told.schedule.as_ref().and_then(|spec| grid_from_spec(spec).ok()).map(Arc::new);
+            let spec = told.schedule.as_ref();
+            let schedule = spec.and_then(|spec| self.calendars.timetable_of(spec, told.firing.as_ref()));
             if let Some(known) = self.foreign.get_mut(told.job) {
                 (known.name, known.schedule) = (told.name.clone(), schedule);
             } else {
@@ -173,6 +173,16 @@ impl GroupShard {
             }
             self.follow_foreign(told.job);
             self.say(told.shard);
+        }
+    }
+
+    /// A calendar that parents in other groups may keep to has changed.
+    pub(crate) fn foreign_calendar(&mut self, days: &Arc<Days>) {
+        for parent in self.foreign.parents.values_mut() {
+            let renewed = parent.schedule.as_ref().and_then(|timetable| timetable.renewed(days));
+            if let Some(renewed) = renewed {
+                parent.schedule = Some(Arc::new(renewed));
+            }
         }
     }
 

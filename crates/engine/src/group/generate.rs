@@ -5,16 +5,17 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use tidemill_calendar::{Schedule, Zone};
+use tidemill_calendar::{Timetable, Zone};
 use tidemill_model::{
     BatchId, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin, Parent, SkipReason,
 };
 
 use super::foreign::ForeignJob;
 use super::job::Job;
+use super::overlap::Before;
 use super::{GroupShard, Trigger};
 use crate::catalogue::MAX_DECLARED_TIMES;
-use crate::schedule::{Facts, fire, required_times};
+use crate::schedule::{Facts, required_times};
 
 /// Base times further back than this are skipped, not generated.
 const MAX_CATCH_UP: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -41,11 +42,11 @@ impl GroupShard {
     /// The zone in which a job's times are written.
     pub(crate) fn zone_of(&self, definition: &JobDefinition) -> Zone {
         let grid = self.jobs.get(&definition.id).and_then(|job| self.grid(job));
-        grid.map_or_else(crate::schedule::utc, |grid| grid.zone.clone())
+        grid.map_or_else(crate::schedule::utc, |grid| grid.zone().clone())
     }
 
     /// The job's own schedule, or that of its nearest ancestor that has one.
-    pub(crate) fn grid(&self, job: &Job) -> Option<Arc<Schedule>> {
+    pub(crate) fn grid(&self, job: &Job) -> Option<Arc<Timetable>> {
         let mut job = job;
         for _ in 0..self.jobs.len() {
             if let Some(schedule) = &job.schedule {
@@ -66,20 +67,24 @@ impl GroupShard {
         if !job.enabled {
             return Vec::new();
         }
-        if let Some(skip) = skip_missed(job, schedule, next, now) {
+        if let Some(skip) = left_out(job, schedule, next).or_else(|| skip_missed(job, schedule, next, now)) {
             return vec![skip];
         }
         if job.has_batch_for(next.logical_time) && !planted!(TimerFiredAgainAfterTakeover) {
             // Two runs of one logical time must never live at once, and the newer one decides.
             return vec![skip(job, schedule, next, next.at, SkipReason::RunByHand)];
         }
-        let after = schedule.next_after(next.at).map(fire);
-        let after = if planted!(FireLost) {
-            after.and_then(|lost| schedule.next_after(lost.at)).map(fire)
-        } else {
-            after
+        let mut events = match self.before_batch(job, next) {
+            Before::Batch(events) => events,
+            Before::More(events) => return events,
+            Before::Nothing => {
+                let past_now = now.saturating_add(SignedDuration::from_nanos(1)).unwrap_or(now);
+                return vec![skip(job, schedule, next, past_now, SkipReason::Overlap)];
+            }
         };
-        let mut events = self.evict_history(job, now);
+        let after = schedule.next(next);
+        let after = if planted!(FireLost) { after.and_then(|lost| schedule.next(lost)) } else { after };
+        events.extend(self.evict_history(job, now));
         events.extend(self.generated(job, next.logical_time, 0, Origin::Schedule, BTreeMap::new(), after));
         events
     }
@@ -112,6 +117,7 @@ impl GroupShard {
             quality_gate: job.definition.has_quality_gate(),
             parameters,
             next,
+            calendar: job.schedule.as_ref().and_then(|timetable| timetable.calendar_version()),
         });
         events
     }
@@ -263,22 +269,29 @@ fn bound_times(dependencies: &mut [Dependency]) {
 }
 
 /// GEN-3, GEN-9: what the policy leaves out of the fires that are due by now, oldest first.
-fn skip_missed(job: &Job, schedule: &Schedule, next: Fire, now: Timestamp) -> Option<Event> {
+fn skip_missed(job: &Job, schedule: &Timetable, next: Fire, now: Timestamp) -> Option<Event> {
     let cutoff = now.saturating_sub(MAX_CATCH_UP).unwrap_or(Timestamp::MIN);
     if next.at < cutoff {
         return Some(skip(job, schedule, next, cutoff, SkipReason::TooOld));
+    }
+    if let Some(most) = job.definition.firing.as_ref().and_then(|firing| firing.max_lateness_ms) {
+        let most = SignedDuration::from_millis(i64::try_from(most).unwrap_or(i64::MAX));
+        let latest = now.saturating_sub(most).unwrap_or(Timestamp::MIN);
+        if next.at < latest {
+            return Some(skip(job, schedule, next, latest, SkipReason::TooLate));
+        }
     }
     let missed = now.saturating_sub(MISSED_AFTER).unwrap_or(Timestamp::MIN);
     match job.definition.missed_runs {
         MissedRuns::All if job.catching_up => None,
         MissedRuns::All => {
-            let due = schedule.fires_between(next.at, now).take(MAX_SKIP).count() + 1;
+            let due = schedule.following(next, now).take(MAX_SKIP).count() + 1;
             let surplus = due.saturating_sub(MAX_CATCH_UP_BATCHES);
-            let first_kept = schedule.fires_between(next.at, now).nth(surplus.checked_sub(1)?)?;
+            let first_kept = schedule.following(next, now).nth(surplus.checked_sub(1)?)?;
             Some(skip(job, schedule, next, first_kept.at, SkipReason::TooMany))
         }
         MissedRuns::Latest => {
-            let newest = schedule.fires_between(next.at, now).take(MAX_SKIP).last()?;
+            let newest = schedule.following(next, now).take(MAX_SKIP).last()?;
             Some(skip(job, schedule, next, newest.at, SkipReason::Policy))
         }
         MissedRuns::None if next.at < missed => Some(skip(job, schedule, next, missed, SkipReason::Policy)),
@@ -286,15 +299,24 @@ fn skip_missed(job: &Job, schedule: &Schedule, next: Fire, now: Timestamp) -> Op
     }
 }
 
+/// BYD-2: what a calendar left out since the last logical time that was dealt with; once, when the next fire is due.
+fn left_out(job: &Job, timetable: &Timetable, next: Fire) -> Option<Event> {
+    let mut times = timetable.left_out(job.passed?, next.logical_time).take(MAX_SKIP);
+    let from = times.next()?;
+    let (count, to) = times.fold((1, from), |(count, _), time| (count + 1, time));
+    let (job, reason) = (job.definition.id, SkipReason::Calendar);
+    Some(Event::FiresSkipped { job, from, to, count, reason, next: Some(next) })
+}
+
 /// One skip of the fires from `next` until before `until`, `next` included in any case.
-fn skip(job: &Job, schedule: &Schedule, next: Fire, until: Timestamp, reason: SkipReason) -> Event {
+fn skip(job: &Job, schedule: &Timetable, next: Fire, until: Timestamp, reason: SkipReason) -> Event {
     let mut last = next;
     let mut count = 1;
-    let mut following = schedule.next_after(next.at);
+    let mut following = schedule.next(next);
     while let Some(passed) = following.filter(|fire| fire.at < until && count < MAX_SKIP as u64) {
-        last = fire(passed);
+        last = passed;
         count += 1;
-        following = schedule.next_after(passed.at);
+        following = schedule.next(passed);
     }
     Event::FiresSkipped {
         job: job.definition.id,
@@ -302,6 +324,6 @@ fn skip(job: &Job, schedule: &Schedule, next: Fire, until: Timestamp, reason: Sk
         to: last.logical_time,
         count,
         reason,
-        next: following.map(fire),
+        next: following,
     }
 }

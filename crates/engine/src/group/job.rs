@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_calendar::Schedule;
+use tidemill_calendar::Timetable;
 use tidemill_model::{BatchResult, Fire, JobDefinition, JobId};
 
+use super::failing::Failed;
 use super::history::{Evicted, History, Newest};
 use super::queue::ReadyKey;
-use crate::schedule::grid_from_spec;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Job {
     pub(crate) definition: Arc<JobDefinition>,
-    /// The definition's schedule, parsed; absent when it has none or this version cannot read it.
-    pub(crate) schedule: Option<Arc<Schedule>>,
+    /// When its batches are due; absent when it has no schedule or this version cannot read it.
+    pub(crate) schedule: Option<Arc<Timetable>>,
     pub(crate) enabled: bool,
     /// Since when it is switched off.
     pub(crate) disabled_since: Option<Timestamp>,
@@ -25,6 +25,10 @@ pub(crate) struct Job {
     /// The definition is gone; what is unfinished of it, or waits for it, is seen through.
     pub(crate) removed: bool,
     pub(crate) next: Option<Fire>,
+    /// The logical time of its schedule up to which all is dealt with, where days of a calendar are left out.
+    pub(crate) passed: Option<Timestamp>,
+    /// The next fire has failed.
+    pub(crate) failed: Option<Failed>,
     /// The last generated batch was behind its time, so more may be.
     pub(crate) catching_up: bool,
     /// Jobs that name this one as parent.
@@ -47,20 +51,34 @@ pub(crate) struct Limit {
 
 impl Job {
     pub(crate) fn new(definition: Arc<JobDefinition>, enabled: bool, submitted: bool) -> Self {
-        let schedule = definition.schedule.as_ref().and_then(|spec| grid_from_spec(spec).ok()).map(Arc::new);
         Self {
             definition,
-            schedule,
+            schedule: None,
             enabled,
             disabled_since: None,
             submitted,
             removed: false,
             next: None,
+            passed: None,
+            failed: None,
             catching_up: false,
             children: BTreeSet::new(),
             history: History::default(),
             evicted: Evicted::default(),
             limit: Limit::default(),
+        }
+    }
+
+    /// When its timer is to go off: at its next fire, or when one that failed is tried again.
+    pub(crate) fn fires_at(&self) -> Option<Timestamp> {
+        let next = self.next?;
+        self.failed.map_or(Some(next.at), |failed| failed.retry_at)
+    }
+
+    /// All of its schedule up to this logical time is dealt with.
+    pub(crate) fn pass(&mut self, logical_time: Timestamp) {
+        if self.definition.calendar().is_some() {
+            self.passed = Some(logical_time);
         }
     }
 

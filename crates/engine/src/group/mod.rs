@@ -13,10 +13,12 @@
 mod apply;
 mod batch;
 mod by_hand;
+mod calendars;
 mod cancel;
 mod decide;
 mod deliver;
 mod due;
+mod failing;
 mod finish;
 mod followers;
 mod foreign;
@@ -25,6 +27,7 @@ mod history;
 mod job;
 mod lease;
 mod mark;
+mod overlap;
 mod place;
 mod quality;
 mod queue;
@@ -51,7 +54,9 @@ use tidemill_model::{
 
 pub(crate) use self::batch::Batch;
 use self::batch::{Phase, Waiter};
+use self::calendars::Calendars;
 pub(crate) use self::due::Task;
+use self::failing::Tick;
 use self::followers::Followers;
 use self::foreign::Foreign;
 use self::job::Job;
@@ -110,6 +115,9 @@ pub struct GroupShard {
     pub(crate) things: Things,
     /// What the quality service is to be asked.
     pub(crate) quality: Quality,
+    pub(crate) calendars: Calendars,
+    /// Jobs whose fires failed lately.
+    pub(crate) failing: Tick,
     pub(crate) finished: Remembered<BatchId, BatchResult>,
     pub(crate) submissions: VecDeque<JobId>,
     pub(crate) post: Post,
@@ -232,6 +240,8 @@ impl GroupShard {
             marks: Marks::default(),
             things: Things::default(),
             quality: Quality::default(),
+            calendars: Calendars::default(),
+            failing: Tick::default(),
             finished: Remembered::new(),
             submissions: VecDeque::new(),
             post: Post::default(),

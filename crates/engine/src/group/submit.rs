@@ -63,6 +63,7 @@ impl GroupShard {
             exit_codes: None,
             host: None,
             missed_runs: MissedRuns::All,
+            firing: None,
             timeouts: None,
             data: None,
         };

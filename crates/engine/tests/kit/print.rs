@@ -171,6 +171,18 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::ThirdPartyForgotten { count, .. } => format!("reports forgotten {count}"),
         Event::ChecksLate { report } => format!("checks of {} late {} ms", report.authority, report.late_ms),
         Event::ChecksRecovered { authority, .. } => format!("checks of {authority} recovered"),
+        Event::CalendarDefined { calendar } => format!("calendar defined {calendar}"),
+        Event::CalendarRemoved { name } => format!("calendar removed {name}"),
+        Event::CalendarReceived { calendar } => format!("calendar received {calendar}"),
+        Event::CalendarForgotten { name } => format!("calendar forgotten {name}"),
+        Event::FireMoved { job, next } => {
+            let next = next.map_or("never".to_owned(), |next| time(&next.at));
+            format!("fire moved {}, next {next}", name(job))
+        }
+        Event::GenerationFailed { job, failures, retry_at, .. } => {
+            let retry = retry_at.map_or("no retry".to_owned(), |at| format!("retry {}", time(&at)));
+            format!("failed {} {failures}: {retry}", name(job))
+        }
         Event::HistoryEvicted { job, upto } => format!("evicted {} {}", name(job), time(upto)),
         Event::WorkerRegistered { worker, incarnation, .. } => format!("{worker} registered {incarnation}"),
         Event::WorkerLost { worker, .. } => format!("{worker} lost"),

@@ -125,6 +125,7 @@ impl Caches {
             quality_gate,
             parameters,
             next,
+            calendar,
         } = event
         else {
             unreachable!("called for that event only")
@@ -135,6 +136,7 @@ impl Caches {
             id: batch.0,
             job_id: job.0,
             job_version: i64::from(*version),
+            calendar_version: calendar.map(i64::from),
             job_name,
             group_name,
             job_type,

@@ -55,6 +55,7 @@ impl Caches {
                 self.shard_jobs.change((job.0,), |row| row.enabled = *enabled);
                 self.fires_next(job.0, *next);
             }
+            Event::FireMoved { job, next } => self.fires_next(job.0, *next),
             Event::JobRemoved { job } => self.shard_jobs.remove((job.0,)),
             Event::JobSubmitted { definition } => {
                 let row = JobRow { submitted: true, unnamed: true, ..job_row(at, definition, true) };
@@ -139,6 +140,9 @@ fn skip_word(reason: SkipReason) -> &'static str {
         SkipReason::TooOld => "too_old",
         SkipReason::TooMany => "too_many",
         SkipReason::RunByHand => "run_by_hand",
+        SkipReason::TooLate => "too_late",
+        SkipReason::Overlap => "overlap",
+        SkipReason::Calendar => "calendar",
     }
 }
 

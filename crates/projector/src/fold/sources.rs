@@ -16,7 +16,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         Event::JobEnabled { job } | Event::JobDisabled { job } | Event::JobDeleted { job } => {
             rows.jobs.need((job.0,));
         }
-        Event::JobSwitched { job, .. } | Event::FiresSkipped { job, .. } => {
+        Event::JobSwitched { job, .. } | Event::FireMoved { job, .. } | Event::FiresSkipped { job, .. } => {
             if is_copy(*job) {
                 rows.shard_jobs.need((job.0,));
             }
@@ -105,6 +105,11 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::ApplyCommitted { .. }
         | Event::ApplyAdvanced { .. }
         | Event::ApplyFinished { .. }
+        | Event::CalendarDefined { .. }
+        | Event::CalendarRemoved { .. }
+        | Event::CalendarReceived { .. }
+        | Event::CalendarForgotten { .. }
+        | Event::GenerationFailed { .. }
         | Event::JobCancelled { .. }
         | Event::CancelReceived { .. }
         | Event::CommandQuarantined { .. }

@@ -16,6 +16,7 @@ pub fn samples() -> Vec<Event> {
     catalogue()
         .into_iter()
         .chain(wishes())
+        .chain(calendars())
         .chain(shard())
         .chain(foreign())
         .chain(batch())
@@ -97,6 +98,24 @@ fn wishes() -> Vec<Value> {
         json!({"cancel_received": {"job": 4096, "by": by}}),
         json!({"loss_accepted": {
             "by": "ann", "reason": "the topic was recreated", "done": 41, "kept_from": 60, "resumed_at": 64,
+        }}),
+    ]
+}
+
+fn calendars() -> Vec<Value> {
+    let calendar = json!({"version": 3, "spec": {
+        "name": "cn", "zone": "Asia/Shanghai", "comment": "public holidays", "week": ["monday", "saturday"],
+        "holidays": ["2026-10-01"], "working_days": ["2026-10-10"],
+    }});
+    vec![
+        json!({"calendar_defined": {"calendar": calendar}}),
+        json!({"calendar_removed": {"name": "cn"}}),
+        json!({"calendar_received": {"calendar": calendar}}),
+        json!({"calendar_forgotten": {"name": "cn"}}),
+        json!({"fire_moved": {"job": 4096, "next": fire()}}),
+        json!({"generation_failed": {
+            "job": 4096, "logical_time": FIRE[1], "failures": 1, "reason": "panicked",
+            "retry_at": "2026-03-01T10:01:05Z",
         }}),
     ]
 }

@@ -8,7 +8,7 @@ use crate::table::row;
 row! {
     /// A batch: one run of a job for one logical time.
     BatchRow in "batches", key (id: i64),
-    fixed (job_id, job_version, job_name, group_name, job_type, logical_time, run, origin, parameters, generated_at),
+    fixed (job_id, job_version, calendar_version, job_name, group_name, job_type, logical_time, run, origin, parameters, generated_at),
     indexes [[generated_at], [job_id, generated_at], [group_name, generated_at], [state, result, generated_at]] {
         /// Its id. Grows within a job.
         id: i64 = Int,
@@ -16,6 +16,8 @@ row! {
         job_id: i64 = Int,
         /// The definition that it keeps.
         job_version: i64 = Int,
+        /// The version of the calendar that its job keeps to, when it was generated.
+        calendar_version: Option<i64> = Int,
         /// Its job's name when it was generated.
         job_name: Arc<str> = Name(200),
         /// Its job's group.

@@ -143,7 +143,7 @@ row! {
         to_time: i64 = Time,
         /// How many.
         fires: i64 = Int,
-        /// `policy`, `too_old`, `too_many` or `run_by_hand`.
+        /// `policy`, `too_old`, `too_many`, `run_by_hand`, `too_late`, `overlap` or `calendar`.
         reason: Arc<str> = Name(16),
         /// When.
         skipped_at: i64 = Time,

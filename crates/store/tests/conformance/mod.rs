@@ -81,6 +81,7 @@ pub(crate) fn batch_row(id: i64) -> BatchRow {
         id,
         job_id: 7,
         job_version: 1,
+        calendar_version: None,
         job_name: "load".into(),
         group_name: "demo".into(),
         job_type: "noop".into(),

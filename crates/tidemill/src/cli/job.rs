@@ -100,6 +100,11 @@ pub(crate) enum JobCommand {
         #[arg(long, value_name = "TIME")]
         after: Option<Timestamp>,
     },
+    /// Show the fires that made no batch, and why
+    Skipped {
+        /// Id, or group/name
+        job: String,
+    },
     /// Remove a definition
     Delete {
         /// Id, or group/name

@@ -1,11 +1,13 @@
 //! The command line: names, arguments and help. No behaviour; that is in [`crate::commands`].
 
 mod batch;
+mod calendar;
 mod job;
 mod journal;
 mod operate;
 
 pub(crate) use batch::{BatchCommand, word};
+pub(crate) use calendar::CalendarCommand;
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use operate::{
@@ -76,6 +78,9 @@ pub(crate) enum Command {
     /// Look at, kill and rerun batches, and read their logs
     #[command(subcommand, visible_alias = "batches")]
     Batch(BatchCommand),
+    /// Define and look at calendars, whose days jobs can keep to
+    #[command(subcommand, visible_alias = "calendars")]
+    Calendar(CalendarCommand),
     /// Look at workers, drain and resume them
     #[command(subcommand, visible_alias = "workers")]
     Worker(WorkerCommand),
@@ -187,6 +192,12 @@ mod tests {
             "batch kill 4097 --reason enough",
             "batch rerun 4097 --wait",
             "batch logs 4097 -f --stderr",
+            "job skipped demo/load-1",
+            "calendar apply -f calendars.yaml",
+            "calendar get cn",
+            "calendar list",
+            "calendar export",
+            "calendar delete cn",
             "worker ls",
             "worker drain w1",
             "worker resume w1",

@@ -61,6 +61,11 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             let answer = session.client.get(&path, &query)?;
             Ok(session.show(&answer, preview))
         }
+        JobCommand::Skipped { job } => {
+            let path = format!("/api/jobs/{}/skipped", id_of(session, &job)?);
+            let answer = session.client.get(&path, &[])?;
+            Ok(session.show(&answer, |answer| render::list(answer, SKIPPED, "No fire was skipped.")))
+        }
         JobCommand::Delete { job, cancel } => {
             let cancel = if cancel { "?cancel=true" } else { "" };
             let path = format!("/api/jobs/{}{cancel}", id_of(session, &job)?);
@@ -81,6 +86,14 @@ const JOBS: &[Column] = &[
     Column("VERSION", &["/version"]),
     Column("PARENTS", &["/parent_count"]),
     Column("OWNER", &["/owner"]),
+];
+
+const SKIPPED: &[Column] = &[
+    Column("FROM", &["/from"]),
+    Column("TO", &["/to"]),
+    Column("COUNT", &["/count"]),
+    Column("REASON", &["/reason"]),
+    Column("RECORDED", &["/skipped_at"]),
 ];
 
 /// Fields of the job, then its parents and its newest batch.
@@ -222,7 +235,11 @@ fn preview(answer: &Value) -> String {
         ["at", "logical_time", "command", "parameters"].map(|field| render::one_line(&fire[field])).to_vec()
     });
     let zone = render::one_line(&answer["zone"]);
-    format!("Zone {zone}\n{}", render::table(&["AT", "LOGICAL TIME", "COMMAND", "PARAMETERS"], rows))
+    let calendar = answer["calendar"].as_str().map_or_else(String::new, |name| format!(", calendar {name}"));
+    format!(
+        "Zone {zone}{calendar}\n{}",
+        render::table(&["AT", "LOGICAL TIME", "COMMAND", "PARAMETERS"], rows)
+    )
 }
 
 fn object(parameters: &[Parameter]) -> Value {

@@ -1,6 +1,7 @@
 //! What each command does. Client commands make public calls and show the answers.
 
 mod batch;
+mod calendar;
 mod events;
 mod job;
 mod operate;
@@ -31,6 +32,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Job(JobCommand::Validate { paths }) => job::validate(global.output, &paths),
         Command::Job(command) => job::run(&Session::new(&global)?, command),
         Command::Batch(command) => batch::run(&Session::new(&global)?, command),
+        Command::Calendar(command) => calendar::run(&Session::new(&global)?, command),
         Command::Worker(command) => operate::worker(&Session::new(&global)?, command),
         Command::Group(command) => operate::group(&Session::new(&global)?, command),
         Command::Key(command) => operate::key(&Session::new(&global)?, command),

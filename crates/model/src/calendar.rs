@@ -1,0 +1,135 @@
+//! Calendars: which days are working days. Defined in the catalogue, used by jobs by name.
+
+use std::fmt;
+
+use jiff::civil::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{CalendarName, FieldError};
+
+/// A day of the week.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Weekday {
+    /// The first one of a week.
+    Monday,
+    /// The second.
+    Tuesday,
+    /// The third.
+    Wednesday,
+    /// The fourth.
+    Thursday,
+    /// The fifth.
+    Friday,
+    /// The sixth.
+    Saturday,
+    /// The last.
+    Sunday,
+}
+
+impl Weekday {
+    /// From Monday to Friday.
+    pub const WORKING: [Weekday; 5] =
+        [Weekday::Monday, Weekday::Tuesday, Weekday::Wednesday, Weekday::Thursday, Weekday::Friday];
+}
+
+fn working_week() -> Vec<Weekday> {
+    Weekday::WORKING.to_vec()
+}
+
+fn is_working_week(days: &[Weekday]) -> bool {
+    days == Weekday::WORKING
+}
+
+/// A calendar as written: a weekly pattern, and the days that depart from it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CalendarSpec {
+    /// Its name.
+    pub name: CalendarName,
+    /// IANA zone in which its days begin and end; absent: the zone of each job's schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
+    /// Free text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+    /// Working days of every week; default Monday to Friday.
+    #[serde(default = "working_week", skip_serializing_if = "is_working_week")]
+    pub week: Vec<Weekday>,
+    /// Days on which nobody works, whatever day of the week.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holidays: Vec<Date>,
+    /// Days on which people work, whatever day of the week.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub working_days: Vec<Date>,
+}
+
+impl CalendarSpec {
+    /// Reads a calendar from its JSON or YAML value.
+    ///
+    /// # Errors
+    /// The first field that is unknown, missing or of the wrong form.
+    pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
+        let given = value.clone();
+        serde_path_to_error::deserialize(value)
+            .map_err(|error| crate::spec::told_of(&given, &error, "a calendar", "calendar"))
+    }
+
+    /// The same days in one way of writing: sorted, each once.
+    #[must_use]
+    pub fn sorted(mut self) -> Self {
+        self.week.sort_unstable();
+        self.week.dedup();
+        for dates in [&mut self.holidays, &mut self.working_days] {
+            dates.sort_unstable();
+            dates.dedup();
+        }
+        self
+    }
+}
+
+/// A calendar as the catalogue accepted it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Calendar {
+    /// Counts the accepted changes, from 1.
+    pub version: u32,
+    /// Its days, sorted.
+    pub spec: CalendarSpec,
+}
+
+impl fmt::Display for Calendar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {}", self.spec.name, self.version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_are_a_working_week() {
+        let spec = CalendarSpec::from_value(json!({"name": "cn"})).unwrap();
+        assert_eq!(spec.week, Weekday::WORKING);
+        assert_eq!(serde_json::to_value(&spec).unwrap(), json!({"name": "cn"}));
+    }
+
+    #[test]
+    fn errors_name_field_value_and_rule() {
+        let table = [
+            (json!({"holidays": ["2026-13-01"]}), "holidays[0]", "2026-13-01"),
+            (json!({"week": ["funday"]}), "week[0]", "funday"),
+            (json!({"holiday": []}), "holiday", "[]"),
+        ];
+        for (fields, field, given) in table {
+            let mut value = json!({"name": "cn"});
+            for (name, given) in fields.as_object().unwrap() {
+                value[name] = given.clone();
+            }
+            let error = CalendarSpec::from_value(value).unwrap_err();
+            assert_eq!((error.field.as_str(), error.value.as_str()), (field, given), "{error}");
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Calendars.
+
+use tidemill_model::Event;
+use tidemill_store::rows::CalendarRow;
+
+use super::job::json;
+use super::{Caches, Place};
+
+impl Caches {
+    pub(super) fn apply_calendar(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::CalendarDefined { calendar } => {
+                let spec = &calendar.spec;
+                let dates = spec.holidays.len() + spec.working_days.len();
+                self.calendars.put(CalendarRow {
+                    name: spec.name.as_str().into(),
+                    version: i64::from(calendar.version),
+                    time_zone: spec.zone.as_deref().map(Into::into),
+                    comment_text: spec.comment.as_str().into(),
+                    dates: i64::try_from(dates).expect("a calendar is bounded in size"),
+                    definition: json(spec),
+                    changed_at: at.now,
+                });
+            }
+            Event::CalendarRemoved { name } => self.calendars.remove((name.as_str().into(),)),
+            other => unreachable!("{} is not about calendars", other.kind()),
+        }
+    }
+}

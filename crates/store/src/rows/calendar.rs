@@ -1,0 +1,27 @@
+//! Calendars, as the catalogue has them.
+
+use std::sync::Arc;
+
+use crate::Kind::{Int, Json, Name, Text, Time};
+use crate::table::row;
+
+row! {
+    /// A calendar that jobs can keep to. A removed one has no row.
+    CalendarRow in "calendars", key (name: Arc<str>),
+    fixed (), indexes [] {
+        /// Its name.
+        name: Arc<str> = Name(64),
+        /// Numbers its content; every change of any calendar gets the next one.
+        version: i64 = Int,
+        /// IANA zone in which its days begin and end; empty: the zone of each job's schedule.
+        time_zone: Option<Arc<str>> = Text,
+        /// Free text.
+        comment_text: Arc<str> = Text,
+        /// How many dates differ from its weekly pattern.
+        dates: i64 = Int,
+        /// The whole calendar as written, as JSON.
+        definition: Arc<str> = Json,
+        /// When it was last changed.
+        changed_at: i64 = Time,
+    }
+}

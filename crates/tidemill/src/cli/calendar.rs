@@ -1,0 +1,31 @@
+//! `tidemill calendar …`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// What to do with calendars: which days are working days, for jobs that keep to them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CalendarCommand {
+    /// Add and change the calendars of a YAML file
+    Apply {
+        /// File with a list `calendars`
+        #[arg(short, long, value_name = "PATH")]
+        file: PathBuf,
+    },
+    /// Write one calendar as YAML that `apply` takes back unchanged
+    Get {
+        /// Its name
+        name: String,
+    },
+    /// Write all calendars as YAML that `apply` takes back unchanged
+    Export,
+    /// List calendars
+    #[command(visible_alias = "ls")]
+    List,
+    /// Remove a calendar that no job uses
+    Delete {
+        /// Its name
+        name: String,
+    },
+}
