@@ -56,6 +56,9 @@ pub struct Config {
     /// Days that output of attempts is kept after their end is on record, 0 to 36,500; default 7.
     #[serde(default = "default_keep_logs")]
     pub keep_logs_days: u32,
+    /// How paths are looked at before a batch starts (DEP-6); default as a prober's.
+    #[serde(default)]
+    pub probe: tidemill_probe::Config,
     /// Threads that start processes, 1 to 64; default 2.
     #[serde(default = "default_spawners")]
     pub spawn_threads: u32,
@@ -113,6 +116,7 @@ impl Config {
             worker_private_key: required.worker_private_key,
             api_url: String::new(),
             keep_logs_days: default_keep_logs(),
+            probe: tidemill_probe::Config::default(),
             spawn_threads: default_spawners(),
             shim: Vec::new(),
         }

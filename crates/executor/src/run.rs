@@ -11,6 +11,7 @@ use crate::clock::boottime_ms;
 use crate::data_dir::{self, Attempts, DataDir};
 use crate::link::{CommandLink, FromWork, WorkLink};
 use crate::logs::LogServer;
+use crate::look::Looks;
 use crate::processes::{self, Processes};
 use crate::worker::{self, Input, Output, Worker};
 use crate::{Config, Error, environment};
@@ -39,6 +40,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let (process_inputs, from_processes) = bounded(1_024);
     let (work_inputs, from_work) = bounded(64);
     let (outcome_inputs, from_log) = unbounded();
+    let (look_inputs, from_looks) = unbounded();
     let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address())?);
     let found = processes::find_earlier(&data, &process_inputs)?;
     tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address(),
@@ -53,8 +55,9 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
         worker,
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
         processes: Processes::start(process_setup(&config, &data), process_inputs)?,
+        looks: Looks::start(&config, look_inputs)?,
     };
-    let inputs = Inputs { from_processes, from_work, from_log, shutdown };
+    let inputs = Inputs { from_processes, from_work, from_log, from_looks, shutdown };
     let result = turn.run(inputs, work);
     sweeper.stop();
     logs.stop();
@@ -119,6 +122,7 @@ struct Inputs {
     from_processes: Receiver<Vec<Input>>,
     from_work: Receiver<FromWork>,
     from_log: Receiver<Input>,
+    from_looks: Receiver<Input>,
     shutdown: Receiver<()>,
 }
 
@@ -126,6 +130,7 @@ struct Turn {
     worker: Worker,
     commands: CommandLink,
     processes: Processes,
+    looks: Looks,
 }
 
 impl Turn {
@@ -160,6 +165,7 @@ impl Turn {
             recv(inputs.from_work) -> told => heard.extend(from_work(told.ok())?),
             recv(inputs.from_processes) -> told => heard.extend(told.into_iter().flatten()),
             recv(inputs.from_log) -> told => heard.extend(told),
+            recv(inputs.from_looks) -> told => heard.extend(told),
             recv(inputs.shutdown) -> told => {
                 if told.is_err() {
                     inputs.shutdown = never();
@@ -187,6 +193,7 @@ impl Turn {
     fn act(&self, output: Output) -> bool {
         match output {
             Output::Append { tag, command } => self.commands.append(tag, command),
+            Output::Look { token, checks } => self.looks.look(token, checks),
             Output::Spawn { spec, lease, grace_ms } => self.processes.spawn(spec, lease, grace_ms),
             Output::KillProcess { token, grace_ms, because } => self.processes.kill(token, grace_ms, because),
             Output::RenewLease(lease) => self.processes.renew(lease),

@@ -1,8 +1,9 @@
 //! Typed reads of the active generation, with paging by key. What the API asks.
 
 use crate::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, CalendarRow, GroupRow, JobParentRow, JobRow,
-    JobVersionRow, QuarantineRow, ReassignRow, ResourceRow, ShardJobRow, SkippedFiresRow, WorkerRow,
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
+    GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow, ReassignRow,
+    ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -228,6 +229,61 @@ pub trait ReadTables: Tables {
     fn dependencies(&self, batch: i64) -> Result<Vec<BatchDependencyRow>, Error> {
         let order = &["batch_id", "parent_id", "logical_time"];
         all(self, &Select::new(BatchDependencyRow::TABLE, order).equal("batch_id", batch))
+    }
+
+    /// The things outside that a batch waits for, or waited for.
+    ///
+    /// # Errors
+    /// The database.
+    fn batch_things(&self, batch: i64) -> Result<Vec<BatchThingRow>, Error> {
+        all(self, &Select::new(BatchThingRow::TABLE, &["batch_id", "thing_id"]).equal("batch_id", batch))
+    }
+
+    /// A thing outside.
+    ///
+    /// # Errors
+    /// The database.
+    fn thing(&self, id: i64) -> Result<Option<ThingRow>, Error> {
+        one(self, Select::new(ThingRow::TABLE, &["id"]).equal("id", id))
+    }
+
+    /// How the quality service stands to a batch, where it is asked.
+    ///
+    /// # Errors
+    /// The database.
+    fn batch_quality(&self, batch: i64) -> Result<Option<BatchQualityRow>, Error> {
+        one(self, Select::new(BatchQualityRow::TABLE, &["batch_id"]).equal("batch_id", batch))
+    }
+
+    /// What people let a batch run without, the oldest first.
+    ///
+    /// # Errors
+    /// The database.
+    fn overrides(&self, batch: i64) -> Result<Vec<OverrideRow>, Error> {
+        let order = &["partition_no", "journal_offset", "event_index"];
+        all(self, &Select::new(OverrideRow::TABLE, order).equal("batch_id", batch))
+    }
+
+    /// What third parties said last, by code and logical time.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn third_party_reports(
+        &self,
+        code: Option<&str>,
+        request: &PageRequest,
+    ) -> Result<Page<ThirdPartyReportRow>, Error> {
+        let mut select = Select::new(ThirdPartyReportRow::TABLE, &["code", "logical_time"]);
+        optional(&mut select, "code", code.map(text));
+        page(self, select, request)
+    }
+
+    /// Checks of paths that fail or are late.
+    ///
+    /// # Errors
+    /// The database.
+    fn late_checks(&self) -> Result<Vec<LateCheckRow>, Error> {
+        all(self, &Select::new(LateCheckRow::TABLE, &["authority", "prober"]))
     }
 
     /// Attempts, the newest first. Ids of different shards do not compare in time.

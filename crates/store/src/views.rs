@@ -26,7 +26,10 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 4] = [
         "waiting_batches",
         "Batches that wait, and for what as far as the journal tells; the call `why` tells the rest.",
         "SELECT b.id AS batch_id, b.job_id, b.group_name, b.job_name, b.job_type, b.logical_time, b.run, \
-         CASE WHEN b.unmet > 0 THEN 'dependency' WHEN b.retry_at_ms IS NOT NULL THEN 'retry_interval' \
+         CASE WHEN b.unmet > 0 THEN 'dependency' WHEN EXISTS (SELECT 1 FROM batch_things n JOIN things t \
+         ON t.id = n.thing_id WHERE n.batch_id = b.id AND t.satisfied = 0 AND n.overridden_at_ms IS NULL) \
+         THEN 'thing' WHEN EXISTS (SELECT 1 FROM batch_quality q WHERE q.batch_id = b.id AND q.state NOT IN \
+         ('allowed', 'overridden')) THEN 'quality_gate' WHEN b.retry_at_ms IS NOT NULL THEN 'retry_interval' \
          ELSE 'worker' END AS waits_for, b.unmet, b.attempts, b.returned, b.retry_at, b.message, \
          b.generated_at, b.ready_at FROM batches b WHERE b.state = 0 AND b.result IS NULL",
     ),

@@ -14,6 +14,7 @@
 mod coverage;
 mod faulty;
 mod host;
+mod outside;
 mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;

@@ -181,7 +181,7 @@ impl World {
                 stuck.extend(job);
             } else if has(&["concurrency"]) {
                 limited.push((job, why));
-            } else if !has(&["dependency", "disabled"]) {
+            } else if !has(&["dependency", "disabled", "path", "third_party", "quality_gate"]) {
                 return Err(format!("{why:?}"));
             }
         }

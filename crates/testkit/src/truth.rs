@@ -8,7 +8,7 @@ use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{
     Answer, BatchId, Envelope, Event, JobChangeKind, JobId, JobType, Outcome, RequestId, ShardId, Source,
-    Token, WorkerId,
+    Thing, ThingId, Token, WorkerId,
 };
 
 use crate::stats::Stats;
@@ -31,6 +31,13 @@ pub(crate) struct KnownBatch {
     pub(crate) finished: bool,
 }
 
+#[derive(Debug, Clone)]
+pub(crate) struct KnownThing {
+    pub(crate) is_path: bool,
+    pub(crate) generation: u64,
+    pub(crate) there: bool,
+}
+
 /// One partition's journal.
 #[derive(Debug)]
 pub(crate) struct Truth {
@@ -50,6 +57,9 @@ pub(crate) struct Known {
     pub(crate) ended: BTreeSet<Token>,
     pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
     pub(crate) keys: u32,
+    pub(crate) things: BTreeMap<ThingId, KnownThing>,
+    /// Batches about which the quality service has not answered, and the number of the question.
+    pub(crate) asked: BTreeMap<BatchId, u32>,
 }
 
 impl Truth {
@@ -154,9 +164,29 @@ impl Known {
                 self.batches.insert(*batch, known);
             }
             Event::BatchFinished { batch, .. } => {
+                self.asked.remove(batch);
                 if let Some(known) = self.batches.get_mut(batch) {
                     known.finished = true;
                 }
+            }
+            Event::ThingWaited { thing, what } => {
+                let is_path = matches!(what, Thing::Path { .. });
+                self.things.insert(*thing, KnownThing { is_path, generation: 1, there: false });
+            }
+            Event::ThingSatisfied { thing, generation } | Event::ThingWithdrawn { thing, generation, .. } => {
+                if let Some(known) = self.things.get_mut(thing) {
+                    known.generation = *generation;
+                    known.there = matches!(event, Event::ThingSatisfied { .. });
+                }
+            }
+            Event::ThingsForgotten { things } => things.iter().for_each(|thing| {
+                self.things.remove(thing);
+            }),
+            Event::QualityRequested { batch, number, .. } => {
+                self.asked.insert(*batch, *number);
+            }
+            Event::QualityAnswered { batch, .. } => {
+                self.asked.remove(batch);
             }
             Event::WorkerRegistered { worker, .. } => {
                 self.workers.insert(worker.clone(), shard);

@@ -11,6 +11,7 @@ use tidemill_model::{
     Role, ShardId, Submission, Token, WorkerId,
 };
 
+use crate::outside::CODES;
 use crate::rng::Rng;
 use crate::site::public_key;
 use crate::truth::KnownJob;
@@ -422,7 +423,7 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
         lease_margin_ms: rng.range(1_000, 4_000),
         on_silence: if holds { OnSilence::Hold } else { OnSilence::Kill },
         kill_grace_ms: rng.range(100, 3_000),
-        quality_retry_ms: 2_000,
+        quality_retry_ms: rng.clone().range(3_000, 8_000),
         quality_alarm_after: 2,
     }
 }
@@ -459,6 +460,7 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
     timeouts(&mut rng.clone(), &mut job);
     after_failures(&mut rng.clone(), &mut job);
     firing(&mut rng.clone(), &mut job);
+    needs(&mut rng.clone(), &mut job);
     job
 }
 
@@ -512,6 +514,24 @@ fn calendar(rng: &mut Rng, name: &str, wall: jiff::Timestamp) -> Value {
         }
     }
     calendar
+}
+
+/// What it waits for outside.
+fn needs(rng: &mut Rng, job: &mut Value) {
+    // Not the draws that say by when it should have got somewhere.
+    let mut rng = Rng::new(rng.next(), "needs", 0);
+    if rng.chance(20) {
+        job["inputs"] = json!([{"path": "/d0/${yyyyMMddHHmm}", "mark": "_SUCCESS"}]);
+    }
+    if rng.chance(10) {
+        job["inputs"] = json!(["/d1", {"path": "/d0/${yyyyMMddHHmm}", "mark": "_SUCCESS"}]);
+    }
+    if rng.chance(12) {
+        job["third_party"] = json!([CODES[rng.below(CODES.len())]]);
+    }
+    if rng.chance(12) {
+        job["quality_gate"] = json!(true);
+    }
 }
 
 /// By when its batches should have got somewhere.

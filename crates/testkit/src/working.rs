@@ -76,6 +76,7 @@ impl World {
     fn worker_acts(&mut self, index: usize, output: Output) {
         match output {
             Output::Append { tag, command } => self.worker_appends(index, tag, command),
+            Output::Look { token, checks } => self.look_at_paths(index, token, &checks),
             Output::Spawn { spec, lease, grace_ms } => self.spawn(index, &spec, lease, grace_ms),
             Output::KillProcess { token, grace_ms, because } => {
                 let now = self.now;

@@ -51,6 +51,7 @@ pub(crate) enum Happening {
     Reply { reply: Box<Reply> },
     Wish { index: usize },
     WishAgain { request: RequestId },
+    Outside { round: u64 },
     Fault { fault: Planned },
     Ruin,
 }
@@ -229,6 +230,7 @@ impl World {
         for (index, at) in self.plan.wishes.clone() {
             self.at(at, Happening::Wish { index });
         }
+        self.at(2_000, Happening::Outside { round: 0 });
         for fault in self.plan.faults.clone() {
             self.at(fault.at, Happening::Fault { fault });
         }
@@ -302,6 +304,7 @@ impl World {
             Happening::Reply { reply } => self.reply(*reply),
             Happening::Wish { index } => self.wish(index),
             Happening::WishAgain { request } => self.wish_again(&request),
+            Happening::Outside { round } => self.outside(round),
             Happening::Fault { fault } => self.fault(&fault),
             Happening::Ruin => self.ruin(),
         }

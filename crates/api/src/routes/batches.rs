@@ -18,7 +18,10 @@ use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
-use crate::view::{AttemptView, BatchDetail, BatchView, DependencyView, List, ReturnView, Written};
+use crate::view::{
+    AttemptView, BatchDetail, BatchView, DependencyView, List, OverrideView, QualityView, ReturnView,
+    ThingView, Written,
+};
 use crate::write::Write;
 
 /// Attempts of one batch that are listed with it.
@@ -88,12 +91,20 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
         }
         dependencies.push(DependencyView::new(&dependency, names[&parent].clone()));
     }
+    let mut things = Vec::new();
+    for of_batch in tables.batch_things(row.id)? {
+        let thing = tables.thing(of_batch.thing_id)?;
+        things.extend(thing.map(|thing| ThingView::new(&of_batch, thing)));
+    }
     let filter = AttemptFilter { batch: Some(row.id), ..AttemptFilter::default() };
     let attempts = tables.attempts(&filter, &PageRequest::first(MAX_ATTEMPTS))?;
     let returned = tables.reassignments(row.id)?.into_iter().map(ReturnView::from).collect();
     Ok(BatchDetail {
-        batch: BatchView::from(row),
+        batch: BatchView::from(row.clone()),
         dependencies,
+        things,
+        quality: tables.batch_quality(row.id)?.map(QualityView::from),
+        overrides: tables.overrides(row.id)?.into_iter().map(OverrideView::from).collect(),
         attempts: attempts.items.into_iter().rev().map(AttemptView::from).collect(),
         returned,
     })
@@ -145,7 +156,7 @@ fn finished(row: BatchRow) -> Result<Why, Problem> {
 }
 
 /// The shard that decides a batch, once its group passed the check.
-async fn shard_of_batch(
+pub(super) async fn shard_of_batch(
     app: &App,
     batch: BatchId,
     check: impl FnOnce(&str) -> Result<(), Problem>,

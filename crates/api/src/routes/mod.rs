@@ -14,6 +14,7 @@ mod operate;
 mod run;
 mod staged;
 mod status;
+mod things;
 mod workers;
 
 use axum::routing::get;
@@ -26,7 +27,7 @@ use crate::openapi::{Call, Calls, Verb};
 use crate::ports::{ClusterStatus, OperationStatus};
 use crate::view::{
     AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, GroupView, JobDetail, JobView,
-    KeyView, List, PreviewView, SkippedView, WorkerView, Written,
+    KeyView, LateCheckView, List, PreviewView, SkippedView, ThirdPartyView, WorkerView, Written,
 };
 use crate::worker_logs::LogPart;
 
@@ -36,7 +37,7 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
-    let mut calls = worker_calls(calendar_calls(batch_calls(job_calls(Calls::new()))));
+    let mut calls = thing_calls(worker_calls(calendar_calls(batch_calls(job_calls(Calls::new())))));
     for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
         // The document has them as `/api/jobs/{id}/{name}`.
         calls.router = calls.router.route(path, get(jobs::get_named_like_a_call));
@@ -266,6 +267,68 @@ fn batch_calls(calls: Calls) -> Calls {
                 ])
                 .gives::<List<AttemptView>>(),
             attempts::list,
+        )
+}
+
+fn thing_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/batches/{id}/override",
+                "Lets a batch run without some of its unmet conditions",
+            )
+            .role(Role::User)
+            .takes::<things::OverrideRequest>()
+            .gives::<Written>(),
+            things::waive,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/batches/{id}/quality", "The quality service's word on a batch")
+                .role(Role::User)
+                .takes::<things::QualityRequest>()
+                .gives::<Written>(),
+            things::quality,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/third-party",
+                "A third party says that something is ready, or is so no longer; kept for batches to come",
+            )
+            .role(Role::User)
+            .takes::<tidemill_model::ThirdPartyReport>()
+            .gives::<Written>(),
+            things::report,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/third-party",
+                "What third parties said last, by code and logical time",
+            )
+            .role(Role::Viewer)
+            .query(&[PAGE[0], PAGE[1], AT_LEAST, ("code", "Of this code.")])
+            .gives::<List<ThirdPartyView>>(),
+            things::reports,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/checks/now",
+                "Probes the paths that a batch waits for at once; everything, with an administrator's key",
+            )
+            .role(Role::User)
+            .takes::<things::CheckRequest>()
+            .gives::<Written>(),
+            things::check_now,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/checks/late", "Checks of paths that fail or are late")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<List<LateCheckView>>(),
+            things::late_checks,
         )
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
 
-use super::{json, string, time};
+use super::{OverrideView, QualityView, ThingView, json, string, time};
 
 /// A batch: one run of a job for one logical time.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -36,7 +36,7 @@ pub(crate) struct BatchView {
     pub(crate) state: String,
     /// Once finished: `success`, `failed`, `killed` or `skipped`.
     pub(crate) result: Option<String>,
-    /// Dependencies that are not met.
+    /// Parents' dependencies that are not met.
     pub(crate) unmet: i64,
     /// Number of the newest attempt, from 1; 0: it was never assigned.
     pub(crate) attempt: i64,
@@ -54,7 +54,7 @@ pub(crate) struct BatchView {
     pub(crate) killed_by: Option<String>,
     /// When it came into being.
     pub(crate) generated_at: Timestamp,
-    /// When its last dependency was met.
+    /// When its last parent's dependency was met.
     pub(crate) ready_at: Option<Timestamp>,
     /// When it was assigned, the last time.
     pub(crate) assigned_at: Option<Timestamp>,
@@ -144,6 +144,12 @@ pub(crate) struct BatchDetail {
     pub(crate) batch: BatchView,
     /// The parents' logical times that it waits for, or waited for.
     pub(crate) dependencies: Vec<DependencyView>,
+    /// The things outside that it waits for, or waited for.
+    pub(crate) things: Vec<ThingView>,
+    /// How the quality service stands to it; null: it is not asked.
+    pub(crate) quality: Option<QualityView>,
+    /// What people let it run without, the oldest first.
+    pub(crate) overrides: Vec<OverrideView>,
     /// Its attempts, the oldest first.
     pub(crate) attempts: Vec<AttemptView>,
     /// Assignments that ended without an attempt, the oldest first.

@@ -68,6 +68,8 @@ pub(crate) struct JobView {
     pub(crate) firing: Value,
     /// By when its batches should have got somewhere; null: there is no such time.
     pub(crate) timeouts: Value,
+    /// What it needs from outside, and what it makes there; null: nothing.
+    pub(crate) data: Value,
     /// Free classification.
     pub(crate) business_type: String,
     /// Free text.
@@ -110,6 +112,7 @@ impl From<JobRow> for JobView {
             exit_codes: json(&row.definition)["exit_codes"].clone(),
             firing: json(&row.definition)["firing"].clone(),
             timeouts: json(&row.definition)["timeouts"].clone(),
+            data: json(&row.definition)["data"].clone(),
             business_type: row.business_type.to_string(),
             comment: row.comment_text.to_string(),
             defined_at: time(row.defined_at),

@@ -3,6 +3,7 @@
 mod batch;
 mod calendar;
 mod job;
+mod thing;
 mod worker;
 
 use jiff::Timestamp;
@@ -14,6 +15,7 @@ use tidemill_store::Page;
 pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView};
 pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
+pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
 pub(crate) use worker::{GroupView, KeyView, WorkerView};
 
 /// A part of a list.

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use tidemill_checker::Invariant;
 
 use crate::kit::Case;
-use crate::{applies, commands, dependencies, foreign, generation, journal, life, removals, shards, workers};
+use crate::{
+    applies, commands, dependencies, foreign, generation, journal, life, removals, shards, things, workers,
+};
 
 fn cases() -> Vec<Case> {
     [
@@ -17,6 +19,7 @@ fn cases() -> Vec<Case> {
         generation::cases(),
         dependencies::cases(),
         foreign::cases(),
+        things::cases(),
         life::cases(),
         workers::cases(),
     ]

@@ -14,4 +14,5 @@ mod kit;
 mod life;
 mod removals;
 mod shards;
+mod things;
 mod workers;

@@ -12,6 +12,8 @@ const REPEAT_MAX_MS: u64 = 30_000;
 /// One attempt, or what may become one.
 #[derive(Debug)]
 pub(super) enum Attempt {
+    /// Its paths are being looked at; nothing was asked yet. After `until_ms` it is given back.
+    Looking { until_ms: u64 },
     /// Asked whether it may start. Only a grant with this nonce starts it, and takes the nonce away: so
     /// nothing starts twice, however often an owner repeats itself.
     Requested { nonce: Nonce, repeat: Repeat },
@@ -54,12 +56,18 @@ impl Repeat {
 }
 
 impl Attempt {
+    /// Nothing of it was granted, as far as the worker has heard.
+    pub(super) fn is_only_assigned(&self) -> bool {
+        matches!(self, Attempt::Looking { .. } | Attempt::Requested { .. })
+    }
+
     pub(super) fn has_process(&self) -> bool {
         matches!(self, Attempt::Starting | Attempt::Running { .. })
     }
 
     fn due_ms(&self) -> Option<u64> {
         match self {
+            Attempt::Looking { until_ms } => Some(*until_ms),
             Attempt::Requested { repeat, .. } => Some(repeat.due_ms),
             Attempt::Starting => None,
             Attempt::Running { report_at_ms } => *report_at_ms,

@@ -113,7 +113,7 @@ impl Worker {
     fn begin_another_life(&mut self) {
         self.lives += 1;
         self.incarnation = Incarnation::new(format!("{}.{}", self.setup.incarnation, self.lives));
-        for token in self.attempts.tokens(|attempt| matches!(attempt, Attempt::Requested { .. })) {
+        for token in self.attempts.tokens(Attempt::is_only_assigned) {
             self.attempts.remove(token);
         }
         self.membership = Membership::new();
@@ -171,7 +171,7 @@ impl Worker {
     /// What was not granted goes to another worker; a grant that is under way finds no nonce, and the next
     /// life of this worker, or its lease, tells the owner so.
     fn give_back(&mut self) {
-        for token in self.attempts.tokens(|attempt| matches!(attempt, Attempt::Requested { .. })) {
+        for token in self.attempts.tokens(Attempt::is_only_assigned) {
             self.attempts.remove(token);
             let (worker, reason) = (self.setup.worker.clone(), "the worker is stopping".to_owned());
             self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });

@@ -1,6 +1,6 @@
 //! What goes into the state machine, and what comes out of it.
 
-use tidemill_model::{Command, RunSpec, Token, WorkMessage};
+use tidemill_model::{Command, PathCheck, RunSpec, ThingId, Token, WorkMessage};
 
 use crate::attempt_dir::ExitRecord;
 use crate::shim::{KilledBecause, Lease};
@@ -30,6 +30,17 @@ pub enum Tag {
     Started(Token),
     /// Anything that is repeated until it is answered.
     Repeated,
+}
+
+/// What a look at a batch's paths came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Looked {
+    /// All are there.
+    There,
+    /// These are not.
+    Gone(Vec<ThingId>),
+    /// Nobody can tell, and why.
+    Unknown(String),
 }
 
 /// What the state machine hears.
@@ -65,6 +76,13 @@ pub enum Input {
         /// How it went; absent: its shim is still ending it, and [`Input::ProcessEnded`] will follow.
         end: Option<ProcessEnd>,
     },
+    /// The paths of an assignment were looked at.
+    Looked {
+        /// Which assignment.
+        token: Token,
+        /// What came of it.
+        looked: Looked,
+    },
     /// Messages of owners may have been missed.
     Missed,
     /// The process is to stop; the second time at once.
@@ -80,6 +98,13 @@ pub enum Output {
         tag: Tag,
         /// What.
         command: Command,
+    },
+    /// Look at the paths of an assignment.
+    Look {
+        /// Which assignment.
+        token: Token,
+        /// The paths.
+        checks: Vec<PathCheck>,
     },
     /// Start a process.
     Spawn {

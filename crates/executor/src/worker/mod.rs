@@ -3,6 +3,8 @@
 //! Start reading at [`Worker::step`]. The handshake (rule 8), seen from here:
 //!
 //! ```text
+//!  An assignment with paths is looked at first (DEP-6): Looking, then Requested, or given back.
+//!
 //!            Assigned            Granted, our nonce      process runs        process gone        Recorded
 //!  (nothing) ────────► Requested ─────────────────► Starting ────► Running ────────────► Ended ──────────► (nothing)
 //!                        │  ▲ RequestStart                          ReportStarted  │        ▲ ReportFinished
@@ -13,6 +15,7 @@
 //! harmless. What is deliberately absent: slots, drain and retries, which the owner decides.
 
 mod attempt;
+mod check;
 mod lease;
 mod life;
 mod message;
@@ -31,9 +34,10 @@ use tidemill_model::{
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
+pub(crate) use check::LOOK_WITHIN_MS;
 use lease::LeaseClock;
 use life::{Membership, Stopping};
-pub use message::{Input, Output, ProcessEnd, Tag};
+pub use message::{Input, Looked, Output, ProcessEnd, Tag};
 
 use crate::shim::KilledBecause;
 
@@ -107,6 +111,7 @@ impl Worker {
             Input::ProcessStarted { token } => self.process_started(token),
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, end } => self.find(token, end),
+            Input::Looked { token, looked } => self.looked(token, looked),
             Input::Missed => self.register_again(),
             Input::Stop => self.stop(),
         }
@@ -125,9 +130,9 @@ impl Worker {
                     self.unregistered();
                 }
             }
-            WorkMessage::Assigned { worker, token, job_type, checks: _ } => {
+            WorkMessage::Assigned { worker, token, job_type, checks } => {
                 if worker == self.setup.worker {
-                    self.assigned(token, &job_type);
+                    self.assigned(token, &job_type, checks);
                 }
             }
             WorkMessage::Granted { incarnation, nonce, spec } => {
@@ -164,7 +169,7 @@ impl Worker {
                 _ if granted.contains(&token) => {}
                 Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
                 Some(Attempt::Ended(_)) => self.forget(token),
-                Some(Attempt::Requested { .. }) | None => {}
+                Some(Attempt::Looking { .. } | Attempt::Requested { .. }) | None => {}
             }
         }
         for token in granted {
@@ -173,6 +178,8 @@ impl Worker {
                 Some(Attempt::Ended(_)) => self.report_finished(*token),
                 // It is asked for again, with the nonce that was granted.
                 Some(Attempt::Requested { .. }) => {}
+                // It has not asked for anything yet, so it cannot be granted.
+                Some(Attempt::Looking { .. }) => {}
                 Some(Attempt::Starting | Attempt::Running { .. }) => {}
             }
         }
@@ -184,7 +191,7 @@ impl Worker {
                 self.outputs.push(Output::KillProcess { token, grace_ms, because: KilledBecause::Asked });
             }
             Some(Attempt::Ended(_)) => self.report_finished(token),
-            Some(Attempt::Requested { .. }) => {
+            Some(Attempt::Looking { .. } | Attempt::Requested { .. }) => {
                 self.end_without_process(token, AttemptResult::Killed, "killed before it started");
             }
             // Nothing of it runs, and without a question outstanding no grant can start it.
@@ -197,7 +204,7 @@ impl Worker {
             Some(Attempt::Ended(_)) => self.forget(token),
             // The owner has given it up.
             Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
-            Some(Attempt::Requested { .. }) => {
+            Some(Attempt::Looking { .. } | Attempt::Requested { .. }) => {
                 self.attempts.remove(token);
             }
             None => {}

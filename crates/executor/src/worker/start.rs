@@ -1,6 +1,8 @@
 //! From an assignment to a running process, and to its end.
 
-use tidemill_model::{AttemptOutcome, AttemptResult, Command, JobType, Nonce, RunSpec, StartRequest, Token};
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, Command, JobType, Nonce, PathCheck, RunSpec, StartRequest, Token,
+};
 
 use super::attempt::{Attempt, Repeat};
 use super::{Output, ProcessEnd, Tag, Worker, outcome};
@@ -10,7 +12,7 @@ use crate::types;
 const REPORT_AGAIN_MS: u64 = 1_000;
 
 impl Worker {
-    pub(super) fn assigned(&mut self, token: Token, job_type: &JobType) {
+    pub(super) fn assigned(&mut self, token: Token, job_type: &JobType, checks: Vec<PathCheck>) {
         // Before the first registration is answered, it is meant for an earlier life.
         if self.stopping.is_some() || !self.membership.was_ever_known() || self.attempts.get(token).is_some()
         {
@@ -21,6 +23,14 @@ impl Worker {
             let worker = self.setup.worker.clone();
             return self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
         }
+        if checks.is_empty() {
+            self.ask_to_start(token);
+        } else {
+            self.look(token, checks);
+        }
+    }
+
+    pub(super) fn ask_to_start(&mut self, token: Token) {
         self.nonces += 1;
         let nonce = Nonce::new(format!("{}-{}", self.incarnation, self.nonces));
         let repeat = Repeat::first(self.now_ms);
@@ -41,7 +51,7 @@ impl Worker {
             Some(Attempt::Requested { nonce: asked, .. }) if asked == nonce => {}
             // Granted to a question that was given up: nothing starts on it, and the owner has to know. If it
             // was started, ended and is on record, this changes nothing there.
-            Some(Attempt::Requested { .. }) | None => {
+            Some(Attempt::Looking { .. } | Attempt::Requested { .. }) | None => {
                 return self.end_unknown(token, AttemptResult::Lost);
             }
             Some(Attempt::Starting | Attempt::Running { .. } | Attempt::Ended(_)) => return,
@@ -61,7 +71,7 @@ impl Worker {
     }
 
     pub(super) fn refused(&mut self, token: Token) {
-        if let Some(Attempt::Requested { .. }) = self.attempts.get(token) {
+        if let Some(Attempt::Looking { .. } | Attempt::Requested { .. }) = self.attempts.get(token) {
             self.attempts.remove(token);
         }
     }
@@ -101,6 +111,7 @@ impl Worker {
                 let repeat = repeat.next(self.now_ms);
                 self.attempts.set(token, Attempt::Requested { nonce, repeat });
             }
+            Some(Attempt::Looking { .. }) => self.cannot_tell(token, "it takes too long"),
             Some(Attempt::Running { .. }) => {
                 self.attempts.set(token, Attempt::Running { report_at_ms: None });
                 self.report_started(token);

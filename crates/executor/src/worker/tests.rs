@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use expect_test::{Expect, expect};
 use tidemill_model::{
     BatchId, Command, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, OnSilence,
-    Program, Registration, RunSpec, ShardId, Token, WorkMessage, WorkerId,
+    PathCheck, Program, Registration, RunSpec, ShardId, ThingId, Token, WorkMessage, WorkerId,
 };
 
-use super::{Input, Output, ProcessEnd, Setup, Worker};
+use super::{Input, LOOK_WITHIN_MS, Looked, Output, ProcessEnd, Setup, Worker};
 use crate::attempt_dir::ExitRecord;
 use crate::shim::KilledBecause;
 use crate::worker::Tag;
@@ -94,6 +94,16 @@ fn recorded(token: i64) -> Input {
     Input::Work(WorkMessage::Recorded { token: Token(token) })
 }
 
+fn assigned_with_path(token: i64) -> Input {
+    let checks = vec![PathCheck { thing: ThingId(77), path: "/data".into(), mark: None }];
+    let (worker, job_type) = (WorkerId::new(ME), job_type("shell"));
+    Input::Work(WorkMessage::Assigned { worker, token: Token(token), job_type, checks })
+}
+
+fn looked(token: i64, looked: Looked) -> Input {
+    Input::Looked { token: Token(token), looked }
+}
+
 fn refused(token: i64) -> Input {
     Input::Work(WorkMessage::Refused { token: Token(token), reason: String::new() })
 }
@@ -151,8 +161,10 @@ fn show(output: Output) -> String {
                 };
                 format!("report {token} {:?}: {said}", outcome.result)
             }
+            Command::RecheckFailed { token, things, .. } => format!("{token} lacks {things:?}"),
             other => panic!("a worker does not send {other:?}"),
         },
+        Output::Look { token, checks } => format!("look at {} paths of {token}", checks.len()),
         Output::Spawn { spec, lease, grace_ms } => {
             let lease = lease.map(|lease| (lease.term_at_ms, lease.kill_at_ms));
             format!("spawn {}, lease {lease:?}, grace {grace_ms}", spec.token)
@@ -180,6 +192,7 @@ fn name(input: &Input) -> String {
         Input::ProcessStarted { .. } => "process started".to_owned(),
         Input::ProcessEnded { .. } => "process ended".to_owned(),
         Input::Found { .. } => "found".to_owned(),
+        Input::Looked { looked, .. } => format!("looked: {looked:?}"),
         Input::Missed => "missed".to_owned(),
         Input::Stop => "stop".to_owned(),
     }
@@ -230,6 +243,66 @@ fn registration_is_repeated_until_it_is_answered_and_again_when_the_owner_forgot
             register i-1.2, live []
             heartbeat
         "#]],
+    );
+}
+
+/// DEP-6: it asks to start only what it found there; what is gone, and what nobody can tell, goes back. A look that
+/// comes back too late changes nothing.
+#[test]
+fn paths_are_looked_at_before_the_start_is_asked_for() {
+    let inputs = [
+        assigned_with_path(8),
+        assigned_with_path(8),
+        looked(8, Looked::There),
+        assigned_with_path(9),
+        looked(9, Looked::Gone(vec![ThingId(77)])),
+        assigned_with_path(10),
+        looked(10, Looked::Unknown("the name node is away".to_owned())),
+        assigned_with_path(11),
+        refused(11),
+        looked(11, Looked::There),
+        assigned_with_path(12),
+        tick(1_000 + LOOK_WITHIN_MS + 999),
+        tick(1_000 + LOOK_WITHIN_MS + 1_000),
+        looked(12, Looked::There),
+        assigned_with_path(13),
+        Input::Stop,
+    ];
+    check(
+        registered_worker(),
+        inputs,
+        expect![[r#"
+        > assigned
+        look at 1 paths of 8
+        > assigned
+        > looked: There
+        request 8 with i-1-1
+        > assigned
+        look at 1 paths of 9
+        > looked: Gone([ThingId(77)])
+        9 lacks [ThingId(77)]
+        > assigned
+        look at 1 paths of 10
+        > looked: Unknown("the name node is away")
+        reject 10: cannot tell whether its paths are there: the name node is away
+        > assigned
+        look at 1 paths of 11
+        > refused
+        > looked: There
+        > assigned
+        look at 1 paths of 12
+        > tick 31999
+        request 8 with i-1-1
+        > tick 32000
+        reject 12: cannot tell whether its paths are there: it takes too long
+        > looked: There
+        > assigned
+        look at 1 paths of 13
+        > stop
+        reject 8: the worker is stopping
+        reject 13: the worker is stopping
+        exit
+    "#]],
     );
 }
 

@@ -1,6 +1,6 @@
 //! `tidemill batch …`.
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use jiff::Timestamp;
 
 /// What to do with batches.
@@ -61,6 +61,32 @@ pub(crate) enum BatchCommand {
         #[arg(long)]
         reason: String,
     },
+    /// Let a batch run without some of its unmet conditions
+    ///
+    /// `tidemill batch why` lists them. What is named here is not waited for any more; the rest is.
+    Override {
+        /// Its id
+        batch: i64,
+        #[command(flatten)]
+        what: Condition,
+        /// Only for this logical time of the parent, RFC 3339
+        #[arg(long, value_name = "TIME", requires = "parent")]
+        logical_time: Option<Timestamp>,
+        /// Why, for the record; 1 to 500 characters
+        #[arg(long)]
+        reason: String,
+    },
+    /// Say in place of the quality service whether a batch may run
+    Quality {
+        /// Its id
+        batch: i64,
+        /// What to say
+        #[arg(value_enum)]
+        word: QualityWord,
+        /// Why, for the record
+        #[arg(long, default_value = "")]
+        reason: String,
+    },
     /// Run the same logical time once more
     Rerun {
         /// Its id
@@ -86,6 +112,36 @@ pub(crate) enum BatchCommand {
         #[arg(long, value_name = "N")]
         attempt: Option<u32>,
     },
+}
+
+/// One condition, or all of them.
+#[derive(Debug, Clone, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct Condition {
+    /// Without any of them
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Without this path, as `batch show` has it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Option<String>,
+    /// Without a third party's report of this code
+    #[arg(long, value_name = "CODE")]
+    pub(crate) third_party: Option<String>,
+    /// Without this parent: id, or group/name
+    #[arg(long, value_name = "JOB")]
+    pub(crate) parent: Option<String>,
+    /// Without the quality service's word
+    #[arg(long)]
+    pub(crate) quality: bool,
+}
+
+/// The quality service's word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QualityWord {
+    /// It may run
+    Allow,
+    /// It may not
+    Refuse,
 }
 
 /// State of a batch.

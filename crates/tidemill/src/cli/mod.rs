@@ -5,7 +5,9 @@ mod calendar;
 mod job;
 mod journal;
 mod operate;
+mod things;
 
+pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
 pub(crate) use batch::{BatchCommand, word};
 pub(crate) use calendar::CalendarCommand;
 pub(crate) use job::{JobCommand, Parameter};
@@ -14,6 +16,8 @@ pub(crate) use operate::{
     AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand,
     PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
+
+pub(crate) use things::{CheckArgs, ThirdPartyCommand};
 
 use std::path::PathBuf;
 
@@ -81,6 +85,11 @@ pub(crate) enum Command {
     /// Define and look at calendars, whose days jobs can keep to
     #[command(subcommand, visible_alias = "calendars")]
     Calendar(CalendarCommand),
+    /// Report what outside systems have ready, and list the reports
+    #[command(subcommand)]
+    ThirdParty(ThirdPartyCommand),
+    /// Probe the paths that batches wait for at once
+    Check(CheckArgs),
     /// Look at workers, drain and resume them
     #[command(subcommand, visible_alias = "workers")]
     Worker(WorkerCommand),
@@ -191,6 +200,15 @@ mod tests {
             "batch why 4097",
             "batch kill 4097 --reason enough",
             "batch rerun 4097 --wait",
+            "batch override 4097 --all --reason late",
+            "batch override 4097 --path /data/a --reason mail",
+            "batch override 4097 --parent g/p --logical-time 2026-01-01T00:00:00Z --reason late",
+            "batch quality 4097 refuse --reason rows",
+            "third-party report erp --logical-time 2026-01-01T00:00:00Z --not-ready",
+            "third-party ls --code erp",
+            "check",
+            "check --batch 4097",
+            "check --late",
             "batch logs 4097 -f --stderr",
             "job skipped demo/load-1",
             "calendar apply -f calendars.yaml",
@@ -249,6 +267,10 @@ mod tests {
             "key define app --role king",
             "events tail --from start --cursor abc",
             "job apply",
+            "batch override 4097 --reason late",
+            "batch override 4097 --all --path /a --reason late",
+            "batch override 4097 --all",
+            "third-party report erp",
             "nonsense",
             "demo --fix --break message-words",
             "demo --break load-1",

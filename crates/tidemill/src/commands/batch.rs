@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Session, job, wait, why};
+use super::{Session, job, things, wait, why};
 use crate::cli::{BatchCommand, OutputFormat, word};
 use crate::client::{Method, Query};
 use crate::exit::Exit;
@@ -57,6 +57,11 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             let answer = session.client.post(&format!("/api/batches/{batch}/mark"), Some(&body))?;
             Ok(session.show(&answer, |_| format!("Batch {batch} is marked {}.", word(&result))))
         }
+        BatchCommand::Override { batch, what, logical_time, reason } => {
+            let wish = things::Override { batch, what: &what, logical_time, reason: &reason };
+            things::waive(session, &wish)
+        }
+        BatchCommand::Quality { batch, word, reason } => things::quality(session, batch, word, &reason),
         BatchCommand::Rerun { batch, wait, request_id } => {
             let path = format!("/api/batches/{batch}/rerun");
             let answer = session.client.write(Method::Post, &path, None, request_id.as_deref())?;
@@ -86,6 +91,17 @@ const DEPENDENCIES: &[Column] = &[
     Column("LOGICAL TIME", &["/logical_time"]),
     Column("SATISFIED", &["/met"]),
 ];
+const THINGS: &[Column] = &[
+    Column("THING", &["/path", "/code"]),
+    Column("MARK", &["/mark"]),
+    Column("LOGICAL TIME", &["/logical_time"]),
+    Column("SATISFIED", &["/satisfied"]),
+    Column("CAME", &["/satisfied_at"]),
+    Column("WENT", &["/withdrawn_at"]),
+    Column("OVERRIDDEN", &["/overridden_at"]),
+];
+const OVERRIDES: &[Column] =
+    &[Column("BY", &["/by"]), Column("AT", &["/at"]), Column("REASON", &["/reason"])];
 const ATTEMPTS: &[Column] = &[
     Column("ATTEMPT", &["/attempt"]),
     Column("TOKEN", &["/id"]),
@@ -106,8 +122,15 @@ const RETURNED: &[Column] = &[
 ];
 /// Fields of the batch, then its dependencies and attempts.
 fn one(batch: &Value) -> String {
-    let mut text = render::fields(batch, &["dependencies", "attempts", "returned"]);
-    for (field, columns) in [("dependencies", DEPENDENCIES), ("attempts", ATTEMPTS), ("returned", RETURNED)] {
+    let mut text = render::fields(batch, &["dependencies", "things", "overrides", "attempts", "returned"]);
+    let lists = [
+        ("dependencies", DEPENDENCIES),
+        ("things", THINGS),
+        ("overrides", OVERRIDES),
+        ("attempts", ATTEMPTS),
+        ("returned", RETURNED),
+    ];
+    for (field, columns) in lists {
         let items = serde_json::json!({ "items": batch[field] });
         if batch[field].as_array().is_some_and(|items| !items.is_empty()) {
             text.push_str(&format!("\n{field}\n{}\n", render::list(&items, columns, "")));

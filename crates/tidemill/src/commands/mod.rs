@@ -6,6 +6,7 @@ mod events;
 mod job;
 mod operate;
 mod schemas;
+mod things;
 mod wait;
 mod why;
 
@@ -33,6 +34,8 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Job(command) => job::run(&Session::new(&global)?, command),
         Command::Batch(command) => batch::run(&Session::new(&global)?, command),
         Command::Calendar(command) => calendar::run(&Session::new(&global)?, command),
+        Command::ThirdParty(command) => things::third_party(&Session::new(&global)?, command),
+        Command::Check(args) => things::check(&Session::new(&global)?, &args),
         Command::Worker(command) => operate::worker(&Session::new(&global)?, command),
         Command::Group(command) => operate::group(&Session::new(&global)?, command),
         Command::Key(command) => operate::key(&Session::new(&global)?, command),

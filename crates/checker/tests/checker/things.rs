@@ -1,0 +1,211 @@
+//! What batches wait for outside: things, overrides, the quality gate.
+
+use serde_json::{Value, json};
+use tidemill_checker::Invariant;
+use tidemill_model::{Event, ShardId, ThingId};
+
+use crate::kit::{
+    Case, History, assigned, batch_id, case, event, generated, granted, harmless, job_id, killed_by,
+    returned, world,
+};
+
+fn thing(n: u64) -> i64 {
+    ThingId::mint(n, ShardId(1)).0
+}
+
+fn waited(n: u64, path: &str) -> Event {
+    event(json!({"thing_waited": {"thing": thing(n), "what": {"path": {"path": path}}}}))
+}
+
+fn satisfied(n: u64, generation: u64) -> Event {
+    event(json!({"thing_satisfied": {"thing": thing(n), "generation": generation}}))
+}
+
+fn withdrawn(n: u64, generation: u64) -> Event {
+    event(json!({"thing_withdrawn": {"thing": thing(n), "generation": generation, "worker": "w"}}))
+}
+
+fn forgotten(n: u64) -> Event {
+    event(json!({"things_forgotten": {"things": [thing(n)]}}))
+}
+
+fn gone() -> Value {
+    json!({"rejected": "not there"})
+}
+
+/// Batch 1 waits for /a.
+fn waiting() -> History {
+    world().command([waited(1, "/a"), generated(1, 1, json!({"things": [thing(1)]}))])
+}
+
+/// ... which is there.
+fn there() -> History {
+    waiting().command([satisfied(1, 1)])
+}
+
+/// ... and batch 1 is given to w.
+fn given() -> History {
+    there().timer([assigned(1, 1, "w", 1)])
+}
+
+/// Batch 1 waits for the quality service only.
+fn gated() -> History {
+    world().command([generated(1, 1, json!({"quality_gate": true}))])
+}
+
+fn requested(number: u32, again_at: &str) -> Event {
+    event(json!({"quality_requested": {"batch": batch_id(1), "number": number, "again_at": again_at}}))
+}
+
+fn taken(number: u32) -> Event {
+    event(json!({"quality_taken": {"batch": batch_id(1), "number": number, "by": "p"}}))
+}
+
+fn word(allowed: bool) -> Event {
+    event(json!({"quality_answered": {"batch": batch_id(1), "allowed": allowed, "by": {"app": "dq"}}}))
+}
+
+const LATER: &str = "2026-03-02T10:01:30Z";
+
+fn asked() -> History {
+    gated().timer([requested(1, LATER)])
+}
+
+fn overridden(more: Value) -> Event {
+    let mut value = json!({"batch": batch_id(1), "by": {"app": "me"}, "reason": "late"});
+    value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    event(json!({ "dependency_overridden": value }))
+}
+
+/// Batch 1 waits for job 2, of which nothing is known.
+fn orphan() -> History {
+    let waits = json!({"parent": job_id(2), "mapping": "same", "times": ["2026-03-02T09:00:00Z"]});
+    world().command([generated(1, 1, json!({"dependencies": [waits]}))])
+}
+
+fn without_parent(unmet: u32) -> Event {
+    let parent = json!({"job": job_id(2), "logical_time": "2026-03-02T09:00:00Z"});
+    overridden(json!({"parents": [parent], "unmet": unmet}))
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    [come_and_go(), conditions(), overrides(), quality()].into_iter().flatten().collect()
+}
+
+fn come_and_go() -> Vec<Case> {
+    let rule = Invariant::ThingsComeAndGoInTurn;
+    let ended = || there().command([killed_by(1)]);
+    vec![
+        case(rule, "DEP-1: a batch waits for what nobody told of", waiting(), {
+            world().command([generated(1, 1, json!({"things": [thing(1)]}))])
+        }),
+        case(
+            rule,
+            "DEP-1: one path is two things",
+            world().command([waited(1, "/a"), waited(2, "/b")]),
+            world().command([waited(1, "/a"), waited(2, "/a")]),
+        ),
+        case(rule, "DEP-1: it comes twice", there(), there().command([satisfied(1, 1)])),
+        case(rule, "DEP-1: an answer of another generation counts", there(), {
+            waiting().command([satisfied(1, 2)])
+        }),
+        case(
+            rule,
+            "DEP-6: it goes without a new generation",
+            given().command([withdrawn(1, 2), returned(1, 1, "w", gone())]),
+            given().command([withdrawn(1, 1), returned(1, 1, "w", gone())]),
+        ),
+        case(rule, "DEP-6: it goes, and was not there", waiting(), waiting().command([withdrawn(1, 2)])),
+        case(
+            rule,
+            "forgotten though a batch waits for it",
+            ended().timer([forgotten(1)]),
+            there().timer([forgotten(1)]),
+        ),
+        case(
+            rule,
+            "kept at rest though nobody waits for it",
+            ended().timer([forgotten(1)]).at_rest(),
+            ended().at_rest(),
+        ),
+    ]
+}
+
+fn conditions() -> Vec<Case> {
+    let rule = Invariant::AssignedOnlyWhenConditionsHeld;
+    let start = || given().command([granted(1, 1, "w", "i")]);
+    vec![
+        case(rule, "DEP-1: a path is not there", given(), waiting().timer([assigned(1, 1, "w", 1)])),
+        case(rule, "DEP-6: the path went before the start", start(), {
+            given().command([withdrawn(1, 2)]).command([granted(1, 1, "w", "i")])
+        }),
+        case(
+            rule,
+            "DEP-7: a path is not there, and nobody overrode it",
+            waiting().command([overridden(json!({"things": [thing(1)]}))]).timer([assigned(1, 1, "w", 1)]),
+            waiting().command([harmless()]).timer([assigned(1, 1, "w", 1)]),
+        ),
+        case(
+            rule,
+            "DQ-2: the quality service has refused it",
+            asked().command([word(true)]).timer([assigned(1, 1, "w", 1)]),
+            asked().command([word(false)]).timer([assigned(1, 1, "w", 1)]),
+        ),
+        case(
+            rule,
+            "DEP-7: a parent is unmet",
+            orphan().command([without_parent(0)]).timer([assigned(1, 1, "w", 1)]),
+            orphan().timer([assigned(1, 1, "w", 1)]),
+        ),
+    ]
+}
+
+fn overrides() -> Vec<Case> {
+    let rule = Invariant::OverridesNameWhatIsWaitedFor;
+    let without = |n: u64| overridden(json!({"things": [thing(n)]}));
+    vec![
+        case(rule, "DEP-7: it does not wait for it", waiting().command([without(1)]), {
+            world()
+                .command([waited(1, "/a"), waited(2, "/b"), generated(1, 1, json!({"things": [thing(1)]}))])
+                .command([without(2)])
+        }),
+        case(rule, "DEP-7: it has no gate", gated().command([overridden(json!({"quality": true}))]), {
+            there().command([overridden(json!({"quality": true}))])
+        }),
+        case(rule, "DEP-7: counted wrong", orphan().command([without_parent(0)]), {
+            orphan().command([without_parent(1)])
+        }),
+    ]
+}
+
+fn quality() -> Vec<Case> {
+    let rule = Invariant::QualityAskedInTurn;
+    let both = || {
+        world()
+            .command([waited(1, "/a"), generated(1, 1, json!({"things": [thing(1)], "quality_gate": true}))])
+    };
+    let again = "2026-03-02T10:02:30Z";
+    vec![
+        case(
+            rule,
+            "DQ-1: asked while a path is not there",
+            both().command([satisfied(1, 1), requested(1, LATER)]),
+            both().timer([requested(1, LATER)]),
+        ),
+        case(rule, "DQ-1: never asked", asked().at_rest(), gated().at_rest()),
+        case(rule, "DQ-1: taken twice", asked().command([taken(1)]), asked().command([taken(1), taken(1)])),
+        case(
+            rule,
+            "DQ-2: asked again too early",
+            asked().pass(60).timer([requested(2, again)]),
+            asked().pass(59).timer([requested(2, again)]),
+        ),
+        case(
+            rule,
+            "DQ-2: asked again though it has answered",
+            asked().command([word(false)]),
+            asked().command([word(false)]).pass(60).timer([requested(2, again)]),
+        ),
+        case(rule, "DQ-1: a number is left out", asked(), gated().timer([requested(2, LATER)])),
+    ]
+}

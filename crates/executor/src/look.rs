@@ -1,0 +1,161 @@
+//! Looks at paths for the worker, on a thread of its own, so that a name node that hangs holds nothing up but the
+//! batches that need it.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::Sender;
+use tidemill_model::{PathCheck, ThingId, Token};
+use tidemill_probe::{Mark, Outcome, Prober, Question};
+use tokio::sync::mpsc;
+
+use crate::worker::{Input, LOOK_WITHIN_MS, Looked};
+use crate::{Config, Error};
+
+/// The thread that looks. Dropped, it gives up what is under way.
+pub(crate) struct Looks {
+    wishes: Option<mpsc::UnboundedSender<(Token, Vec<PathCheck>)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Looks {
+    /// What it finds goes to `inputs`.
+    pub(crate) fn start(config: &Config, inputs: Sender<Input>) -> Result<Self, Error> {
+        let refused = |field: tidemill_model::FieldError| Error::Config {
+            field: "probe",
+            value: format!("{}: {}", field.field, field.value),
+            rule: field.rule,
+        };
+        let prober = Prober::new(config.probe.clone()).map_err(refused)?;
+        let failed = |source: io::Error| Error::Start { what: "the thread that looks at paths", source };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        // Never more than the worker was assigned, which is bounded by its slots.
+        let (wishes, wished) = mpsc::unbounded_channel();
+        let look = move || {
+            runtime.block_on(serve(&prober, wished, &inputs));
+            // A call that hangs on a file system hangs on; nobody waits for it.
+            runtime.shutdown_background();
+        };
+        let thread = std::thread::Builder::new().name("look".to_owned()).spawn(look).map_err(failed)?;
+        Ok(Self { wishes: Some(wishes), thread: Some(thread) })
+    }
+
+    pub(crate) fn look(&self, token: Token, checks: Vec<PathCheck>) {
+        if let Some(wishes) = &self.wishes
+            && wishes.send((token, checks)).is_err()
+        {
+            tracing::error!(%token, "the thread that looks at paths is gone");
+        }
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.wishes = None;
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that looks at paths panicked");
+        }
+    }
+}
+
+async fn serve(
+    prober: &Prober,
+    mut wished: mpsc::UnboundedReceiver<(Token, Vec<PathCheck>)>,
+    inputs: &Sender<Input>,
+) {
+    let mut looks = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            wish = wished.recv() => match wish {
+                Some((token, checks)) => {
+                    let prober = prober.clone();
+                    looks.spawn(async move { (token, bounded(&prober, checks).await) });
+                }
+                None => return,
+            },
+            Some(looked) = looks.join_next() => {
+                // One that panicked is given back when its time is over.
+                let Ok((token, looked)) = looked else { continue };
+                if inputs.send(Input::Looked { token, looked }).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn bounded(prober: &Prober, checks: Vec<PathCheck>) -> Looked {
+    let within = Duration::from_millis(LOOK_WITHIN_MS);
+    let looked = tokio::time::timeout(within, all(prober, checks)).await;
+    looked.unwrap_or_else(|_| Looked::Unknown(format!("no answer within {} s", LOOK_WITHIN_MS / 1_000)))
+}
+
+/// All paths of one batch at once. One that is gone counts for more than one of which nobody knows.
+async fn all(prober: &Prober, checks: Vec<PathCheck>) -> Looked {
+    let mut asked: Vec<(Question, ThingId)> = Vec::with_capacity(checks.len());
+    for check in &checks {
+        match question(prober, check) {
+            Ok(question) => asked.push((question, check.thing)),
+            Err(reason) => return Looked::Unknown(reason),
+        }
+    }
+    let (mut gone, mut unknown) = (Vec::new(), None);
+    let mut answers = prober.probe(asked.iter().map(|(question, _)| question.clone()));
+    while let Some(answer) = answers.next().await {
+        match answer.outcome {
+            Outcome::Present => {}
+            Outcome::Absent => {
+                let same = asked.iter().filter(|(question, _)| *question == answer.question);
+                gone.extend(same.map(|(_, thing)| *thing));
+            }
+            Outcome::Failed(failure) => unknown = Some(format!("{}: {}", answer.question, failure.reason)),
+            Outcome::Hung { .. } => unknown = Some(format!("{}: no answer", answer.question)),
+        }
+    }
+    match unknown {
+        _ if !gone.is_empty() => Looked::Gone(gone),
+        Some(reason) => Looked::Unknown(reason),
+        None => Looked::There,
+    }
+}
+
+fn question(prober: &Prober, check: &PathCheck) -> Result<Question, String> {
+    let refused = |error: tidemill_model::FieldError| error.to_string();
+    let path = prober.path("path", &check.path).map_err(refused)?;
+    let mark = check.mark.as_ref().map(|mark: &Arc<str>| Mark::try_from(mark.to_string())).transpose();
+    Ok(Question { path, mark: mark.map_err(refused)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(number: i64, path: &std::path::Path, mark: Option<&str>) -> PathCheck {
+        let (path, mark) = (path.to_str().unwrap().into(), mark.map(Arc::from));
+        PathCheck { thing: ThingId(number), path, mark }
+    }
+
+    /// DEP-6: real files; one that is gone is named by its thing, and a path that cannot be asked about is told.
+    #[tokio::test]
+    async fn what_is_gone_is_named_and_what_cannot_be_told_is_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let (data, empty) = (directory.path().join("data"), directory.path().join("empty"));
+        std::fs::create_dir(&data).unwrap();
+        std::fs::create_dir(&empty).unwrap();
+        std::fs::write(data.join("_SUCCESS"), "").unwrap();
+        let prober = Prober::new(tidemill_probe::Config::default()).unwrap();
+        let marked = |number, path| check(number, path, Some("_SUCCESS"));
+        let there = vec![marked(1, &data), check(2, &empty, None)];
+        assert_eq!(bounded(&prober, there.clone()).await, Looked::There);
+        let gone = [there, vec![marked(3, &empty), check(4, &directory.path().join("none"), None)]].concat();
+        let Looked::Gone(mut gone) = bounded(&prober, gone).await else { panic!() };
+        gone.sort();
+        assert_eq!(gone, [ThingId(3), ThingId(4)]);
+        let Looked::Unknown(why) = bounded(&prober, vec![check(5, "relative".as_ref(), None)]).await else {
+            panic!()
+        };
+        assert!(why.contains("has to begin with"), "{why}");
+    }
+}

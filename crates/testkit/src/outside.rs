@@ -1,0 +1,129 @@
+//! The world outside of the scheduler: paths that come and go, probers, third parties, the quality service, and
+//! people who look after what waits for them.
+
+use std::collections::BTreeMap;
+
+use tidemill_executor::{Input as WorkerInput, Looked};
+use tidemill_model::{
+    Actor, BatchId, CheckReport, Command, CommandRecord, Incarnation, PathAnswer, PathCheck, ShardId,
+    ThingId, ThirdPartyReport, Token, Waiver,
+};
+
+use crate::rng::Rng;
+use crate::world::{Happening, Then, World};
+
+/// Codes that jobs name and third parties report.
+pub(crate) const CODES: [&str; 3] = ["c0", "c1", "c2"];
+
+impl World {
+    /// One round of all of them.
+    pub(crate) fn outside(&mut self, round: u64) {
+        let mut rng = Rng::new(self.plan.seed, "outside", round);
+        let rng = &mut rng;
+        self.probe(rng);
+        if rng.chance(50) {
+            self.third_party(rng);
+        }
+        self.quality(rng);
+        match rng.range(0, 100) {
+            0..8 => self.waive(rng),
+            8..12 => self.check_now(rng),
+            12..20 => self.checks(rng),
+            _ => {}
+        }
+        if !self.healed {
+            self.after(rng.range(700, 2_500), Happening::Outside { round: round + 1 });
+        }
+    }
+
+    /// Answers about all wanted paths, some of them of an older generation.
+    fn probe(&mut self, rng: &mut Rng) {
+        let mut answers: BTreeMap<ShardId, Vec<PathAnswer>> = BTreeMap::new();
+        for (thing, known) in self.known.things.iter().filter(|(_, known)| known.is_path && !known.there) {
+            let generation = known.generation - u64::from(rng.chance(5));
+            let answer = PathAnswer { thing: *thing, generation, exists: rng.chance(35) };
+            answers.entry(thing.shard()).or_default().push(answer);
+        }
+        for (shard, answers) in answers {
+            let actor = Actor { app: "prober".into(), user: None };
+            let command = Command::ReportPaths { answers };
+            let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
+            self.send(&record, 0, Then::Nobody);
+        }
+    }
+
+    fn third_party(&mut self, rng: &mut Rng) {
+        let newest: Vec<_> = self.known.batches.values().rev().take(30).map(|it| it.logical_time).collect();
+        let Some(logical_time) = rng.pick(&newest).copied() else { return };
+        let report = ThirdPartyReport {
+            code: CODES[rng.below(CODES.len())].into(),
+            logical_time,
+            ready: rng.chance(85),
+        };
+        self.ask(ShardId::CATALOGUE, Command::ReportThirdParty(report));
+    }
+
+    /// Somebody takes the question, the service answers; both now and then stay away.
+    fn quality(&mut self, rng: &mut Rng) {
+        let asked: Vec<(BatchId, u32)> = self.known.asked.iter().map(|(id, number)| (*id, *number)).collect();
+        for (batch, number) in asked {
+            if rng.chance(50) {
+                let by = Incarnation::new(format!("p{}", rng.below(2)));
+                self.ask(batch.shard(), Command::TakeQuality { batch, number, by });
+            }
+            if rng.chance(30) {
+                let allowed = rng.chance(80);
+                let reason = if allowed { String::new() } else { "too few rows".to_owned() };
+                self.ask(batch.shard(), Command::AnswerQuality { batch, allowed, reason });
+            }
+        }
+    }
+
+    fn waive(&mut self, rng: &mut Rng) {
+        let unfinished = self.known.unfinished();
+        let Some(batch) = rng.pick(&unfinished).copied() else { return };
+        let parent = self.known.jobs.keys().next().copied();
+        let what = match (rng.range(0, 10), parent) {
+            (0..6, _) => Waiver::All,
+            (6, _) => Waiver::Path("/d1".into()),
+            (7, _) => Waiver::ThirdParty(CODES[0].into()),
+            (8, Some(job)) => Waiver::Parent { job, logical_time: None },
+            _ => Waiver::Quality,
+        };
+        let reason = if rng.chance(90) { "in a hurry" } else { "" }.to_owned();
+        self.ask(batch.shard(), Command::OverrideDependency { batch, what, reason });
+    }
+
+    fn check_now(&mut self, rng: &mut Rng) {
+        let unfinished = self.known.unfinished();
+        match rng.pick(&unfinished).copied().filter(|_| rng.clone().chance(70)) {
+            Some(batch) => self.ask(batch.shard(), Command::CheckNow { batch: Some(batch) }),
+            None => self.ask(ShardId::CATALOGUE, Command::CheckNow { batch: None }),
+        };
+    }
+
+    fn checks(&mut self, rng: &mut Rng) {
+        let report = CheckReport {
+            prober: format!("p{}", rng.below(2)).into(),
+            authority: "hdfs://nn:8020".into(),
+            late_ms: [0, 301_000, 601_000][rng.below(3)],
+            failure: if rng.chance(20) { "refused".to_owned() } else { String::new() },
+        };
+        self.ask(ShardId::CATALOGUE, Command::ReportChecks(report));
+    }
+
+    /// A worker looks at a batch's paths; a look that hangs never comes back.
+    pub(crate) fn look_at_paths(&mut self, index: usize, token: Token, checks: &[PathCheck]) {
+        let life = self.sites[index].life;
+        let gone: Vec<ThingId> = checks.iter().take(1).map(|check| check.thing).collect();
+        let looked = match self.rng.range(0, 100) {
+            0..80 => Looked::There,
+            80..92 => Looked::Gone(gone),
+            92..98 => Looked::Unknown("the name node does not answer".to_owned()),
+            _ => return,
+        };
+        let wait = self.rng.range(5, 400);
+        let input = Box::new(WorkerInput::Looked { token, looked });
+        self.after(wait, Happening::Worker { site: index, life, input });
+    }
+}
