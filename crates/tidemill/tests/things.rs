@@ -127,6 +127,46 @@ fn third_partys_reports_release_batches_and_are_kept() {
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }
 
+/// DEP-6: just before start the worker looks again. A path that is gone by then is withdrawn for every batch that waits
+/// for it, and the batches wait until it comes back.
+#[test]
+fn worker_finds_a_path_gone_and_all_wait_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(&dir.path().join("data"));
+    let path = dir.path().join("input");
+    let input = path.display();
+    server.apply(&format!(
+        "jobs: [{{name: a, group: default, type: noop, inputs: ['{input}']}}, \
+         {{name: b, group: default, type: noop, inputs: ['{input}']}}]"
+    ));
+    let worker =
+        until("a worker", || Some(server.json(&["worker", "ls"])["items"][0]["id"].as_str()?.to_owned()));
+    server.json(&["worker", "drain", &worker]);
+    std::fs::write(&path, "").unwrap();
+    let batches = ["default/a", "default/b"].map(|job| run(&server, job, TEN));
+    for batch in &batches {
+        until("the path is found", || (kinds(&server, batch) == ["drained"]).then_some(()));
+    }
+    std::fs::remove_file(&path).unwrap();
+    server.json(&["worker", "resume", &worker]);
+    for batch in &batches {
+        until("it waits again", || (kinds(&server, batch) == ["path"]).then_some(()));
+    }
+    let returned = |batch: &String| {
+        let shown = server.json(&["batch", "show", batch]);
+        let returned = shown["returned"].as_array().unwrap().clone();
+        (!returned.is_empty()).then(|| (shown["things"][0].clone(), returned[0].clone()))
+    };
+    let (thing, returned) = until("what the worker said", || batches.iter().find_map(returned));
+    assert_eq!((&thing["satisfied"], &thing["withdrawn_by"]), (&json!(false), &json!(worker)), "{thing}");
+    assert!(returned["message"].as_str().unwrap().contains(&format!("path {input}")), "{returned}");
+    std::fs::write(&path, "").unwrap();
+    for batch in &batches {
+        assert_eq!(succeeds(&server, batch)["things"][0]["satisfied"], true);
+    }
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+}
+
 /// DEP-7: a person lets a batch run without one condition, then without the rest; who and why are on record.
 #[test]
 fn overridden_conditions_are_waited_for_no_longer() {

@@ -64,6 +64,7 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.heartbeat_ms = executor.heartbeat_ms;
     config.keep_logs_days = executor.keep_logs_days;
     config.api_url.clone_from(&executor.api_url);
+    config.probe.clone_from(&settings.prober.paths);
     Ok(config)
 }
 
