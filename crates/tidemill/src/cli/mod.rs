@@ -8,7 +8,6 @@ mod operate;
 mod things;
 
 pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
-pub(crate) use batch::{BatchCommand, word};
 pub(crate) use calendar::CalendarCommand;
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use journal::{JournalCommand, VerifyArgs};
@@ -16,7 +15,6 @@ pub(crate) use operate::{
     AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand,
     PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
-
 pub(crate) use things::{CheckArgs, ThirdPartyCommand};
 
 use std::path::PathBuf;
