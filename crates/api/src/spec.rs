@@ -68,6 +68,7 @@ pub(crate) fn spec_of(
         retry_interval_s: seconds(definition.retry_interval_ms),
         retry_backoff: definition.retry_backoff.as_ref().map(BackoffInput::from),
         exit_codes: definition.exit_codes,
+        earliest_start_minutes: definition.earliest_start_ms.map(|ms| seconds(ms) / 60),
         host: definition.host,
         missed_runs: MissedRunsInput::new(definition.missed_runs, firing.max_lateness_ms.map(seconds)),
         overlap: firing.overlap,

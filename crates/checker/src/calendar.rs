@@ -75,6 +75,20 @@ impl Calendar {
         }
     }
 
+    /// The base time of the period with this logical time, or that itself where there is none; the outer `None`: not
+    /// known here.
+    pub(crate) fn base_of(&self, logical_time: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Period(period) => {
+                let start = floor(*period, logical_time)?;
+                let fire = base(*period, start).filter(|_| start == logical_time);
+                Some(fire.map_or(logical_time, |fire| fire.at))
+            }
+            Self::Cron(_) => Some(logical_time),
+            Self::OncePerLocalTime(_) | Self::Opaque => None,
+        }
+    }
+
     /// Whether `next` may follow a fire for `logical_time`; else why not. `from` is the fire's own time, or
     /// its logical time where that is all that is known.
     pub(crate) fn follows(&self, logical_time: Timestamp, next: Option<Fire>) -> Result<(), String> {

@@ -115,6 +115,10 @@ invariants! {
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
     /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, and a worker that is there, not draining, on the pinned host.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
+    /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.
+    NothingAssignedBeyondTheFreeze => "nothing_assigned_beyond_the_freeze",
+    /// A batch is assigned at its earliest start or later, which is the base time of its period and its job's minutes.
+    EarliestStartKept => "earliest_start_kept",
     /// Neither a job's limit nor a worker's slots are ever exceeded.
     RunningNeverAboveLimit => "running_never_above_limit",
     /// A start is granted once, only to the worker and the life of it that hold the assignment, for the question it asked.

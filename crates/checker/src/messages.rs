@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Calendar, CalendarName, CalendarUse, Event, ForeignParent, GroupName, JobDefinition, JobId, Recorded,
-    ShardId,
+    Calendar, CalendarName, CalendarUse, Event, ForeignParent, FreezeScope, GroupName, JobDefinition, JobId,
+    Recorded, ShardId,
 };
 
 use crate::Invariant;
@@ -46,6 +46,8 @@ struct Half {
 pub(crate) struct Messages {
     lanes: BTreeMap<(ShardId, ShardId), Lane>,
     groups: HashMap<GroupName, ShardId>,
+    /// What a new group is told of the freeze of everything.
+    frozen: Option<u64>,
     jobs: HashMap<JobId, ShardId>,
     reports: Reports,
     parents: Parents,
@@ -69,8 +71,11 @@ impl Messages {
     pub(crate) fn sends(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
             Event::GroupDefined { name, shard, .. } => {
-                self.groups.insert(name.clone(), *shard);
+                let is_new = self.groups.insert(name.clone(), *shard).is_none();
                 self.send(at, *shard, says(event), found);
+                if let Some(frozen) = self.frozen.filter(|_| is_new) {
+                    self.send(at, *shard, Some(frozen), found);
+                }
             }
             Event::JobDefined { definition, .. } => {
                 let Some(to) = self.groups.get(&definition.group).copied() else { return };
@@ -138,6 +143,17 @@ impl Messages {
             Event::UnfinishedAsked { jobs, .. } => {
                 let asked = jobs.iter().filter_map(|job| self.jobs.get(job).copied());
                 for to in asked.collect::<BTreeSet<_>>() {
+                    self.send(at, to, says(event), found);
+                }
+            }
+            Event::Frozen { group: Some(group), .. } | Event::Thawed { group: Some(group), .. } => {
+                if let Some(to) = self.groups.get(group).copied() {
+                    self.send(at, to, says(event), found);
+                }
+            }
+            Event::Frozen { group: None, .. } | Event::Thawed { group: None, .. } => {
+                self.frozen = says(event).filter(|_| matches!(event, Event::Frozen { .. }));
+                for to in self.groups.values().copied().collect::<std::collections::BTreeSet<_>>() {
                     self.send(at, to, says(event), found);
                 }
             }
@@ -295,6 +311,12 @@ fn says(event: &Event) -> Option<u64> {
             fingerprint(&("job", text(definition), enabled))
         }
         Event::ParentsReceived { parents } => fingerprint(&("parents", serde_json::to_string(parents).ok())),
+        Event::Frozen { group, freeze } => fingerprint(&("freeze", group.is_none(), Some(freeze.latest))),
+        Event::Thawed { group, .. } => fingerprint(&("freeze", group.is_none(), None::<Timestamp>)),
+        Event::FreezeReceived { scope, freeze } => {
+            let latest = freeze.as_ref().map(|freeze| freeze.latest);
+            fingerprint(&("freeze", *scope == FreezeScope::Everything, latest))
+        }
         Event::JobEnabled { job } => fingerprint(&("switch", job, true)),
         Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
         Event::JobSwitched { job, enabled, .. } => fingerprint(&("switch", job, enabled)),

@@ -169,6 +169,10 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         Event::GroupDefined { .. }
         | Event::KeyDefined { .. }
         | Event::KeyRevoked { .. }
+        | Event::Frozen { .. }
+        | Event::Thawed { .. }
+        | Event::FreezeReceived { .. }
+        | Event::StartDue { .. }
         | Event::JobDefined { .. }
         | Event::JobEnabled { .. }
         | Event::JobDisabled { .. }

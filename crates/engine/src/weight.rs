@@ -20,7 +20,7 @@ pub fn of_event(event: &Event) -> usize {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
-            420 + dependencies + parameters + 24 * things.len() + 24
+            480 + dependencies + parameters + 24 * things.len() + 24
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {
@@ -104,7 +104,8 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let exit_codes = definition.exit_codes.as_ref();
     let exit_codes = exit_codes.map_or(0, |codes| 64 + 4 * (codes.no_retry.len() + codes.skip.len()));
     let backoff = definition.retry_backoff.as_ref().map_or(0, |_| 110);
-    let rare = firing + timeouts + data + exit_codes + backoff;
+    let earliest = definition.earliest_start_ms.map_or(0, |_| 44);
+    let rare = firing + earliest + timeouts + data + exit_codes + backoff;
     380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 

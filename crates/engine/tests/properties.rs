@@ -164,12 +164,16 @@ impl Model {
             | Event::QualityTaken { batch, .. }
             | Event::QualityAnswered { batch, .. }
             | Event::RetryScheduled { batch, .. }
+            | Event::StartDue { batch }
             | Event::RetryDue { batch } => {
                 assert!(self.live.contains_key(batch), "{} of a finished batch", event.kind());
             }
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
+            | Event::Frozen { .. }
+            | Event::Thawed { .. }
+            | Event::FreezeReceived { .. }
             | Event::JobDefined { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }

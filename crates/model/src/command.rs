@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
-    GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobName, JobSpec,
-    JobType, MarkedResult, Nonce, PathAnswer, Priority, Program, RequestId, ShardId, Standing, ThingId,
-    ThirdPartyReport, Token, Usage, Waiver, WorkerId,
+    Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
+    JobName, JobSpec, JobType, MarkedResult, Nonce, PathAnswer, Priority, Program, RequestId, ShardId,
+    Standing, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId,
 };
 
 /// Who wishes it.
@@ -187,6 +187,14 @@ pub enum ShardMessage {
     ForgetCalendar {
         /// Its name.
         name: CalendarName,
+    },
+    /// The latest logical time that may be assigned.
+    Freeze {
+        /// Of what.
+        scope: FreezeScope,
+        /// Absent: there is none any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        freeze: Option<Freeze>,
     },
     /// The definition is gone.
     Remove {
@@ -419,6 +427,27 @@ pub enum Command {
     RemoveCalendar {
         /// Its name.
         name: CalendarName,
+    },
+    // ---- freezes
+    /// Lets no batch beyond a logical time be assigned.
+    Freeze {
+        /// Of this group; absent: of every group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<GroupName>,
+        /// The latest logical time that may be assigned; absent: the time of the decision.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        latest: Option<Timestamp>,
+        /// Why.
+        reason: String,
+    },
+    /// Ends a freeze.
+    Thaw {
+        /// Of this group; absent: of every group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<GroupName>,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
     },
 
     // ---- group shards, from people

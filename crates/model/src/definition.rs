@@ -215,6 +215,9 @@ pub struct JobDefinition {
     /// Exit codes that mean more than *failed*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_codes: Option<ExitCodes>,
+    /// From the base time of a batch's period to its earliest start, milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_start_ms: Option<u64>,
     /// Runs only on the worker of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,

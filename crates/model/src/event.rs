@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, Follow, ForeignParent, GroupId,
-    GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobSpec, JobType, Mapping,
-    MarkedResult, Nonce, Outcome, Removal, RequestId, Role, Severity, ShardId, Standing, Thing, ThingId,
-    ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId,
+    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, Follow, ForeignParent, Freeze,
+    FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobSpec,
+    JobType, Mapping, MarkedResult, Nonce, Outcome, Removal, RequestId, Role, Severity, ShardId, Standing,
+    Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -397,6 +397,34 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at: Option<Timestamp>,
     },
+    // ---- freezes
+    /// No batch beyond a logical time is assigned, until it is thawed.
+    Frozen {
+        /// Of this group; absent: of every group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<GroupName>,
+        /// The latest logical time that may be assigned, who wants it and why.
+        freeze: Freeze,
+    },
+    /// A freeze ended.
+    Thawed {
+        /// Of this group; absent: of every group.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        group: Option<GroupName>,
+        /// Who wants it.
+        by: Actor,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// The shard knows of a freeze, or of its end.
+    FreezeReceived {
+        /// Of what.
+        scope: FreezeScope,
+        /// Absent: there is none any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        freeze: Option<Freeze>,
+    },
 
     // ---- between shards
     /// A message was applied; what it caused follows.
@@ -555,6 +583,9 @@ pub enum Event {
         /// It also waits for the quality service's word.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         quality_gate: bool,
+        /// It is not assigned before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        earliest_start: Option<Timestamp>,
         /// Parameters over those of the definition.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         parameters: BTreeMap<String, String>,
@@ -580,6 +611,11 @@ pub enum Event {
         /// The next fire.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<Fire>,
+    },
+    /// The earliest start of a batch is reached.
+    StartDue {
+        /// Which.
+        batch: BatchId,
     },
     /// One of the times that a batch waits for has succeeded, or was skipped.
     DependencySatisfied {
@@ -975,6 +1011,9 @@ impl Event {
             Event::CalendarForgotten { .. } => "calendar.forgotten",
             Event::FireMoved { .. } => "fire.moved",
             Event::GenerationFailed { .. } => "generation.failed",
+            Event::Frozen { .. } => "freeze.set",
+            Event::Thawed { .. } => "freeze.lifted",
+            Event::FreezeReceived { .. } => "freeze.received",
             Event::MessageReceived { .. } => "message.received",
             Event::OutboxAcknowledged { .. } => "outbox.acknowledged",
             Event::GroupReceived { .. } => "group.received",
@@ -1002,6 +1041,7 @@ impl Event {
             Event::ParentUnwatched { .. } => "parent.unwatched",
             Event::BatchGenerated { .. } => "batch.generated",
             Event::FiresSkipped { .. } => "fires.skipped",
+            Event::StartDue { .. } => "start.due",
             Event::DependencySatisfied { .. } => "dependency.satisfied",
             Event::DependencyWithdrawn { .. } => "dependency.withdrawn",
             Event::BatchAssigned { .. } => "batch.assigned",
@@ -1084,9 +1124,15 @@ impl Event {
             | Event::ApplyAdvanced { apply, .. }
             | Event::ApplyFinished { apply, .. } => format!("apply/{apply}"),
             Event::ParentsReceived { .. } => format!("shard/{}", ShardId::CATALOGUE),
+            Event::Frozen { group, .. } | Event::Thawed { group, .. } => match group {
+                Some(group) => format!("freeze/{group}"),
+                None => "freeze/everything".to_owned(),
+            },
+            Event::FreezeReceived { .. } => "freeze".to_owned(),
             Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
             Event::MessageReceived { from, .. } => format!("shard/{from}"),
             Event::BatchGenerated { batch, .. }
+            | Event::StartDue { batch }
             | Event::DependencySatisfied { batch, .. }
             | Event::DependencyWithdrawn { batch, .. }
             | Event::BatchAssigned { batch, .. }

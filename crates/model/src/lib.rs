@@ -13,6 +13,7 @@ mod envelope;
 mod event;
 mod firing;
 mod foreign;
+mod freeze;
 mod id;
 mod live;
 mod mark;
@@ -40,6 +41,7 @@ pub use event::{
 };
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
 pub use foreign::{Follow, ForeignParent, Standing};
+pub use freeze::{Freeze, FreezeScope};
 pub use id::{
     BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, ThingId, Token, WorkerId,
 };

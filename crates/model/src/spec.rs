@@ -16,7 +16,6 @@ use crate::{
 pub const NOT_BUILT: &[&str] = &[
     "worker_group",
     "logical_time_format",
-    "earliest_start_minutes",
     "run_as",
     "success_check",
     "expected_duration_s",
@@ -163,6 +162,9 @@ pub struct JobSpec {
     /// Runs only on the worker of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// Minutes from the base time of a batch's period before which it is not assigned; default none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earliest_start_minutes: Option<u32>,
     /// What to do about base times missed in an outage; default all. With a bound: `{policy: all,
     /// max_lateness_s: 3600}`.
     #[serde(default)]

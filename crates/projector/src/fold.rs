@@ -21,8 +21,9 @@ mod things;
 use tidemill_model::{Envelope, Event, Recorded};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow, ReassignRow,
-    ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow,
+    ReassignRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow,
+    WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -158,6 +159,7 @@ impl Caches {
         self.resources.clear();
         self.worker_groups.clear();
         self.calendars.clear();
+        self.freezes.clear();
         self.app_keys.clear();
         self.quarantine.clear();
     }
@@ -167,6 +169,8 @@ impl Caches {
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
+            | Event::Frozen { .. }
+            | Event::Thawed { .. }
             | Event::GroupReceived { .. }
             | Event::WorkerRegistered { .. }
             | Event::WorkerLost { .. }
@@ -194,6 +198,7 @@ impl Caches {
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
+            | Event::StartDue { .. }
             | Event::KillRequested { .. }
             | Event::BatchMarked { .. }
             | Event::TimeoutMarked { .. }
@@ -216,6 +221,7 @@ impl Caches {
             Event::TimerSuspended { entity, reason } => self.set_aside(at, "timer", entity, reason),
             // No table shows these: they concern the shards' own state, and the feed has them.
             Event::MessageReceived { .. }
+            | Event::FreezeReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::ParentsReceived { .. }
             | Event::StandingsHeard { .. }

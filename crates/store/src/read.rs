@@ -2,8 +2,8 @@
 
 use crate::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow, ReassignRow,
-    ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow,
+    ReassignRow, ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -335,6 +335,14 @@ pub trait ReadTables: Tables {
     fn resources(&self, worker: &str) -> Result<Vec<ResourceRow>, Error> {
         let order = &["worker_id", "shard", "job_type"];
         all(self, &Select::new(ResourceRow::TABLE, order).equal("worker_id", worker))
+    }
+
+    /// What is frozen, by group.
+    ///
+    /// # Errors
+    /// The database.
+    fn freezes(&self) -> Result<Vec<FreezeRow>, Error> {
+        all(self, &Select::new(FreezeRow::TABLE, &["scope"]))
     }
 
     /// The groups, by number.

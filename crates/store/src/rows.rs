@@ -3,6 +3,7 @@
 
 mod batch;
 mod calendar;
+mod freeze;
 mod job;
 mod journal;
 mod thing;
@@ -10,6 +11,7 @@ mod worker;
 
 pub use batch::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
 pub use calendar::CalendarRow;
+pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
 pub use thing::{BatchQualityRow, BatchThingRow, LateCheckRow, OverrideRow, ThingRow, ThirdPartyReportRow};
@@ -27,7 +29,7 @@ macro_rules! for_each_row {
             things: ThingRow, batch_things: BatchThingRow, batch_quality: BatchQualityRow, overrides: OverrideRow,
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
             attempts: AttemptRow, reassign_log: ReassignRow, workers: WorkerRow, resources: ResourceRow,
-            worker_groups: GroupRow, calendars: CalendarRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
+            worker_groups: GroupRow, calendars: CalendarRow, freezes: FreezeRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
         }
     };
 }

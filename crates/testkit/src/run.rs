@@ -155,6 +155,9 @@ impl World {
         for job in self.known.jobs.clone().into_values().filter(|job| job.enabled && !job.submitted) {
             self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: false });
         }
+        for group in self.known.frozen.clone() {
+            self.ask(ShardId::CATALOGUE, Command::Thaw { group, reason: String::new() });
+        }
         for (worker, shard) in self.known.workers.clone() {
             self.ask(shard, Command::ResumeWorker { worker });
         }

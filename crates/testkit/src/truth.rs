@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{
-    Answer, BatchId, Envelope, Event, JobChangeKind, JobId, JobType, Outcome, RequestId, ShardId, Source,
-    Thing, ThingId, Token, WorkerId,
+    Answer, BatchId, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome, RequestId, ShardId,
+    Source, Thing, ThingId, Token, WorkerId,
 };
 
 use crate::stats::Stats;
@@ -60,6 +60,8 @@ pub(crate) struct Known {
     pub(crate) things: BTreeMap<ThingId, KnownThing>,
     /// Batches about which the quality service has not answered, and the number of the question.
     pub(crate) asked: BTreeMap<BatchId, u32>,
+    /// Groups that are frozen; `None`: all are.
+    pub(crate) frozen: BTreeSet<Option<GroupName>>,
 }
 
 impl Truth {
@@ -141,6 +143,12 @@ impl Known {
                 self.groups.insert(*shard, name.to_string());
             }
             Event::KeyDefined { .. } => self.keys += 1,
+            Event::Frozen { group, .. } => {
+                self.frozen.insert(group.clone());
+            }
+            Event::Thawed { group, .. } => {
+                self.frozen.remove(group);
+            }
             Event::JobDefined { definition, enabled, .. } => {
                 self.job(definition, ShardId(definition.group_id.0 as u16), *enabled, false);
             }

@@ -108,7 +108,8 @@ impl World {
             69..72 => self.mark(rng),
             72..79 => self.switch(rng),
             79..82 => self.delete(rng),
-            82..87 => self.drain(rng),
+            82..85 => self.drain(rng),
+            85..87 => self.freeze(rng),
             87..89 => self.keys(rng),
             89..90 => self.change_group(rng),
             90..91 => self.calendars(rng),
@@ -315,6 +316,21 @@ impl World {
         self.ask(shard, command);
     }
 
+    /// Freezes a group or everything, or thaws what is frozen.
+    fn freeze(&mut self, rng: &mut Rng) {
+        let frozen: Vec<_> = self.known.frozen.iter().cloned().collect();
+        if let Some(group) = rng.pick(&frozen).filter(|_| rng.clone().chance(60)).cloned() {
+            self.ask(ShardId::CATALOGUE, Command::Thaw { group, reason: String::new() });
+            return;
+        }
+        let name = format!("g{}", rng.below(self.plan.groups) + 1);
+        let group = rng.chance(60).then(|| name.try_into().expect("a name"));
+        let seconds = SignedDuration::from_secs(rng.range(0, 120) as i64 - 60);
+        let latest = rng.chance(80).then(|| self.wall() + seconds);
+        let reason = "a move".to_owned();
+        self.ask(ShardId::CATALOGUE, Command::Freeze { group, latest, reason });
+    }
+
     fn keys(&mut self, rng: &mut Rng) {
         let app = format!("app{}", rng.below(MOST_KEYS + 2));
         let role = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator][rng.below(4)];
@@ -461,6 +477,9 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
     after_failures(&mut rng.clone(), &mut job);
     firing(&mut rng.clone(), &mut job);
     needs(&mut rng.clone(), &mut job);
+    if rng.clone().chance(10) {
+        job["earliest_start_minutes"] = json!(rng.clone().range(0, 2));
+    }
     job
 }
 

@@ -85,3 +85,64 @@ fn running_batch_is_killed_and_skipped() {
     let (status, refused) = server.post(&path, "m-2", &json!({"result": "killed", "reason": "x"}));
     assert_eq!((status, &refused["errors"][0]["field"]), (422, &json!("result")), "{refused}");
 }
+
+/// BYD-17, DSP-1: a frozen group generates and does not assign; `why` says so; thawed, it goes on. A key that is
+/// bound to a group freezes that group and no other, and everything takes a super administrator.
+#[test]
+fn frozen_group_generates_and_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.apply("jobs: [{name: a, group: default, type: noop}]");
+    server.json(&[
+        "freeze",
+        "set",
+        "--group",
+        "default",
+        "--latest",
+        "2020-01-01T00:00:00Z",
+        "--reason",
+        "moved",
+    ]);
+    let batch = run(&server, "default/a");
+    let why = until("it is frozen", || {
+        let why = server.json(&["batch", "why", &batch])["conditions"][0].clone();
+        (why["kind"] == "frozen").then_some(why)
+    });
+    assert!(why["message"].as_str().unwrap().contains("2020-01-01T00:00:00Z (admin: moved)"), "{why}");
+    let listed = until("the freeze", || {
+        let listed = server.json(&["freeze", "ls"])["items"].clone();
+        (!listed.as_array().unwrap().is_empty()).then_some(listed)
+    });
+    assert_eq!((&listed[0]["group"], &listed[0]["reason"]), (&json!("default"), &json!("moved")), "{listed}");
+    let old = server.json(&["job", "run", "default/a", "--logical-time", "2019-12-31T00:00:00Z"])["batch"]
+        .to_string();
+    show_until(&server, &old, "it ends", |shown| shown["result"] == "success");
+    assert_eq!(server.json(&["batch", "show", &batch])["state"], "waiting");
+    server.json(&["freeze", "thaw", "--group", "default"]);
+    show_until(&server, &batch, "it ends", |shown| shown["result"] == "success");
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+}
+
+/// DSP-1, JOB-5: the earliest start is shown, kept back for, and exported as written.
+#[test]
+fn batch_waits_for_its_earliest_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.apply(
+        "jobs: [{name: a, group: default, type: noop, max_concurrent: 5, earliest_start_minutes: 30}]",
+    );
+    let soon = (jiff::Timestamp::now() - jiff::SignedDuration::from_secs(1_797)).to_string();
+    let ahead = run(&server, "default/a");
+    let soon = server.json(&["job", "run", "default/a", "--logical-time", &soon])["batch"].to_string();
+    let why = server.json(&["batch", "why", &ahead])["conditions"].clone();
+    assert_eq!(why[0]["kind"], "earliest_start", "{why}");
+    let shown = show_until(&server, &soon, "it ends", |shown| shown["state"] == "finished");
+    let time = |field: &str| -> jiff::Timestamp { shown[field].as_str().unwrap().parse().unwrap() };
+    assert!(
+        time("assigned_at") >= time("earliest_start_at") && time("generated_at") < time("earliest_start_at")
+    );
+    let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
+    assert!(exported.contains("earliest_start_minutes: 30"), "{exported}");
+    let changes = server.apply(&exported)["changes"].clone();
+    assert_eq!(changes[0]["change"], "unchanged");
+}

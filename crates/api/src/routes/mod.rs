@@ -5,6 +5,7 @@ mod attempts;
 mod batches;
 mod calendars;
 mod events;
+mod freezes;
 mod groups;
 mod jobs;
 mod keys;
@@ -26,8 +27,8 @@ pub(crate) use run::{JobPlace, job_place};
 use crate::openapi::{Call, Calls, Verb};
 use crate::ports::{ClusterStatus, OperationStatus};
 use crate::view::{
-    AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, GroupView, JobDetail, JobView,
-    KeyView, LateCheckView, List, PreviewView, SkippedView, ThirdPartyView, WorkerView, Written,
+    AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, FreezeView, GroupView, JobDetail,
+    JobView, KeyView, LateCheckView, List, PreviewView, SkippedView, ThirdPartyView, WorkerView, Written,
 };
 use crate::worker_logs::LogPart;
 
@@ -379,6 +380,27 @@ fn worker_calls(calls: Calls) -> Calls {
                 .takes::<groups::GroupRequest>()
                 .gives::<groups::GroupDefined>(),
             groups::define,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/freezes", "What is frozen, by group")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<List<FreezeView>>(),
+            freezes::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/freeze", "Lets no batch beyond a logical time be assigned")
+                .role(Role::User)
+                .takes::<freezes::FreezeRequest>()
+                .gives::<Written>(),
+            freezes::freeze,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/thaw", "Ends a freeze")
+                .role(Role::User)
+                .takes::<freezes::ThawRequest>()
+                .gives::<Written>(),
+            freezes::thaw,
         )
         .add(
             Call::new(Verb::Get, "/api/keys", "Application keys, by name")

@@ -245,6 +245,7 @@ impl Job {
             retry_interval_s: 60,
             retry_backoff: None,
             exit_codes: None,
+            earliest_start_minutes: None,
             host: None,
             missed_runs: MissedRunsInput::default(),
             overlap: Overlap::default(),

@@ -68,6 +68,8 @@ pub(crate) struct BatchView {
     pub(crate) kill_requested_at: Option<Timestamp>,
     /// When it ended.
     pub(crate) finished_at: Option<Timestamp>,
+    /// It is not assigned before.
+    pub(crate) earliest_start_at: Option<Timestamp>,
     /// When it was marked for still waiting, its dependency timeout past.
     pub(crate) dependency_timeout_at: Option<Timestamp>,
     /// When it was marked for not having succeeded, its output timeout past.
@@ -126,6 +128,7 @@ impl From<BatchRow> for BatchView {
             retry_at: row.retry_at.map(time),
             kill_requested_at: row.kill_requested_at.map(time),
             finished_at: row.finished_at.map(time),
+            earliest_start_at: row.earliest_start_at.map(time),
             dependency_timeout_at: row.dependency_timeout_at.map(time),
             output_timeout_at: row.output_timeout_at.map(time),
             not_successful_by_at: row.not_successful_by_at.map(time),

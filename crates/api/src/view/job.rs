@@ -66,6 +66,8 @@ pub(crate) struct JobView {
     pub(crate) exit_codes: Value,
     /// Overlap, validity, lateness and calendar; null: its schedule is followed in the plain way.
     pub(crate) firing: Value,
+    /// From the base time of a batch's period to its earliest start, milliseconds; null: it may start at once.
+    pub(crate) earliest_start_ms: Value,
     /// By when its batches should have got somewhere; null: there is no such time.
     pub(crate) timeouts: Value,
     /// What it needs from outside, and what it makes there; null: nothing.
@@ -111,6 +113,7 @@ impl From<JobRow> for JobView {
             retry_backoff: json(&row.definition)["retry_backoff"].clone(),
             exit_codes: json(&row.definition)["exit_codes"].clone(),
             firing: json(&row.definition)["firing"].clone(),
+            earliest_start_ms: json(&row.definition)["earliest_start_ms"].clone(),
             timeouts: json(&row.definition)["timeouts"].clone(),
             data: json(&row.definition)["data"].clone(),
             business_type: row.business_type.to_string(),

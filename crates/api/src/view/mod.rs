@@ -16,7 +16,7 @@ pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, Retu
 pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
 pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
-pub(crate) use worker::{GroupView, KeyView, WorkerView};
+pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};
 
 /// A part of a list.
 #[derive(Debug, Serialize, JsonSchema)]

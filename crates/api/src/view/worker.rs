@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_store::rows::{AppKeyRow, GroupRow, WorkerRow};
+use tidemill_store::rows::{AppKeyRow, FreezeRow, GroupRow, WorkerRow};
 
 use super::{json, time};
 
@@ -83,6 +83,33 @@ impl From<GroupRow> for GroupView {
             settings: json(&row.settings),
             defined_at: time(row.defined_at),
             changed_at: time(row.changed_at),
+        }
+    }
+}
+
+/// A freeze.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct FreezeView {
+    /// Name of the group; null: every group.
+    pub(crate) group: Option<String>,
+    /// The latest logical time that may be assigned.
+    pub(crate) latest: Timestamp,
+    /// Who wants it: application, or application/person.
+    pub(crate) frozen_by: String,
+    /// Why.
+    pub(crate) reason: String,
+    /// Since when.
+    pub(crate) frozen_at: Timestamp,
+}
+
+impl From<FreezeRow> for FreezeView {
+    fn from(row: FreezeRow) -> Self {
+        Self {
+            group: (&*row.scope != "*").then(|| row.scope.to_string()),
+            latest: time(row.latest),
+            frozen_by: row.frozen_by.to_string(),
+            reason: row.reason.to_string(),
+            frozen_at: time(row.frozen_at),
         }
     }
 }

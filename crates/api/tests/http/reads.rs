@@ -89,6 +89,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
             }
           ],
           "dependency_timeout_at": null,
+          "earliest_start_at": null,
           "finished_at": "2025-03-02T00:00:05Z",
           "generated_at": "2025-03-02T00:00:00Z",
           "group": "demo",

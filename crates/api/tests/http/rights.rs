@@ -53,6 +53,21 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
             site.request(Method::POST, "/api/groups", app).json(&json!({"name": "x", "worker_key": "ab"}));
         assert_eq!(send(group).await.status, 403, "{app}");
     }
+    // BYD-17: a group for those who may act on it, everything for super administrators.
+    for (app, group, status) in [
+        ("viewer", json!("demo"), 403),
+        ("demo-user", json!("demo"), 200),
+        ("demo-user", json!("other"), 403),
+        ("admin", json!("other"), 200),
+        ("admin", json!(null), 403),
+        ("root", json!(null), 200),
+    ] {
+        for path in ["/api/freeze", "/api/thaw"] {
+            let asked =
+                site.request(Method::POST, path, app).json(&json!({"group": group, "reason": "moved"}));
+            assert_eq!(send(asked).await.status, status, "{app} {path} {group}");
+        }
+    }
     let foreign = json!({"jobs": [{"name": "a", "group": "other", "type": "noop"}]});
     let apply = site.request(Method::POST, "/api/jobs/apply", "demo-user").json(&foreign);
     assert_eq!(send(apply).await.status, 403);

@@ -89,6 +89,8 @@ pub(super) struct Batch {
     pub(super) events: u32,
     /// Times that it has not been marked for; `None`: when that is, is not known here.
     pub(super) deadlines: Vec<(TimeoutKind, Option<Timestamp>)>,
+    /// It is not assigned before.
+    pub(super) earliest: Option<Timestamp>,
     /// A timer of it could not be decided.
     pub(super) suspended: bool,
     /// The last record about it.

@@ -25,6 +25,7 @@ impl Shard {
             next,
             quality_gate,
             things,
+            earliest_start,
             ..
         } = event
         else {
@@ -35,6 +36,7 @@ impl Shard {
         self.one_generated_per_run(at, job, time, *run, found);
         self.generated_only_when_enabled(at, job, *origin, found);
         let of = self.generated_from_known_version(at, job, *version, *origin, found);
+        Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start), found);
         let fires = self.jobs.get(&job).and_then(|job| job.next);
         let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
         let base = fires.map_or(at.now, |fire| fire.at);
@@ -89,6 +91,7 @@ impl Shard {
             kill: None,
             events: 1,
             deadlines,
+            earliest: *earliest_start,
             suspended: false,
             said: at.offset,
             needs,

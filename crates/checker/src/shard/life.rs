@@ -57,6 +57,7 @@ impl Shard {
                 self.batch_finished(at, id, *result, by.is_some(), found);
             }
             Event::BatchMarked { .. } => {}
+            Event::StartDue { .. } => self.start_due(at, id, found),
             Event::TimeoutMarked { kind, deadline, .. } => {
                 self.timeout_marked(at, id, (*kind, *deadline), found);
             }
@@ -346,6 +347,7 @@ impl Shard {
             }
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
             (Phase::Waiting, BatchResult::Success) if anchor => {
+                self.may_begin(at, id, "completed", found);
                 if let Some((why, earlier)) = self.unheld(id) {
                     let why = format!("batch {id} is completed, though {why}");
                     at.contradicts(found, Invariant::AssignedOnlyWhenConditionsHeld, why, &earlier);
@@ -406,6 +408,7 @@ impl Shard {
                 Phase::Pausing { until } => Some(*until),
                 Phase::Waiting | Phase::Assigned(_) | Phase::Granted { .. } | Phase::Ended { .. } => None,
             },
+            Event::StartDue { batch } => self.batches.get(batch)?.earliest,
             Event::AssignmentReturned { batch, reason: ReturnReason::NotStarted, .. } => {
                 phase(batch)?.assignment().map(|held| held.start_by)
             }
@@ -450,6 +453,7 @@ fn batch_of(event: &Event) -> Option<BatchId> {
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::KillRequested { batch, .. }
+        | Event::StartDue { batch }
         | Event::BatchMarked { batch, .. }
         | Event::TimeoutMarked { batch, .. }
         | Event::DependencyOverridden { batch, .. }

@@ -14,6 +14,7 @@ mod dependencies;
 mod elsewhere;
 mod failing;
 mod fires;
+mod freeze;
 mod generation;
 mod job;
 mod life;
@@ -40,6 +41,7 @@ use self::days::Calendars;
 use self::elsewhere::Elsewhere;
 pub(crate) use self::elsewhere::Stand;
 use self::failing::Failing;
+use self::freeze::Freezes;
 use self::job::{Job, Run};
 use self::removals::Removals;
 use self::things::Things;
@@ -93,6 +95,7 @@ pub(crate) struct Shard {
     owed: Option<Owed>,
     /// Batches that ended without success, and have a time ahead.
     late: HashMap<BatchId, Ended>,
+    freezes: Freezes,
     /// Unfinished batches, as they were marked.
     marks: HashMap<BatchId, BatchResult>,
     /// What batches wait for outside.
@@ -126,6 +129,7 @@ impl Shard {
             submissions: VecDeque::new(),
             owed: None,
             late: HashMap::new(),
+            freezes: Freezes::default(),
             marks: HashMap::new(),
             things: Things::default(),
             calendars: Calendars::default(),
@@ -169,6 +173,9 @@ impl Shard {
                 self.job_received(at, definition, *enabled, *next, found);
             }
             Event::JobSwitched { job, enabled, next } => self.job_switched(at, *job, *enabled, *next, found),
+            Event::FreezeReceived { scope, freeze } => {
+                self.freezes.received(at, *scope, freeze.as_ref());
+            }
             Event::JobRemoved { job } => {
                 self.late.retain(|_, late| late.job != *job);
                 self.job_removed(*job);
@@ -206,6 +213,7 @@ impl Shard {
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
             | Event::KillRequested { .. }
+            | Event::StartDue { .. }
             | Event::BatchMarked { .. }
             | Event::TimeoutMarked { .. }
             | Event::DependencyOverridden { .. }
@@ -226,6 +234,8 @@ impl Shard {
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
+            | Event::Frozen { .. }
+            | Event::Thawed { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
             | Event::UnfinishedAsked { .. }

@@ -223,6 +223,8 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::ReportFinished { worker: who, .. } => who == worker,
         Command::DefineGroup { .. }
         | Command::DefineKey { .. }
+        | Command::Freeze { .. }
+        | Command::Thaw { .. }
         | Command::RevokeKey { .. }
         | Command::ApplyJobs { .. }
         | Command::StageJobs { .. }

@@ -5,13 +5,13 @@ use tidemill_checker::Invariant;
 use tidemill_model::Event;
 
 use crate::kit::{
-    Case, History, assigned, batch_id, case, done, ended, event, finished, generated, given_to_w, granted,
-    group, harmless, job, job_id, kill, killed_by, registered, retry, retry_due, returned, running, started,
-    waiting, world,
+    Case, History, assigned, batch_id, case, definition, done, ended, event, finished, generated, given_to_w,
+    granted, group, harmless, job, job_id, kill, killed_by, registered, retry, retry_due, returned, running,
+    started, waiting, world,
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    [steps(), limits(), starts(), attempts(), ends(), retries(), marks(), timeouts()]
+    [steps(), limits(), starts(), attempts(), ends(), held(), retries(), marks(), timeouts()]
         .into_iter()
         .flatten()
         .collect()
@@ -245,6 +245,56 @@ fn mark(batch: u64, result: &str, more: serde_json::Value) -> Event {
     });
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     event(json!({"batch_marked": fields}))
+}
+
+/// BYD-17, DSP-1
+fn held() -> Vec<Case> {
+    let rule = Invariant::NothingAssignedBeyondTheFreeze;
+    let freeze = |latest: Option<&str>| {
+        let freeze = latest.map(|latest| json!({"latest": latest, "by": {"app": "me"}, "reason": "moved"}));
+        event(json!({"freeze_received": {"scope": "group", "freeze": freeze}}))
+    };
+    let frozen = |latest: &str| waiting().command([freeze(Some(latest))]);
+    let (nine, before) = ("2026-03-02T09:00:00Z", "2026-03-02T08:59:59Z");
+    let given = |history: History| history.timer([assigned(1, 1, "w", 1)]);
+    let anchor = |latest: &str| {
+        let world = world().command([job(3, json!({"type": "anchor"})), freeze(Some(latest))]);
+        world.command([generated(1, 3, json!({}))]).timer([finished(1, "success")])
+    };
+    let early = |more: serde_json::Value, given: serde_json::Value| {
+        let world = History::new().command([group(), job(1, more), registered("w", "i", 4)]);
+        world.command([generated(1, 1, given)])
+    };
+    let minutes = || json!({"earliest_start_ms": 3_660_000});
+    let until = |at: &str| json!({"earliest_start": at});
+    let one = || early(minutes(), until("2026-03-02T10:01:00Z"));
+    let due = || event(json!({"start_due": {"batch": batch_id(1)}}));
+    let hourly = |at: &str| {
+        let schedule = json!({"schedule": {"period": "hour", "zone": "UTC"}, "earliest_start_ms": 60_000});
+        let off = event(json!({"job_received": {"definition": definition(1, schedule), "enabled": false}}));
+        History::new().command([group(), off]).command([generated(1, 1, until(at))])
+    };
+    let kept = Invariant::EarliestStartKept;
+    vec![
+        case(rule, "assigned beyond it", given(frozen(nine)), given(frozen(before))),
+        case(
+            rule,
+            "thawed, then assigned",
+            given(frozen(before).command([freeze(None)])),
+            given(frozen(before)),
+        ),
+        case(rule, "an anchor is completed beyond it", anchor(nine), anchor(before)),
+        case(kept, "assigned before", given(one().at("2026-03-02T10:01:00Z").timer([due()])), given(one())),
+        case(
+            kept,
+            "due before its time",
+            one().at("2026-03-02T10:01:00Z").timer([due()]),
+            one().timer([due()]),
+        ),
+        case(kept, "not what its job asks for", one(), early(minutes(), until("2026-03-02T10:00:59Z"))),
+        case(kept, "not from the base time of its period", hourly("2026-03-02T09:02:00Z"), hourly(nine)),
+        case(kept, "its job asks for none", waiting(), early(json!({}), until(nine))),
+    ]
 }
 
 /// An attempt of batch 1 that exits so.

@@ -20,6 +20,7 @@ const MAX_RETRY_INTERVAL_S: u32 = 7 * 86_400;
 /// Fires are not made up for after more than 7 days anyway.
 const MAX_LATENESS_S: u32 = 7 * 86_400;
 const MAX_TIMEOUT_S: u32 = 366 * 86_400;
+const MAX_EARLIEST_START_MINUTES: u32 = 366 * 24 * 60;
 const MAX_EXIT_CODES: usize = 64;
 
 /// What the job runs, from the fields that say it.
@@ -220,6 +221,7 @@ fn check_overlap(spec: &JobSpec) -> Result<(), FieldError> {
 pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     let numbers = [
         ("max_concurrent", spec.max_concurrent, 1, MAX_CONCURRENT),
+        ("earliest_start_minutes", spec.earliest_start_minutes.unwrap_or(0), 0, MAX_EARLIEST_START_MINUTES),
         ("retries", spec.retries, 0, MAX_RETRIES),
         ("retry_interval_s", spec.retry_interval_s, 0, MAX_RETRY_INTERVAL_S),
     ];

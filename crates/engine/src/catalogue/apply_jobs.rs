@@ -200,6 +200,7 @@ impl Catalogue {
             retry_interval_ms: u64::from(spec.retry_interval_s) * 1000,
             retry_backoff: backoff(spec)?,
             exit_codes: exit_codes(spec)?,
+            earliest_start_ms: spec.earliest_start_minutes.map(|minutes| u64::from(minutes) * 60_000),
             host: spec.host.clone(),
             missed_runs: spec.missed_runs.policy(),
             firing,

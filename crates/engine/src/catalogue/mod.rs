@@ -6,6 +6,7 @@ mod apply_jobs;
 mod calendars;
 mod data;
 mod foreign;
+mod freeze;
 mod graph;
 mod manage;
 mod plan;
@@ -25,6 +26,7 @@ use tidemill_model::{
 pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::calendars::Calendars;
+use self::freeze::Freezes;
 pub use self::plan::check_jobs;
 pub(crate) use self::remove::Wisher;
 use self::remove::{Pending, Terms};
@@ -40,6 +42,7 @@ use crate::rig::Rig;
 pub struct Catalogue {
     pub(crate) groups: BTreeMap<GroupName, Group>,
     pub(crate) keys: BTreeMap<String, Role>,
+    pub(crate) freezes: Freezes,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) names: BTreeMap<(GroupName, JobName), JobId>,
     /// Job → those that name it as parent.
@@ -98,6 +101,10 @@ impl Catalogue {
                 self.define_key(app, hash, *role, groups, *first_only, most).into()
             }
             Command::RevokeKey { app } => self.revoke_key(app).into(),
+            Command::Freeze { group, latest, reason } => {
+                self.freeze(group.as_ref(), latest.unwrap_or(now), wisher.actor, reason).into()
+            }
+            Command::Thaw { group, reason } => self.thaw(group.as_ref(), wisher.actor, reason).into(),
             Command::ApplyJobs { jobs, prune, cancel } => {
                 self.apply_jobs(jobs, prune, now, &Terms::new(*cancel, wisher)).into()
             }
@@ -158,6 +165,9 @@ impl Catalogue {
                     settings: settings.clone(),
                 };
                 self.post.send(*shard, message);
+                if !self.groups.contains_key(name) {
+                    self.freeze_new_group(*shard);
+                }
                 let (worker_key, settings) = (worker_key.clone(), settings.clone());
                 let group = Group { id: *group, shard: *shard, worker_key, settings };
                 self.groups.insert(name.clone(), group);
@@ -168,6 +178,8 @@ impl Catalogue {
             Event::KeyRevoked { app } => {
                 self.keys.remove(app);
             }
+            Event::Frozen { group, freeze } => self.frozen(group.as_ref(), Some(freeze)),
+            Event::Thawed { group, .. } => self.frozen(group.as_ref(), None),
             Event::JobDefined { definition, enabled, unnamed } => {
                 self.job_defined(definition, *enabled, *unnamed);
             }
@@ -217,6 +229,8 @@ impl Catalogue {
             | Event::CalendarForgotten { .. }
             | Event::FireMoved { .. }
             | Event::GenerationFailed { .. }
+            | Event::FreezeReceived { .. }
+            | Event::StartDue { .. }
             | Event::DependencySatisfied { .. }
             | Event::DependencyWithdrawn { .. }
             | Event::BatchAssigned { .. }

@@ -111,6 +111,8 @@ impl GroupShard {
                 }
             }
             Event::RetryDue { batch } => self.retry_due(now, *batch),
+            Event::StartDue { batch } => self.start_due(now, *batch),
+            Event::FreezeReceived { scope, freeze } => self.freeze_received(now, *scope, freeze.as_ref()),
             Event::KillRequested { batch, by, .. } => {
                 self.cancelling.remove(batch);
                 if let Some(Phase::Granted(grant)) = self.batches.get_mut(batch).map(|b| &mut b.phase) {
@@ -162,6 +164,8 @@ impl GroupShard {
             | Event::LossAccepted { .. }
             | Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
+            | Event::Frozen { .. }
+            | Event::Thawed { .. }
             | Event::KeyRevoked { .. }
             | Event::JobDefined { .. }
             | Event::JobEnabled { .. }
@@ -361,6 +365,7 @@ impl GroupShard {
             dependencies,
             things,
             quality_gate,
+            earliest_start,
             parameters,
             next,
             ..
@@ -427,6 +432,7 @@ impl GroupShard {
         self.batches.insert(*id, batch);
         self.say_of(dependencies);
         self.watch(*id, base);
+        self.hold_until(*id, *earliest_start, now);
         self.make_ready(now, *id);
         if is_newest {
             self.newest_changed(*job_id, *logical_time);
@@ -514,7 +520,7 @@ impl GroupShard {
 
     /// Puts a batch whose own conditions are all met into the queue, or parks it behind its job's limit.
     pub(crate) fn make_ready(&mut self, now: Timestamp, id: BatchId) {
-        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let Some(batch) = self.batches.get(&id) else { return };
         let unmet = batch.unmet() > u32::from(planted!(DependencyForgotten));
         if batch.phase != Phase::Waiting || unmet || !batch.has_its_things() {
             return;
@@ -522,6 +528,10 @@ impl GroupShard {
         if batch.gate().is_some_and(|gate| !gate.is_open()) {
             return self.knock(id);
         }
+        if self.holds_back(id, batch) {
+            return;
+        }
+        let Some(batch) = self.batches.get_mut(&id) else { return };
         let key = ReadyKey::new(now, batch.definition.priority, id);
         batch.phase = Phase::Ready { key };
         batch.since = now;
@@ -555,7 +565,7 @@ impl GroupShard {
     }
 
     /// Takes a ready batch out of the queue or out of its job's parking.
-    fn unqueue(&mut self, definition: &JobDefinition, key: ReadyKey) {
+    pub(crate) fn unqueue(&mut self, definition: &JobDefinition, key: ReadyKey) {
         let was_queued = self.queue.remove(&Lane::of(definition), key);
         if let Some(job) = self.jobs.get_mut(&definition.id) {
             if was_queued {
@@ -734,6 +744,7 @@ impl GroupShard {
     fn batch_finished(&mut self, now: Timestamp, id: BatchId, result: BatchResult) {
         self.cancelling.remove(&id);
         self.marks.remove(&id);
+        self.forget_early(id);
         let Some(batch) = self.batches.get(&id) else { return };
         if let Some((token, _)) = batch.holder() {
             self.release(token);

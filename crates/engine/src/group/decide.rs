@@ -55,6 +55,8 @@ impl GroupShard {
             | Command::SetTime { .. }
             | Command::DefineGroup { .. }
             | Command::DefineKey { .. }
+            | Command::Freeze { .. }
+            | Command::Thaw { .. }
             | Command::RevokeKey { .. }
             | Command::ApplyJobs { .. }
             | Command::StageJobs { .. }

@@ -74,6 +74,9 @@ impl GroupShard {
                 Event::CalendarReceived { calendar: std::sync::Arc::clone(calendar) }
             }
             ShardMessage::ForgetCalendar { name } => Event::CalendarForgotten { name: name.clone() },
+            ShardMessage::Freeze { scope, freeze } => {
+                Event::FreezeReceived { scope: *scope, freeze: freeze.clone() }
+            }
             ShardMessage::Remove { job } => Event::JobRemoved { job: *job },
             ShardMessage::AskUnfinished { question, jobs } => {
                 Event::UnfinishedTold { question: *question, jobs: self.unfinished_of(jobs) }

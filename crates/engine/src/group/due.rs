@@ -92,6 +92,7 @@ impl GroupShard {
         match timer {
             Timer::Fire(job) => self.fire(job, now),
             Timer::Retry(batch) => vec![Event::RetryDue { batch }],
+            Timer::Start(batch) => vec![Event::StartDue { batch }],
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),
             #[cfg(test)]

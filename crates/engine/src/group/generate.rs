@@ -115,6 +115,7 @@ impl GroupShard {
             dependencies,
             things,
             quality_gate: job.definition.has_quality_gate(),
+            earliest_start: self.earliest_start(job, logical_time),
             parameters,
             next,
             calendar: job.schedule.as_ref().and_then(|timetable| timetable.calendar_version()),

@@ -22,6 +22,7 @@ mod failing;
 mod finish;
 mod followers;
 mod foreign;
+mod freeze;
 mod generate;
 mod history;
 mod job;
@@ -59,6 +60,7 @@ pub(crate) use self::due::Task;
 use self::failing::Tick;
 use self::followers::Followers;
 use self::foreign::Foreign;
+use self::freeze::{Early, Frozen};
 use self::job::Job;
 use self::lease::Lease;
 use self::mark::Marks;
@@ -109,6 +111,10 @@ pub struct GroupShard {
     pub(crate) suspended: BTreeSet<String>,
     /// Batches that ended without success and have a time ahead.
     pub(crate) late: Late,
+    /// What may not be assigned now.
+    pub(crate) frozen: Frozen,
+    /// Batches whose earliest start is ahead.
+    pub(crate) early: Early,
     /// Batches that end as somebody said, once what runs of them has ended.
     pub(crate) marks: Marks,
     /// What batches wait for outside.
@@ -149,6 +155,8 @@ pub(crate) enum Timer {
     Fire(JobId),
     Retry(BatchId),
     StartBy(Token),
+    /// The earliest start of a batch.
+    Start(BatchId),
     /// A batch should have got somewhere.
     Deadline(BatchId, TimeoutKind),
     /// The quality service has not answered.
@@ -162,7 +170,7 @@ impl Timer {
     pub(crate) fn entity(self) -> String {
         match self {
             Timer::Fire(job) => format!("job/{job}"),
-            Timer::Retry(batch) | Timer::Deadline(batch, _) | Timer::Quality(batch) => {
+            Timer::Start(batch) | Timer::Retry(batch) | Timer::Deadline(batch, _) | Timer::Quality(batch) => {
                 format!("batch/{batch}")
             }
             Timer::StartBy(token) => format!("token/{token}"),
@@ -237,6 +245,8 @@ impl GroupShard {
             timers: BTreeSet::new(),
             suspended: BTreeSet::new(),
             late: Late::default(),
+            frozen: Frozen::default(),
+            early: Early::new(),
             marks: Marks::default(),
             things: Things::default(),
             quality: Quality::default(),

@@ -61,6 +61,7 @@ impl GroupShard {
             retry_interval_ms: submission.retry_interval_ms,
             retry_backoff: None,
             exit_codes: None,
+            earliest_start_ms: None,
             host: None,
             missed_runs: MissedRuns::All,
             firing: None,

@@ -48,6 +48,7 @@ impl GroupShard {
             conditions.extend(self.why_gated(batch));
         }
         conditions.extend(self.why_disabled(batch));
+        conditions.extend(self.why_held_back(id, batch));
         conditions.extend(self.unmet_phase(batch));
         Some(Why { batch: id, state: batch.state(), result: None, conditions })
     }

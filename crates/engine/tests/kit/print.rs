@@ -120,6 +120,17 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::RetryScheduled { batch, attempt, at } => {
             format!("b{} retry {attempt} at {}", n(batch.0), time(at))
         }
+        Event::Frozen { group, freeze } => {
+            let what = group.as_ref().map_or("everything".to_owned(), ToString::to_string);
+            format!("{what} frozen after {}", time(&freeze.latest))
+        }
+        Event::Thawed { group, .. } => {
+            format!("{} thawed", group.as_ref().map_or("everything".to_owned(), ToString::to_string))
+        }
+        Event::FreezeReceived { scope, freeze } => {
+            format!("{scope:?} is frozen: {}", freeze.is_some())
+        }
+        Event::StartDue { batch } => format!("b{} start due", n(batch.0)),
         Event::RetryDue { batch } => format!("b{} retry due", n(batch.0)),
         Event::KillRequested { batch, token, .. } => format!("b{} kill t{}", n(batch.0), n(token.0)),
         Event::BatchFinished { batch, result, by, .. } => {

@@ -108,6 +108,8 @@ impl Caches {
                 };
                 *marked = Some(at.now);
             }),
+            // Its row says when that is.
+            Event::StartDue { .. } => {}
             other => unreachable!("{} is not about batches", other.kind()),
         }
     }
@@ -123,6 +125,7 @@ impl Caches {
             dependencies,
             things,
             quality_gate,
+            earliest_start,
             parameters,
             next,
             calendar,
@@ -162,6 +165,7 @@ impl Caches {
             retry_at: None,
             kill_requested_at: None,
             finished_at: None,
+            earliest_start_at: earliest_start.map(|time| time.as_millisecond()),
             dependency_timeout_at: None,
             output_timeout_at: None,
             not_successful_by_at: None,

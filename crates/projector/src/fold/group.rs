@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::{Event, JobType, Role};
-use tidemill_store::rows::{AppKeyRow, GroupRow, ResourceRow, ShardRow, WorkerRow};
+use tidemill_model::{Event, GroupName, JobType, Role};
+use tidemill_store::rows::{AppKeyRow, FreezeRow, GroupRow, ResourceRow, ShardRow, WorkerRow};
 
+use super::batch::person;
 use super::job::json;
 use super::{Caches, Place};
 
@@ -33,6 +34,14 @@ impl Caches {
                 defined_at: at.now,
             }),
             Event::KeyRevoked { app } => self.app_keys.remove((app.as_str().into(),)),
+            Event::Frozen { group, freeze } => self.freezes.put(FreezeRow {
+                scope: scope(group.as_ref()),
+                latest: freeze.latest.as_millisecond(),
+                frozen_by: person(&freeze.by),
+                reason: freeze.reason.as_str().into(),
+                frozen_at: at.now,
+            }),
+            Event::Thawed { group, .. } => self.freezes.remove((scope(group.as_ref()),)),
             Event::GroupReceived { group, name, .. } => self.shards.put(ShardRow {
                 id: at.shard,
                 group_id: i64::from(group.0),
@@ -106,6 +115,11 @@ impl Caches {
             self.resources.put(ResourceRow { worker_id, shard, job_type, slots: i64::from(*slots) });
         }
     }
+}
+
+/// Under which a freeze stands.
+pub(super) fn scope(group: Option<&GroupName>) -> Arc<str> {
+    group.map_or("*", GroupName::as_str).into()
 }
 
 fn role_word(role: Role) -> &'static str {

@@ -11,6 +11,9 @@ pub(super) fn is_copy(job: JobId) -> bool {
 
 pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
     match event {
+        Event::Frozen { group, .. } | Event::Thawed { group, .. } => {
+            rows.freezes.need((super::group::scope(group.as_ref()),));
+        }
         Event::GroupDefined { group, .. } => rows.worker_groups.need((i64::from(group.0),)),
         Event::JobDefined { definition, .. } => rows.jobs.need((definition.id.0,)),
         Event::JobEnabled { job } | Event::JobDisabled { job } | Event::JobDeleted { job } => {
@@ -50,6 +53,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::AssignmentReturned { batch, .. }
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
+        | Event::StartDue { batch }
         | Event::KillRequested { batch, .. }
         | Event::BatchMarked { batch, .. }
         | Event::TimeoutMarked { batch, .. }
@@ -90,6 +94,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::ParentFollowed { .. }
         | Event::ParentWatched { .. }
         | Event::ParentUnwatched { .. }
+        | Event::FreezeReceived { .. }
         | Event::HistoryEvicted { .. }
         | Event::AlarmRaised { .. }
         | Event::ChecksRequested { .. }

@@ -32,6 +32,10 @@ fn fire() -> Value {
     json!({"at": FIRE[0], "logical_time": FIRE[1]})
 }
 
+fn freeze() -> Value {
+    json!({"latest": FIRE[1], "by": {"app": "etl", "user": "ann"}, "reason": "the warehouse is moved"})
+}
+
 fn settings() -> Value {
     json!({
         "start_timeout_ms": 300_000, "lost_after_ms": 30_000, "lease_ms": 600_000, "lease_margin_ms": 5_000,
@@ -65,6 +69,9 @@ fn catalogue() -> Vec<Value> {
         json!({"job_enabled": {"job": 4096}}),
         json!({"job_disabled": {"job": 4096}}),
         json!({"job_deleted": {"job": 4096}}),
+        json!({"frozen": {"group": "demo", "freeze": freeze()}}),
+        json!({"thawed": {"group": "demo", "by": {"app": "etl", "user": "ann"}, "reason": "moved"}}),
+        json!({"freeze_received": {"scope": "everything", "freeze": freeze()}}),
         json!({"message_received": {"from": 0, "number": 7}}),
         json!({"outbox_acknowledged": {"to": 1, "upto": 7}}),
     ]
@@ -185,6 +192,7 @@ fn batch() -> Vec<Value> {
         json!({"batch_finished": {
             "batch": 4097, "result": "killed", "by": {"app": "etl", "user": "ann"}, "message": "wrong input",
         }}),
+        json!({"start_due": {"batch": 4097}}),
         json!({"batch_marked": {
             "batch": 4097, "job": 4096, "logical_time": FIRE[1], "result": "skipped",
             "by": {"app": "etl", "user": "ann"}, "reason": "the source was closed that day",

@@ -68,6 +68,8 @@ row! {
         kill_requested_at: Option<i64> = Time,
         /// When it ended.
         finished_at: Option<i64> = Time,
+        /// It is not assigned before.
+        earliest_start_at: Option<i64> = Time,
         /// When it was marked for still waiting, its dependency timeout past.
         dependency_timeout_at: Option<i64> = Time,
         /// When it was marked for not having succeeded, its output timeout past.

@@ -107,6 +107,7 @@ pub(crate) fn batch_row(id: i64) -> BatchRow {
         retry_at: None,
         kill_requested_at: None,
         finished_at: None,
+        earliest_start_at: None,
         dependency_timeout_at: None,
         output_timeout_at: None,
         not_successful_by_at: None,

@@ -12,8 +12,8 @@ pub(crate) use calendar::CalendarCommand;
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use operate::{
-    AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, GroupCommand, KeyCommand,
-    PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
+    AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, FreezeCommand, GroupCommand,
+    KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
 pub(crate) use things::{CheckArgs, ThirdPartyCommand};
 
@@ -94,6 +94,9 @@ pub(crate) enum Command {
     /// Look at and define worker groups
     #[command(subcommand, visible_alias = "groups")]
     Group(GroupCommand),
+    /// Freeze and thaw a group or everything
+    #[command(subcommand, visible_alias = "freezes")]
+    Freeze(FreezeCommand),
     /// Define, revoke and list application keys
     #[command(subcommand, visible_alias = "keys")]
     Key(KeyCommand),
@@ -220,6 +223,9 @@ mod tests {
             "group ls",
             "group define etl --worker-key abcd",
             "group define etl",
+            "freeze set --group etl --latest 2026-01-01T00:00:00Z --reason moved",
+            "freeze thaw",
+            "batch mark 4097 skipped --reason closed",
             "executor --config t.toml",
             "api --config t.toml",
             "dispatcher --config t.toml",

@@ -38,6 +38,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Check(args) => things::check(&Session::new(&global)?, &args),
         Command::Worker(command) => operate::worker(&Session::new(&global)?, command),
         Command::Group(command) => operate::group(&Session::new(&global)?, command),
+        Command::Freeze(command) => operate::freeze(&Session::new(&global)?, command),
         Command::Key(command) => operate::key(&Session::new(&global)?, command),
         Command::Events(EventsCommand::Tail(args)) => events::tail(&Session::new(&global)?, &args),
         Command::Status => operate::status(&Session::new(&global)?),

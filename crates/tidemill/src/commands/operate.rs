@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Session;
-use crate::cli::{GroupCommand, KeyCommand, WorkerCommand, word};
+use crate::cli::{FreezeCommand, GroupCommand, KeyCommand, WorkerCommand, word};
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
 use crate::failure::Done;
@@ -67,6 +67,37 @@ pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
             Ok(session.show(&answer, |answer| {
                 format!("Group {name} defined, number {}.", render::one_line(&answer["id"]))
             }))
+        }
+    }
+}
+
+const FREEZES: &[Column] = &[
+    Column("GROUP", &["/group"]),
+    Column("LATEST LOGICAL TIME", &["/latest"]),
+    Column("BY", &["/frozen_by"]),
+    Column("SINCE", &["/frozen_at"]),
+    Column("REASON", &["/reason"]),
+];
+
+pub(super) fn freeze(session: &Session, command: FreezeCommand) -> Done<Exit> {
+    let what = |group: &Option<String>| match group {
+        Some(group) => format!("Group {group}"),
+        None => "Everything".to_owned(),
+    };
+    match command {
+        FreezeCommand::Ls => {
+            let answer = session.client.get("/api/freezes", &[])?;
+            Ok(session.show(&answer, |answer| render::list(answer, FREEZES, "Nothing is frozen.")))
+        }
+        FreezeCommand::Set { group, latest, reason } => {
+            let body = json!({ "group": group, "latest": latest, "reason": reason });
+            let answer = session.client.post("/api/freeze", Some(&body))?;
+            Ok(session.show(&answer, |_| format!("{} is frozen.", what(&group))))
+        }
+        FreezeCommand::Thaw { group, reason } => {
+            let body = json!({ "group": group, "reason": reason });
+            let answer = session.client.post("/api/thaw", Some(&body))?;
+            Ok(session.show(&answer, |_| format!("{} is thawed.", what(&group))))
         }
     }
 }

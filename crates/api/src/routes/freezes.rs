@@ -1,0 +1,94 @@
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tidemill_model::{Command, GroupName, Role, ShardId};
+use tidemill_store::ReadTables;
+
+use super::run::written;
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::params::Params;
+use crate::view::{FreezeView, List, Written};
+use crate::write::Write;
+
+/// What is frozen, of what the key reaches.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<List<FreezeView>>, Problem> {
+    params.only(&[])?;
+    let freezes = app.read(|tables| tables.freezes()).await?;
+    let reached = freezes.into_iter().filter(|row| &*row.scope == "*" || caller.reaches(&row.scope));
+    Ok(Json(List { items: reached.map(FreezeView::from).collect(), next: None }))
+}
+
+/// What is to be frozen.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FreezeRequest {
+    /// This group; absent: every group, which takes a super administrator.
+    #[serde(default)]
+    group: Option<GroupName>,
+    /// The latest logical time that may be assigned; absent: now.
+    #[serde(default)]
+    latest: Option<Timestamp>,
+    /// For the record; 1 to 500 characters.
+    reason: String,
+}
+
+/// Lets no batch beyond a logical time be assigned (BYD-17).
+pub(super) async fn freeze(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let FreezeRequest { group, latest, reason } = parse(body)?;
+    may_freeze(&caller, group.as_ref())?;
+    let command = Command::Freeze { group, latest, reason };
+    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+}
+
+/// What is to be thawed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ThawRequest {
+    /// This group; absent: the freeze of every group, which takes a super administrator.
+    #[serde(default)]
+    group: Option<GroupName>,
+    /// For the record.
+    #[serde(default)]
+    reason: String,
+}
+
+/// Ends a freeze; that of every group and that of one are two.
+pub(super) async fn thaw(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let ThawRequest { group, reason } = parse(body)?;
+    may_freeze(&caller, group.as_ref())?;
+    let command = Command::Thaw { group, reason };
+    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+}
+
+fn may_freeze(caller: &Caller, group: Option<&GroupName>) -> Result<(), Problem> {
+    match group {
+        Some(group) => caller.may_act(group.as_str()),
+        None => caller.has_role(Role::SuperAdministrator),
+    }
+}

@@ -1,0 +1,82 @@
+//! What may not be assigned: beyond the latest allowed logical time, before the earliest start.
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{BatchId, Freeze, FreezeScope};
+
+use super::Shard;
+use super::job::Version;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// The latest allowed logical times that the shard knows, and the records that say so.
+#[derive(Debug, Default)]
+pub(super) struct Freezes {
+    everything: Option<(Timestamp, u64)>,
+    group: Option<(Timestamp, u64)>,
+}
+
+impl Freezes {
+    pub(super) fn received(&mut self, at: &At<'_>, scope: FreezeScope, freeze: Option<&Freeze>) {
+        let latest = freeze.map(|freeze| (freeze.latest, at.offset));
+        match scope {
+            FreezeScope::Everything => self.everything = latest,
+            FreezeScope::Group => self.group = latest,
+        }
+    }
+}
+
+impl Shard {
+    /// `nothing_assigned_beyond_the_freeze` and `earliest_start_kept`; `what` happens to the batch.
+    pub(super) fn may_begin(&self, at: &At<'_>, id: BatchId, what: &str, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        for (latest, said) in [self.freezes.everything, self.freezes.group].into_iter().flatten() {
+            if batch.time > latest {
+                let why =
+                    format!("batch {id} for {} is {what}, and the latest allowed is {latest}", batch.time);
+                at.contradicts(found, Invariant::NothingAssignedBeyondTheFreeze, why, &[said]);
+            }
+        }
+        if let Some(earliest) = batch.earliest.filter(|earliest| *earliest > at.now) {
+            let why = format!("batch {id} is {what} at {}, and its earliest start is {earliest}", at.now);
+            at.contradicts(found, Invariant::EarliestStartKept, why, &[batch.said]);
+        }
+    }
+
+    pub(super) fn start_due(&self, at: &At<'_>, id: BatchId, found: &mut Findings) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        if batch.earliest.is_none_or(|earliest| earliest > at.now) {
+            let why = format!("the start of batch {id} is said to be due, not before {:?}", batch.earliest);
+            at.contradicts(found, Invariant::EarliestStartKept, why, &[batch.said]);
+        }
+    }
+
+    /// `earliest_start_kept`: it is the one that the definition asks for, where that is known here.
+    pub(super) fn earliest_is_as_declared(
+        at: &At<'_>,
+        id: BatchId,
+        of: Option<&Version>,
+        (time, given): (Timestamp, Option<Timestamp>),
+        found: &mut Findings,
+    ) {
+        let Some(of) = of else { return };
+        let expected = match of.earliest_ms {
+            None => None,
+            Some(ms) => {
+                let base = match &of.calendar {
+                    Some(calendar) => calendar.base_of(time),
+                    None if of.parents.is_empty() => Some(time),
+                    None => None,
+                };
+                let Some(base) = base else { return };
+                let minutes = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+                base.checked_add(minutes).ok()
+            }
+        };
+        if expected != given {
+            let why =
+                format!("batch {id} gets the earliest start {given:?}, and its job asks for {expected:?}");
+            at.breaks(found, Invariant::EarliestStartKept, why);
+        }
+    }
+}
