@@ -75,6 +75,7 @@ pub(crate) fn spec_of(
         valid_from: firing.valid_from,
         valid_until: firing.valid_until,
         calendar: firing.calendar,
+        memory_mb: definition.memory_mb,
         dependency_timeout_s: timeouts.dependency_ms.map(seconds),
         output_timeout_s: timeouts.output_ms.map(seconds),
         not_successful_by: timeouts.successful_by,

@@ -113,7 +113,7 @@ invariants! {
     KilledStaysKilled => "killed_stays_killed",
     /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, for a parent in another group as it was heard last, and counted right.
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
-    /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, and a worker that is there, not draining, on the pinned host.
+    /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, and a worker that is there, neither draining nor overloaded, on the pinned host.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.
     NothingAssignedBeyondTheFreeze => "nothing_assigned_beyond_the_freeze",
@@ -121,6 +121,8 @@ invariants! {
     EarliestStartKept => "earliest_start_kept",
     /// Neither a job's limit nor a worker's slots are ever exceeded.
     RunningNeverAboveLimit => "running_never_above_limit",
+    /// Neither a worker's memory nor the slots that it keeps for some jobs are given to more than they are for.
+    ResourcesNeverOversold => "resources_never_oversold",
     /// A start is granted once, only to the worker and the life of it that hold the assignment, for the question it asked.
     StartGrantedOnlyToAssigned => "start_granted_only_to_assigned",
     /// Attempts count up by 1 and stay within the job's maximum.

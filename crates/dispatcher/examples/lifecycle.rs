@@ -133,6 +133,7 @@ impl Worker {
             host: "host".to_owned(),
             address: "127.0.0.1:1".to_owned(),
             slots: [(JobType::try_from("noop")?, SLOTS)].into(),
+            reserved: Default::default(),
             live: Vec::new(),
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
         };
@@ -157,7 +158,7 @@ impl Worker {
             if alive.elapsed() > Duration::from_secs(1) {
                 alive = Instant::now();
                 let (worker, incarnation) = (self.worker.clone(), self.incarnation.clone());
-                self.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 0 }));
+                self.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None }));
             }
         }
         Ok(())

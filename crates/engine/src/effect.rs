@@ -233,6 +233,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::ThirdPartyForgotten { .. }
         | Event::ChecksLate { .. }
         | Event::ChecksRecovered { .. }
+        | Event::WorkerMeasured { .. }
         | Event::WorkerLost { .. }
         | Event::WorkerFound { .. }
         | Event::WorkerDrained { .. }

@@ -105,7 +105,8 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let exit_codes = exit_codes.map_or(0, |codes| 64 + 4 * (codes.no_retry.len() + codes.skip.len()));
     let backoff = definition.retry_backoff.as_ref().map_or(0, |_| 110);
     let earliest = definition.earliest_start_ms.map_or(0, |_| 44);
-    let rare = firing + earliest + timeouts + data + exit_codes + backoff;
+    let memory = definition.memory_mb.map_or(0, |_| 32);
+    let rare = firing + earliest + timeouts + data + exit_codes + backoff + memory;
     380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 

@@ -7,7 +7,10 @@ mod kit;
 use expect_test::expect;
 use kit::{GROUP, Script, World, job, rejection};
 use serde_json::json;
-use tidemill_model::{BatchId, Command, Event, JobId, Priority, ShardId, Submission};
+use tidemill_model::{
+    BatchId, Command, Event, GroupSettings, Heartbeat, JobId, Measure, Priority, Reserved, ShardId,
+    Submission,
+};
 
 fn of_priority(name: &str, priority: u8) -> Submission {
     Submission { priority: Priority::try_from(priority).unwrap(), ..World::submission(name, &[]) }
@@ -243,5 +246,143 @@ fn batches_of_a_disabled_job_wait_until_it_is_enabled() {
     assert!(world.why_kinds(BatchId::mint(1, GROUP)).contains(&"disabled".to_owned()));
     world.ask(ShardId::CATALOGUE, switch(ids[0], true));
     assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}
+
+fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32, u32, u32)) {
+    let played = world.played(worker);
+    let (worker, incarnation) = (played.id.clone(), played.incarnation.clone());
+    let (memory_total_mb, memory_free_mb, load_percent) = measure;
+    let measure = Some(Measure { memory_total_mb, memory_free_mb, load_percent });
+    world.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 7, measure }));
+}
+
+/// DSP-4: memory that a job needs is reserved while a batch of it is assigned or runs, and never more than there is.
+#[test]
+fn memory_is_reserved_and_never_oversold() {
+    let mut world = World::new();
+    let ids = world.define(vec![job("a", json!({"memory_mb": 400, "max_concurrent": 9}))]);
+    let worker = world.worker("w", 100, Script::Run);
+    let first = world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    assert_eq!(world.why_kinds(first), ["no_memory"], "it has not said what it has");
+    measured(&mut world, &worker, (1_000, 900, 10));
+    assert_eq!(running(&world), 1);
+    let second = world.batch(ids[0], Some("2026-07-01T00:01:00Z"));
+    let third = world.batch(ids[0], Some("2026-07-01T00:02:00Z"));
+    assert_eq!(running(&world), 2, "100 MiB are others', 800 are reserved");
+    assert_eq!(world.why_kinds(third), ["no_memory"]);
+    world.events();
+    let restarted = world.played(&worker).registration();
+    world.say(Command::RegisterWorker(Box::new(restarted)));
+    assert_eq!(running(&world), 2, "what is reserved stays so when it registers again");
+    let token = world.played(&worker).running.pop_first().unwrap().0;
+    let end = world.played(&worker).finished(token, tidemill_model::AttemptResult::Success);
+    world.say(end);
+    assert_eq!(running(&world), 2, "the third has got the memory of the first");
+    assert_eq!(world.why_kinds(second), Vec::<String>::new());
+    assert_eq!(world.partition, world.folded());
+}
+
+/// MON-7, EXE-8: a heartbeat that says nothing new makes no event.
+#[test]
+fn heartbeats_that_say_nothing_new_make_no_event() {
+    let mut world = World::new();
+    let worker = world.worker("w", 1, Script::Run);
+    world.events();
+    for free in [500, 510, 595, 405, 100, 999] {
+        measured(&mut world, &worker, (1_000, free, 10));
+    }
+    assert_eq!(world.told(), "w load 10 %, 500 MiB free\n", "within a minute nothing else is noted");
+    world.pass_minutes(1);
+    measured(&mut world, &worker, (1_000, 505, 40));
+    assert_eq!(world.told(), "", "too little has changed");
+    measured(&mut world, &worker, (1_000, 300, 40));
+    assert_eq!(world.told(), "w load 40 %, 300 MiB free\n");
+}
+
+/// MON-7: an overloaded worker gets no work, says so in *why*, and recovers by itself.
+#[test]
+fn an_overloaded_worker_gets_no_work_until_it_recovers() {
+    let settings = GroupSettings { max_load_percent: 200, ..GroupSettings::default() };
+    let mut world = World::with(kit::START, settings);
+    let worker = world.worker("w", 5, Script::Run);
+    measured(&mut world, &worker, (1_000, 900, 250));
+    let (_, batch) = world.submit(World::submission("a", &[]));
+    assert_eq!(world.why_kinds(batch), ["worker_overloaded"]);
+    measured(&mut world, &worker, (1_000, 900, 180));
+    assert_eq!(running(&world), 0, "not yet well below its bound");
+    measured(&mut world, &worker, (1_000, 900, 150));
+    assert_eq!(running(&world), 1);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// DSP-4: slots that are kept for pinned jobs and high priorities are given to no other, and serve those first.
+#[test]
+fn reserved_slots_are_kept_for_whom_they_are_for() {
+    let mut world = World::new();
+    let worker = world.worker("w", 3, Script::Run);
+    let kept = Reserved { slots: 2, priority: Some(Priority::try_from(1_i64).unwrap()) };
+    world.played(&worker).reserved = Some(kept);
+    let again = world.played(&worker).registration();
+    world.say(Command::RegisterWorker(Box::new(again)));
+    let common: Vec<BatchId> = (0..2).map(|_| world.submit(of_priority("common", 2)).1).collect();
+    assert_eq!(running(&world), 1, "one of three slots is for anybody");
+    let why = world.why(common[1]);
+    assert_eq!((why[0].kind.as_str(), why[0].message.contains("kept for other jobs")), ("no_slot", true));
+    world.submit(of_priority("high", 1));
+    assert_eq!(running(&world), 2);
+    let ids = world.define(vec![job("pinned", json!({"host": "host-w", "priority": 9}))]);
+    world.batch(ids[0], None);
+    assert_eq!(running(&world), 3);
+    let (_, late) = world.submit(of_priority("high", 0));
+    assert_eq!(world.why_kinds(late), ["no_slot"], "three slots are three slots");
+    assert_eq!(world.partition, world.folded());
+}
+
+/// DSP-4: what cannot be kept is refused with the registration.
+#[test]
+fn more_than_all_slots_cannot_be_kept() {
+    let mut world = World::new();
+    let worker = world.worker("w", 3, Script::Run);
+    world.played(&worker).reserved = Some(Reserved { slots: 4, priority: None });
+    let again = world.played(&worker).registration();
+    let outcome = world.ask(GROUP, Command::RegisterWorker(Box::new(again)));
+    expect![
+        "bad_registration: worker w is not registered: it reserves 4 of its 3 slots for noop; 1 to all can be"
+    ]
+    .assert_eq(&rejection(&outcome));
+}
+
+/// DSP-4: memory of no size, and for what runs nowhere, is refused by name.
+#[test]
+fn memory_that_cannot_be_is_refused() {
+    let mut world = World::new();
+    let outcome = world.apply(vec![job("a", json!({"memory_mb": 0}))]);
+    expect![[r#"invalid: jobs[0].memory_mb: "0": must be 1 to 16777216; leave it out for none"#]]
+        .assert_eq(&rejection(&outcome));
+    let outcome = world.apply(vec![job("a", json!({"memory_mb": 5, "type": "anchor"}))]);
+    expect![[r#"invalid: jobs[0].memory_mb: "5": an anchor runs on no worker; leave it out"#]]
+        .assert_eq(&rejection(&outcome));
+}
+
+fn owned(name: &str, owner: &str) -> Submission {
+    Submission { owner: owner.to_owned(), ..World::submission(name, &[]) }
+}
+
+/// BYD-4: two owners of equal priority take turns, however many batches one of them has.
+#[test]
+fn owners_take_turns() {
+    let mut world = World::new();
+    let mut names = Vec::new();
+    for n in 0..5 {
+        names.push((world.submit(owned(&format!("a{n}"), "ann")).1, "a"));
+        world.pass_ms(1);
+    }
+    for n in 0..2 {
+        names.push((world.submit(owned(&format!("b{n}"), "bob")).1, "b"));
+        world.pass_ms(1);
+    }
+    world.worker("w", 1, Script::Succeed);
+    expect!["a b a b a a a"].assert_eq(&order(&mut world, &names));
     assert_eq!(world.partition, world.folded());
 }

@@ -200,6 +200,7 @@ impl Model {
             | Event::ParentUnwatched { .. }
             | Event::FiresSkipped { .. }
             | Event::HistoryEvicted { .. }
+            | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
             | Event::LeaseExpired { .. }

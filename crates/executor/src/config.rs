@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ed25519_dalek::SigningKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{GroupName, JobType, ShardId};
+use tidemill_model::{GroupName, JobType, Reserved, ShardId};
 
 use crate::{Error, TypeConfig, types};
 
@@ -27,6 +27,14 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Attempts at once, by job type, 1 to 10,000 each. Required, at least one type.
     pub slots: BTreeMap<JobType, u32>,
+    /// Of these slots, those that are kept for some jobs, by job type: `{slots: 2, priority: 1}` keeps two for jobs
+    /// pinned to this host and for those of priority 0 and 1; without `priority`, for pinned jobs only. Default
+    /// none.
+    #[serde(default)]
+    pub reserved: BTreeMap<JobType, Reserved>,
+    /// Memory that jobs may have of this machine's, MiB, 1 to 16,777,216; default: all of it.
+    #[serde(default)]
+    pub memory_mb: Option<u32>,
     /// Milliseconds from one heartbeat to the next, 50 to 60,000; default 3,000. It has to be well below
     /// the group's `lost_after_ms` and `lease_ms`.
     #[serde(default = "default_heartbeat")]
@@ -107,6 +115,8 @@ impl Config {
             host: None,
             data_dir: required.data_dir,
             slots: required.slots,
+            reserved: BTreeMap::new(),
+            memory_mb: None,
             heartbeat_ms: default_heartbeat(),
             stop_grace_ms: default_stop_grace(),
             listen: default_listen(),
@@ -144,6 +154,17 @@ impl Config {
                 let rule = "has no entry in types, so nothing says how to run it".to_owned();
                 return Err(Error::Config { field: "slots", value: name.to_string(), rule });
             }
+        }
+        for (name, reserved) in &self.reserved {
+            let slots = self.slots.get(name).copied().unwrap_or(0);
+            if reserved.slots == 0 || reserved.slots > slots {
+                let rule = format!("has to be 1 to the {slots} slots of its type");
+                let value = format!("{name}: {}", reserved.slots);
+                return Err(Error::Config { field: "reserved", value, rule });
+            }
+        }
+        if let Some(memory_mb) = self.memory_mb {
+            range("memory_mb", u64::from(memory_mb), 1..=1 << 24)?;
         }
         self.signing_key().map(|_| ())
     }

@@ -30,6 +30,7 @@ mod error;
 mod link;
 mod logs;
 mod look;
+mod machine;
 mod processes;
 mod run;
 mod shim;

@@ -14,7 +14,7 @@ use crate::logs::LogServer;
 use crate::look::Looks;
 use crate::processes::{self, Processes};
 use crate::worker::{self, Input, Output, Worker};
-use crate::{Config, Error, environment};
+use crate::{Config, Error, environment, machine};
 
 /// From one tick to the next, at most.
 const TICK: Duration = Duration::from_millis(100);
@@ -56,6 +56,7 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
         processes: Processes::start(process_setup(&config, &data), process_inputs)?,
         looks: Looks::start(&config, look_inputs)?,
+        measures: Measures::new(&config),
     };
     let inputs = Inputs { from_processes, from_work, from_log, from_looks, shutdown };
     let result = turn.run(inputs, work);
@@ -85,6 +86,7 @@ fn setup(
         host,
         address,
         slots: config.slots.clone(),
+        reserved: config.reserved.clone(),
         live: Vec::new(),
         signature: String::new(),
     };
@@ -131,6 +133,30 @@ struct Turn {
     commands: CommandLink,
     processes: Processes,
     looks: Looks,
+    measures: Measures,
+}
+
+/// When to look at the machine again: as often as a heartbeat tells of it.
+struct Measures {
+    next: Instant,
+    every: Duration,
+    limit_mb: Option<u32>,
+}
+
+impl Measures {
+    fn new(config: &Config) -> Self {
+        let every = Duration::from_millis(config.heartbeat_ms);
+        Self { next: Instant::now(), every, limit_mb: config.memory_mb }
+    }
+
+    fn due(&mut self) -> Option<Input> {
+        let now = Instant::now();
+        if now < self.next {
+            return None;
+        }
+        self.next = now + self.every;
+        machine::measure(self.limit_mb).map(Input::Measured)
+    }
 }
 
 impl Turn {
@@ -181,7 +207,7 @@ impl Turn {
         *next_tick = Instant::now() + TICK;
         let tick = Input::Ticked { boottime_ms: boottime_ms() };
         let mut is_done = false;
-        for input in std::iter::once(tick).chain(heard) {
+        for input in self.measures.due().into_iter().chain([tick]).chain(heard) {
             for output in self.worker.step(input) {
                 is_done |= self.act(output);
             }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
     Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobName, JobSpec, JobType, MarkedResult, Nonce, PathAnswer, Priority, Program, RequestId, ShardId,
-    Standing, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId,
+    JobName, JobSpec, JobType, MarkedResult, Measure, Nonce, PathAnswer, Priority, Program, RequestId,
+    Reserved, ShardId, Standing, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId,
 };
 
 /// Who wishes it.
@@ -105,6 +105,9 @@ pub struct Registration {
     pub address: String,
     /// Attempts at once, by job type.
     pub slots: BTreeMap<JobType, u32>,
+    /// Slots that are kept for some jobs, by job type.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reserved: BTreeMap<JobType, Reserved>,
     /// Attempts that still live on it.
     #[serde(default)]
     pub live: Vec<Token>,
@@ -130,6 +133,9 @@ pub struct Heartbeat {
     /// point names one of them only.
     #[serde(default, skip_serializing_if = "is_first")]
     pub number: u64,
+    /// How its machine stands; absent: it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<Measure>,
 }
 
 fn is_first(number: &u64) -> bool {

@@ -233,6 +233,9 @@ pub struct JobDefinition {
     /// What it needs from outside, and what it makes there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Box<JobData>>,
+    /// Memory of a worker that each of its batches has for itself, MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<u32>,
 }
 
 impl JobDefinition {
@@ -314,6 +317,14 @@ pub struct GroupSettings {
     /// Asked so often without an answer: people are told. A number, not a time.
     #[serde(skip_serializing_if = "is_quality_alarm")]
     pub quality_alarm_after: u32,
+    /// A worker whose load is above this gets no work until it is below four fifths of it, percent of its
+    /// processors; 0: whatever its load.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub max_load_percent: u32,
+    /// A worker with less free memory than this gets no work until it has a quarter more, percent of all; 0:
+    /// however little it has.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub min_free_memory_percent: u32,
 }
 
 const QUALITY_RETRY_MS: u64 = 600_000;
@@ -327,6 +338,10 @@ fn is_quality_alarm(number: &u32) -> bool {
     *number == QUALITY_ALARM_AFTER
 }
 
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
 impl Default for GroupSettings {
     fn default() -> Self {
         Self {
@@ -338,6 +353,8 @@ impl Default for GroupSettings {
             kill_grace_ms: 10_000,
             quality_retry_ms: QUALITY_RETRY_MS,
             quality_alarm_after: QUALITY_ALARM_AFTER,
+            max_load_percent: 0,
+            min_free_memory_percent: 0,
         }
     }
 }

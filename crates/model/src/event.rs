@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, Follow, ForeignParent, Freeze,
     FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobSpec,
-    JobType, Mapping, MarkedResult, Nonce, Outcome, Removal, RequestId, Role, Severity, ShardId, Standing,
-    Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId,
+    JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, Removal, RequestId, Reserved, Role, Severity,
+    ShardId, Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent,
+    WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -925,6 +926,20 @@ pub enum Event {
         /// of the group at this point.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         settings: Option<GroupSettings>,
+        /// Slots that are kept for some jobs, by job type.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        reserved: BTreeMap<JobType, Reserved>,
+    },
+    /// A worker's machine stands otherwise than before, by a step worth knowing.
+    WorkerMeasured {
+        /// Which.
+        worker: WorkerId,
+        /// How it stands.
+        #[serde(flatten)]
+        measure: Measure,
+        /// It is beyond a bound of its group, and gets no work until it has recovered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        overloaded: bool,
     },
     /// A worker was not heard of for its limit.
     WorkerLost {
@@ -1071,6 +1086,7 @@ impl Event {
             Event::ChecksRecovered { .. } => "checks.recovered",
             Event::HistoryEvicted { .. } => "history.evicted",
             Event::WorkerRegistered { .. } => "worker.registered",
+            Event::WorkerMeasured { .. } => "worker.measured",
             Event::WorkerLost { .. } => "worker.lost",
             Event::WorkerFound { .. } => "worker.found",
             Event::LeaseExpired { .. } => "lease.expired",
@@ -1167,6 +1183,7 @@ impl Event {
                 (None, None, None) => "partition".to_owned(),
             },
             Event::WorkerRegistered { worker, .. }
+            | Event::WorkerMeasured { worker, .. }
             | Event::WorkerLost { worker, .. }
             | Event::WorkerFound { worker, .. }
             | Event::LeaseExpired { worker, .. }

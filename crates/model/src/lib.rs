@@ -19,6 +19,7 @@ mod live;
 mod mark;
 mod name;
 mod rejection;
+mod resources;
 mod retry;
 mod spec;
 mod thing;
@@ -49,6 +50,7 @@ pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuer
 pub use mark::MarkedResult;
 pub use name::{CalendarName, GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
+pub use resources::{Measure, Reserved};
 pub use retry::{Backoff, BackoffInput, ExitCodes};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use thing::{

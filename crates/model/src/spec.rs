@@ -19,7 +19,6 @@ pub const NOT_BUILT: &[&str] = &[
     "run_as",
     "success_check",
     "expected_duration_s",
-    "memory_mb",
     "final_command",
     "alarms",
     "pools",
@@ -165,6 +164,9 @@ pub struct JobSpec {
     /// Minutes from the base time of a batch's period before which it is not assigned; default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earliest_start_minutes: Option<u32>,
+    /// Memory of a worker that each batch has for itself while it is assigned or runs, MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_mb: Option<u32>,
     /// What to do about base times missed in an outage; default all. With a bound: `{policy: all,
     /// max_lateness_s: 3600}`.
     #[serde(default)]

@@ -173,6 +173,7 @@ impl Caches {
             | Event::Thawed { .. }
             | Event::GroupReceived { .. }
             | Event::WorkerRegistered { .. }
+            | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
             | Event::LeaseExpired { .. }

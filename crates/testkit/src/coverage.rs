@@ -90,6 +90,7 @@ const EVENTS: &[&str] = &[
     "checks.late",
     "checks.recovered",
     "worker.registered",
+    "worker.measured",
     "worker.lost",
     "worker.found",
     "lease.expired",

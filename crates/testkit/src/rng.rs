@@ -15,6 +15,11 @@ impl Rng {
         Self(mix(state ^ index.wrapping_mul(0xd134_2543_de82_ef95)))
     }
 
+    /// A stream of its own from here on, which takes nothing from this one.
+    pub(crate) fn aside(&self, name: &str) -> Self {
+        Self::new(self.0, name, 0)
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)

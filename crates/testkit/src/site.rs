@@ -6,8 +6,11 @@ use ed25519_dalek::SigningKey;
 use jiff::Timestamp;
 use tidemill_executor::{ExitRecord, KilledBecause, Lease, Setup, Worker};
 use tidemill_model::{
-    BatchId, GroupName, Incarnation, JobId, JobType, Registration, ShardId, Token, WorkerId,
+    BatchId, GroupName, Incarnation, JobId, JobType, Measure, Registration, Reserved, ShardId, Token,
+    WorkerId,
 };
+
+use crate::rng::Rng;
 
 /// A job's processes, under one shim.
 #[derive(Debug, Clone)]
@@ -109,6 +112,7 @@ pub(crate) struct Site {
     pub(crate) shard: ShardId,
     pub(crate) host: String,
     pub(crate) slots: BTreeMap<JobType, u32>,
+    pub(crate) reserved: BTreeMap<JobType, Reserved>,
     pub(crate) worker: Option<Worker>,
     pub(crate) id: WorkerId,
     pub(crate) ids: u32,
@@ -150,6 +154,7 @@ impl Site {
             host: self.host.clone(),
             address: format!("{}:1", self.host),
             slots: self.slots.clone(),
+            reserved: self.reserved.clone(),
             live: Vec::new(),
             signature: String::new(),
         };
@@ -173,6 +178,17 @@ impl Site {
         }
         self.id = WorkerId::new(format!("w{}-{}", self.index, self.ids));
         self.directory.clear();
+    }
+
+    /// How its machine stands, which changes every few seconds.
+    pub(crate) fn measure(&self, seed: u64, now: u64) -> Measure {
+        let mut rng = Rng::new(seed, "machine", (now / 7_000) << 8 | self.index as u64);
+        let memory_total_mb = 1_000 * (1 + self.index as u32);
+        let busy = rng.chance(20);
+        let (least, most_load) = if busy { (50, 500) } else { (2, 150) };
+        let all = u64::from(memory_total_mb);
+        let memory_free_mb = rng.range(all / least, all) as u32;
+        Measure { memory_total_mb, memory_free_mb, load_percent: rng.range(0, most_load) as u32 }
     }
 
     pub(crate) fn boot(&self, now: u64) -> u64 {

@@ -400,6 +400,7 @@ impl World {
                 host: "host-0".to_owned(),
                 address: "nowhere:1".to_owned(),
                 slots: BTreeMap::from([(JobType::try_from("shell").expect("a type"), 9)]),
+                reserved: Default::default(),
                 live: Vec::new(),
                 signature: "00".repeat(64),
             }))
@@ -441,6 +442,8 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
         kill_grace_ms: rng.range(100, 3_000),
         quality_retry_ms: rng.clone().range(3_000, 8_000),
         quality_alarm_after: 2,
+        max_load_percent: if rng.aside("load").chance(40) { 200 } else { 0 },
+        min_free_memory_percent: if rng.aside("memory").chance(20) { 10 } else { 0 },
     }
 }
 
@@ -480,6 +483,7 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
     if rng.clone().chance(10) {
         job["earliest_start_minutes"] = json!(rng.clone().range(0, 2));
     }
+    resources(&mut rng.aside("needs"), &mut job);
     job
 }
 
@@ -564,6 +568,13 @@ fn timeouts(rng: &mut Rng, job: &mut Value) {
     if rng.chance(10) {
         job["not_successful_by"] = json!(format!("{:02}:00:{:02}", rng.range(0, 24), rng.range(0, 60)));
         job["cancel_on_timeout"] = json!(rng.chance(50));
+    }
+}
+
+/// What its batches need beside a slot.
+fn resources(rng: &mut Rng, job: &mut Value) {
+    if rng.chance(20) && job["type"] != "anchor" {
+        job["memory_mb"] = json!(rng.range(1, 12) * 100);
     }
 }
 

@@ -44,7 +44,8 @@ impl World {
         if now < site.paused_until {
             return self.at(site.paused_until, Happening::WorkerTick { site: index, life });
         }
-        let boottime_ms = site.boot(now);
+        let (boottime_ms, measure) = (site.boot(now), site.measure(self.plan.seed, now));
+        self.worker_steps(index, Input::Measured(measure));
         self.worker_steps(index, Input::Ticked { boottime_ms });
         self.after(TICK_MS, Happening::WorkerTick { site: index, life });
     }
@@ -64,7 +65,7 @@ impl World {
     }
 
     fn worker_steps(&mut self, index: usize, input: Input) {
-        if !matches!(input, Input::Ticked { .. }) {
+        if !matches!(input, Input::Ticked { .. } | Input::Measured(_)) {
             self.tell(|| format!("worker {index} hears {input:?}"));
         }
         let Some(worker) = self.sites[index].worker.as_mut() else { return };

@@ -10,8 +10,8 @@ use tidemill_engine::Rig;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{AppendError, Genesis, LogId, Record};
 use tidemill_model::{
-    BatchId, CommandRecord, InstanceId, JobId, JobType, Outcome, Reply, RequestId, ShardId, Token,
-    WorkMessage, WorkerId,
+    BatchId, CommandRecord, InstanceId, JobId, JobType, Outcome, Priority, Reply, RequestId, Reserved,
+    ShardId, Token, WorkMessage, WorkerId,
 };
 
 use crate::host::Host;
@@ -202,6 +202,7 @@ impl World {
                 shard: ShardId(group as u16 + 1),
                 host: format!("host-{index}"),
                 slots: slots(rng),
+                reserved: reserved(&mut rng.aside("reserved")),
                 worker: None,
                 id: WorkerId::new("none"),
                 ids: 0,
@@ -399,4 +400,12 @@ fn slots(rng: &mut Rng) -> BTreeMap<JobType, u32> {
         slots.insert(JobType::try_from(*kind).expect("a type"), rng.range(1, 6) as u32);
     }
     slots
+}
+
+/// What some workers keep for pinned jobs, and for those of high priority.
+fn reserved(rng: &mut Rng) -> BTreeMap<JobType, Reserved> {
+    let kind = JobType::try_from("shell").expect("a type");
+    let least = rng.chance(60).then(|| Priority::try_from(rng.range(0, 6) as i64).expect("0 to 9"));
+    let kept = Reserved { slots: 1, priority: least };
+    if rng.chance(30) { BTreeMap::from([(kind, kept)]) } else { BTreeMap::new() }
 }

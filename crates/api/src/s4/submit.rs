@@ -252,6 +252,7 @@ impl Job {
             valid_from: None,
             valid_until: None,
             calendar: None,
+            memory_mb: None,
             dependency_timeout_s: None,
             output_timeout_s: None,
             not_successful_by: None,

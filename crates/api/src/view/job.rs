@@ -58,6 +58,8 @@ pub(crate) struct JobView {
     pub(crate) retry_interval_ms: i64,
     /// Runs only on the worker of this host.
     pub(crate) host: Option<String>,
+    /// Memory of a worker that each batch has for itself, MiB.
+    pub(crate) memory_mb: Option<u64>,
     /// `all`, `latest` or `none`.
     pub(crate) missed_runs: String,
     /// How the pause between attempts grows; null: it does not.
@@ -109,6 +111,7 @@ impl From<JobRow> for JobView {
             retries: row.retries,
             retry_interval_ms: row.retry_interval_ms,
             host: string(row.pinned_host),
+            memory_mb: json(&row.definition)["memory_mb"].as_u64(),
             missed_runs: row.missed_runs.to_string(),
             retry_backoff: json(&row.definition)["retry_backoff"].clone(),
             exit_codes: json(&row.definition)["exit_codes"].clone(),

@@ -21,6 +21,18 @@ pub(crate) struct WorkerView {
     pub(crate) address: String,
     /// Attempts at once, by job type.
     pub(crate) slots: Value,
+    /// Slots of these that are kept for some jobs, by job type.
+    pub(crate) reserved: Value,
+    /// Memory of its machine that jobs may have, MiB.
+    pub(crate) memory_total_mb: Option<i64>,
+    /// What of it could be had without swapping when that was last worth noting, MiB.
+    pub(crate) memory_free_mb: Option<i64>,
+    /// Its load then, in percent of its processors.
+    pub(crate) load_percent: Option<i64>,
+    /// Since when this is so.
+    pub(crate) measured_at: Option<Timestamp>,
+    /// Whether it is beyond a bound of its group, and gets no work until it has recovered.
+    pub(crate) overloaded: bool,
     /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
     pub(crate) state: String,
     /// Whether it takes no new work.
@@ -44,6 +56,12 @@ impl From<WorkerRow> for WorkerView {
             host: row.host.to_string(),
             address: row.address.to_string(),
             slots: json(&row.slots),
+            reserved: json(&row.reserved),
+            memory_total_mb: row.memory_total_mb,
+            memory_free_mb: row.memory_free_mb,
+            load_percent: row.load_percent,
+            measured_at: row.measured_at.map(time),
+            overloaded: row.overloaded,
             state: row.state.to_string(),
             drained: row.drained,
             incarnation: row.incarnation.to_string(),

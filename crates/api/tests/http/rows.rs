@@ -107,6 +107,7 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         firing: None,
         timeouts: None,
         data: None,
+        memory_mb: None,
     }
 }
 
@@ -259,6 +260,12 @@ pub(crate) fn worker(address: &str) -> WorkerRow {
         state: "live".into(),
         drained: false,
         registered_at: T0,
+        reserved: "{}".into(),
+        memory_total_mb: Some(64_000),
+        memory_free_mb: Some(48_000),
+        load_percent: Some(120),
+        measured_at: Some(1_000),
+        overloaded: false,
         lost_at: None,
         lease_expired_at: None,
         drained_at: None,

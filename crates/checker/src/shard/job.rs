@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, ScheduleSpec,
+    Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, Priority,
+    ScheduleSpec,
 };
 
 use super::Shard;
@@ -25,6 +26,8 @@ pub(super) struct Version {
     pub(super) earliest_ms: Option<u64>,
     pub(super) exit_codes: Option<ExitCodes>,
     pub(super) host: Option<String>,
+    pub(super) priority: Priority,
+    pub(super) memory_mb: u32,
     pub(super) job_type: JobType,
     pub(super) parents: Vec<JobId>,
     pub(super) schedule: Option<ScheduleSpec>,
@@ -52,6 +55,8 @@ impl Version {
             earliest_ms: definition.earliest_start_ms,
             exit_codes: definition.exit_codes.clone(),
             host: definition.host.clone(),
+            priority: definition.priority,
+            memory_mb: definition.memory_mb.unwrap_or(0),
             job_type: definition.job_type.clone(),
             parents: definition.parents.iter().map(|parent| parent.job).collect(),
             schedule: definition.schedule.clone(),

@@ -22,6 +22,7 @@ mod marks;
 mod overlap;
 mod placement;
 mod removals;
+mod resources;
 mod rest;
 mod retries;
 mod things;
@@ -226,6 +227,7 @@ impl Shard {
             | Event::ThingWithdrawn { .. }
             | Event::ThingsForgotten { .. } => self.thing_event(at, &recorded.event, found),
             Event::WorkerRegistered { .. }
+            | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
             | Event::LeaseExpired { .. }

@@ -39,6 +39,7 @@ impl Shard {
         let job = batch.job;
         self.occupy(id, 1);
         self.running_never_above_limit(at, (id, job), wanted.worker, found);
+        self.resources_never_oversold(at, id, wanted.worker, found);
     }
 
     fn may_be_assigned(&self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>, found: &mut Findings) -> bool {
@@ -85,6 +86,7 @@ impl Shard {
             None => "it is not registered".to_owned(),
             Some(known) if known.lost.is_some() => "it is lost".to_owned(),
             Some(known) if known.drained => "it is drained".to_owned(),
+            Some(known) if known.overloaded => "it is overloaded".to_owned(),
             Some(known) => match host.filter(|host| **host != known.host) {
                 Some(host) => format!("it is on {}, and the job is pinned to {host}", known.host),
                 None => return,
@@ -150,7 +152,7 @@ impl Shard {
             self.running.remove(&batch.job);
         }
         if let (Some(of), Some(worker)) = (&batch.of, self.workers.get_mut(&assignment.worker)) {
-            worker.occupy(&of.job_type, by);
+            worker.occupy(id, &of.job_type, by);
         }
     }
 }

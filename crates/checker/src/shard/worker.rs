@@ -1,10 +1,11 @@
 //! Workers: which life of them works, and when one is over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AttemptResult, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, WorkerId,
+    AttemptResult, BatchId, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, Reserved,
+    WorkerId,
 };
 
 use super::Shard;
@@ -40,6 +41,13 @@ pub(super) struct Worker {
     pub(super) host: String,
     pub(super) slots: BTreeMap<JobType, u32>,
     pub(super) used: HashMap<JobType, u32>,
+    /// Slots that are kept for some jobs.
+    pub(super) reserved: BTreeMap<JobType, Reserved>,
+    /// What is assigned to it or runs there.
+    pub(super) held: BTreeSet<BatchId>,
+    pub(super) overloaded: bool,
+    /// Memory that can be reserved, MiB; `None`: it has not said what it has.
+    pub(super) memory_mb: Option<u32>,
     /// When it was declared lost.
     pub(super) lost: Option<Timestamp>,
     pub(super) expired: bool,
@@ -65,7 +73,12 @@ impl Worker {
     }
 
     /// One attempt more or less is there; with the last one, what earlier lives were told is over.
-    pub(super) fn occupy(&mut self, job_type: &JobType, by: i32) {
+    pub(super) fn occupy(&mut self, batch: BatchId, job_type: &JobType, by: i32) {
+        if by > 0 {
+            self.held.insert(batch);
+        } else {
+            self.held.remove(&batch);
+        }
         let used = self.used.entry(job_type.clone()).or_default();
         *used = used.saturating_add_signed(by);
         if !self.is_used() {
@@ -77,7 +90,7 @@ impl Worker {
 impl Shard {
     pub(super) fn worker_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
-            Event::WorkerRegistered { worker, incarnation, host, slots, settings, .. } => {
+            Event::WorkerRegistered { worker, incarnation, host, slots, settings, reserved, .. } => {
                 let before = self.workers.remove(worker);
                 let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
                 let drained = before.as_ref().is_some_and(|before| before.drained);
@@ -87,7 +100,10 @@ impl Shard {
                     Some(before) if before.is_used() => (told, Some(before.longest_lease())),
                     Some(_) | None => (told, None),
                 };
-                let used = before.map(|before| before.used).unwrap_or_default();
+                let machine = before.as_ref().map(|before| (before.overloaded, before.memory_mb));
+                let (overloaded, memory_mb) = machine.unwrap_or_default();
+                let (used, held) = before.map(|before| (before.used, before.held)).unwrap_or_default();
+                let reserved = reserved.clone();
                 let (incarnation, host, slots) = (incarnation.clone(), host.clone(), slots.clone());
                 let (lost, expired, lived, said) = (None, false, at.now, at.offset);
                 let now = Worker {
@@ -95,6 +111,10 @@ impl Shard {
                     host,
                     slots,
                     used,
+                    reserved,
+                    held,
+                    overloaded,
+                    memory_mb,
                     lost,
                     expired,
                     drained,
@@ -104,6 +124,9 @@ impl Shard {
                     said,
                 };
                 self.workers.insert(worker.clone(), now);
+            }
+            Event::WorkerMeasured { worker, measure, overloaded } => {
+                self.measured(worker, *measure, *overloaded);
             }
             Event::WorkerLost { worker, incarnation } => {
                 if let Some(known) = self.in_its_life(at, worker, incarnation, "lost", found) {

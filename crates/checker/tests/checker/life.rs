@@ -67,6 +67,28 @@ fn limits() -> Vec<Case> {
     let two = |of: u64| world().command([generated(1, of, json!({}))]).command([generated(2, of, other())]);
     let both = |history: History| history.timer([assigned(1, 1, "w", 1), assigned(2, 2, "w", 1)]);
     let small = || two(1).command([registered("w", "j", 1)]);
+    // Two batches of 450 MiB each.
+    let needy = || {
+        let history = world().command([job(3, json!({"max_concurrent": 2, "memory_mb": 450}))]);
+        history.command([generated(1, 3, json!({}))]).command([generated(2, 3, other())])
+    };
+    let measured = |total: u32, free: u32| {
+        event(json!({"worker_measured": {
+            "worker": "w", "memory_total_mb": total, "memory_free_mb": free, "load_percent": 0,
+        }}))
+    };
+    let overloaded = |overloaded: bool| {
+        event(json!({"worker_measured": {
+            "worker": "w", "memory_total_mb": 9, "memory_free_mb": 9, "load_percent": 0, "overloaded": overloaded,
+        }}))
+    };
+    // Of two slots one is for jobs of this priority or a higher one; job 1 has priority 5.
+    let keeping = |priority: u8| {
+        two(1).command([event(json!({"worker_registered": {
+            "worker": "w", "incarnation": "j", "host": "h", "address": "a", "slots": {"noop": 2},
+            "reserved": {"noop": {"slots": 1, "priority": priority}},
+        }}))])
+    };
     vec![
         case(
             Invariant::RunningNeverAboveLimit,
@@ -79,6 +101,38 @@ fn limits() -> Vec<Case> {
             "DSP-4: more attempts than slots",
             small().timer([assigned(1, 1, "w", 1)]),
             both(small()),
+        ),
+        case(
+            Invariant::ResourcesNeverOversold,
+            "DSP-4: more memory than there is",
+            both(needy().command([measured(1_000, 900)])),
+            both(needy().command([measured(1_000, 800)])),
+        ),
+        case(
+            Invariant::ResourcesNeverOversold,
+            "memory is free again once its batch has ended",
+            {
+                let history = needy().command([measured(1_000, 600)]).timer([assigned(1, 1, "w", 1)]);
+                let history = history.command([granted(1, 1, "w", "i")]);
+                let history = history.command([ended(1, 1, "w", 1, "success"), finished(1, "success")]);
+                history.timer([assigned(2, 2, "w", 1)])
+            },
+            needy().timer([assigned(1, 1, "w", 1)]),
+        ),
+        case(
+            Invariant::ResourcesNeverOversold,
+            "DSP-4: slots that are kept for high priorities",
+            both(keeping(5)),
+            both(keeping(4)),
+        ),
+        case(
+            Invariant::AssignedOnlyWhenConditionsHeld,
+            "MON-7: work for a worker that is overloaded",
+            waiting()
+                .command([overloaded(true)])
+                .command([overloaded(false)])
+                .timer([assigned(1, 1, "w", 1)]),
+            waiting().command([overloaded(true)]).timer([assigned(1, 1, "w", 1)]),
         ),
         case(
             Invariant::RunningNeverAboveLimit,

@@ -169,7 +169,7 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0 })
+        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None })
     }
 
     /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.
@@ -186,6 +186,7 @@ mod tests {
             address: "a".to_owned(),
             slots: Default::default(),
             settings: None,
+            reserved: Default::default(),
         };
         let events = vec![Recorded { shard, event }];
         let now = Timestamp::UNIX_EPOCH;

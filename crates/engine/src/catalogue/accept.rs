@@ -22,6 +22,7 @@ const MAX_LATENESS_S: u32 = 7 * 86_400;
 const MAX_TIMEOUT_S: u32 = 366 * 86_400;
 const MAX_EARLIEST_START_MINUTES: u32 = 366 * 24 * 60;
 const MAX_EXIT_CODES: usize = 64;
+const MAX_MEMORY_MB: u32 = 1 << 24;
 
 /// What the job runs, from the fields that say it.
 pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
@@ -215,6 +216,19 @@ fn check_overlap(spec: &JobSpec) -> Result<(), FieldError> {
     let given = serde_json::to_value(spec.overlap).ok();
     let given = given.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
     Err(FieldError::new("overlap", given, rule))
+}
+
+/// DSP-4: the memory that each batch has for itself.
+pub(super) fn memory(spec: &JobSpec) -> Result<Option<u32>, FieldError> {
+    let Some(memory_mb) = spec.memory_mb else { return Ok(None) };
+    if !(1..=MAX_MEMORY_MB).contains(&memory_mb) {
+        let rule = format!("must be 1 to {MAX_MEMORY_MB}; leave it out for none");
+        return Err(FieldError::new("memory_mb", memory_mb, rule));
+    }
+    if spec.job_type.is_anchor() {
+        return Err(FieldError::new("memory_mb", memory_mb, "an anchor runs on no worker; leave it out"));
+    }
+    Ok(Some(memory_mb))
 }
 
 /// Numbers and texts in their bounds.

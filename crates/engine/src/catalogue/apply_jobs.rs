@@ -11,8 +11,8 @@ use tidemill_model::{
 };
 
 use super::accept::{
-    backoff, check_bounds, check_program, exit_codes, firing, is_ambiguous_in_overlap, program, schedule,
-    timeouts,
+    backoff, check_bounds, check_program, exit_codes, firing, is_ambiguous_in_overlap, memory, program,
+    schedule, timeouts,
 };
 use super::data::data;
 use super::graph::Overlay;
@@ -206,6 +206,7 @@ impl Catalogue {
             firing,
             timeouts: timeouts(spec)?,
             data: data(spec)?,
+            memory_mb: memory(spec)?,
         };
         check_program(&definition)?;
         Ok((definition, spec.enabled))

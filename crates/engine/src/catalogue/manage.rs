@@ -166,5 +166,12 @@ fn check_settings(settings: &GroupSettings) -> Result<(), Rejection> {
         let rule = "must not be longer than lease_ms: a worker is lost before its lease is over";
         return Err(Rejection::field("settings.lost_after_ms", settings.lost_after_ms, rule));
     }
+    let percents = [
+        ("settings.max_load_percent", settings.max_load_percent, 100_000),
+        ("settings.min_free_memory_percent", settings.min_free_memory_percent, 90),
+    ];
+    if let Some((field, value, high)) = percents.into_iter().find(|(_, value, high)| value > high) {
+        return Err(Rejection::field(field, value, format!("must be 0 (no bound) to {high}")));
+    }
     Ok(())
 }

@@ -256,6 +256,7 @@ impl Catalogue {
             | Event::QualityTaken { .. }
             | Event::QualityAnswered { .. }
             | Event::WorkerRegistered { .. }
+            | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
             | Event::LeaseExpired { .. }

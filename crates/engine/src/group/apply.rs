@@ -12,10 +12,10 @@ use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
 use super::history::Newest;
 use super::job::Job;
 use super::lease::Told;
-use super::queue::{Lane, ReadyKey};
+use super::queue::ReadyKey;
 use super::settle::Because;
 use super::things::Needs;
-use super::worker::{Slots, Worker};
+use super::worker::{Demand, Slots, Worker};
 use super::workers::MAX_WORKERS;
 use super::{Group, GroupShard, REMEMBERED_SUBMISSIONS, Timer, Trigger};
 
@@ -124,6 +124,9 @@ impl GroupShard {
             Event::TimeoutMarked { batch, kind, .. } => self.timeout_marked(*batch, *kind),
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
             Event::WorkerRegistered { .. } => self.worker_registered(event),
+            Event::WorkerMeasured { worker, measure, overloaded } => {
+                self.worker_measured(now, worker, (*measure, *overloaded));
+            }
             Event::WorkerLost { worker, .. } => {
                 self.workers.update(worker, |worker| worker.lost = true);
                 self.unsettle(worker, Because::Lost);
@@ -190,7 +193,8 @@ impl GroupShard {
     }
 
     fn worker_registered(&mut self, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots, settings } = event else {
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots, settings, reserved } = event
+        else {
             return;
         };
         let settings = settings.clone().unwrap_or_else(|| self.settings());
@@ -204,20 +208,36 @@ impl GroupShard {
             Some(told) if !tokens.is_empty() => told.reborn(settings),
             Some(_) | None => Told::new(settings),
         };
+        let slots_of = |kind, max| Slots::new(max, reserved.get(kind).copied());
         let mut slots: std::collections::BTreeMap<_, _> =
-            slots.iter().map(|(kind, max)| (kind.clone(), Slots { max: *max, used: 0 })).collect();
-        for token in &tokens {
-            let kind = self.tokens.get(token).and_then(|id| self.batches.get(id));
-            if let Some(slot) = kind.and_then(|b| slots.get_mut(&b.definition.job_type)) {
-                slot.used += 1;
+            slots.iter().map(|(kind, max)| (kind.clone(), slots_of(kind, *max))).collect();
+        let mut reserved_mb = 0_u32;
+        for batch in tokens.iter().filter_map(|token| self.batches.get(self.tokens.get(token)?)) {
+            let demand = Demand::of(&batch.definition);
+            reserved_mb = reserved_mb.saturating_add(demand.memory_mb);
+            if let Some(slot) = slots.get_mut(demand.job_type) {
+                slot.count(&demand, true);
             }
         }
+        let machine = old.and_then(|old| old.machine);
         let expired = same_life && old.is_some_and(|old| old.expired);
         if is_new && self.workers.len() >= MAX_WORKERS {
             self.workers.forget_expired();
         }
         let (incarnation, host, address) = (incarnation.clone(), host.clone(), address.clone());
-        let known = Worker { incarnation, host, address, slots, drained, lost: false, expired, tokens, told };
+        let known = Worker {
+            incarnation,
+            host,
+            address,
+            slots,
+            drained,
+            lost: false,
+            expired,
+            tokens,
+            told,
+            reserved_mb,
+            machine,
+        };
         self.workers.insert(worker.clone(), known);
         let dead = self.unsettled.get(worker).is_some_and(|left| left.because == Because::Expired);
         match (same_life, dead) {
@@ -537,14 +557,14 @@ impl GroupShard {
         batch.since = now;
         let definition = Arc::clone(&batch.definition);
         let Some(job) = self.jobs.get_mut(&definition.id) else {
-            self.queue.insert(Lane::of(&definition), key);
+            self.queue.insert(&definition, key);
             return;
         };
         let queued = if planted!(LimitCheckedBeforeApply) { 0 } else { job.limit.queued };
         let has_room = job.limit.active + queued < job.admits();
         if has_room && job.limit.parked.is_empty() {
             job.limit.queued += 1;
-            self.queue.insert(Lane::of(&definition), key);
+            self.queue.insert(&definition, key);
         } else {
             job.limit.parked.insert(key);
             self.promote(definition.id);
@@ -566,7 +586,11 @@ impl GroupShard {
 
     /// Takes a ready batch out of the queue or out of its job's parking.
     pub(crate) fn unqueue(&mut self, definition: &JobDefinition, key: ReadyKey) {
-        let was_queued = self.queue.remove(&Lane::of(definition), key);
+        let was_queued = self.queue.remove(definition, key);
+        self.left_queue(definition, key, was_queued);
+    }
+
+    fn left_queue(&mut self, definition: &JobDefinition, key: ReadyKey, was_queued: bool) {
         if let Some(job) = self.jobs.get_mut(&definition.id) {
             if was_queued {
                 job.limit.queued = job.limit.queued.saturating_sub(1);
@@ -588,16 +612,11 @@ impl GroupShard {
             return;
         }
         let of_job = |key: &ReadyKey| self.batches.get(&key.batch).is_some_and(|b| b.definition.id == id);
-        let mut queued: Vec<(ReadyKey, Lane)> = self
-            .queue
-            .lanes()
-            .flat_map(|(lane, keys)| keys.iter().map(move |key| (*key, lane)))
-            .filter(|(key, _)| of_job(key))
-            .map(|(key, lane)| (key, lane.clone()))
-            .collect();
+        let mut queued: Vec<ReadyKey> = self.queue.keys().filter(of_job).collect();
         queued.sort();
-        for (key, lane) in queued.into_iter().rev().take(surplus) {
-            self.queue.remove(&lane, key);
+        for key in queued.into_iter().rev().take(surplus) {
+            let definition = self.batches.get(&key.batch).map(|batch| &batch.definition);
+            self.queue.remove(definition.unwrap_or(&job.definition), key);
             limit.queued -= 1;
             limit.parked.insert(key);
         }
@@ -608,8 +627,8 @@ impl GroupShard {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         while job.limit.active + job.limit.queued < job.admits() {
             let Some(key) = job.limit.parked.pop_first() else { return };
-            let lane = self.batches.get(&key.batch).map(|batch| Lane::of(&batch.definition));
-            self.queue.insert(lane.unwrap_or_else(|| Lane::of(&job.definition)), key);
+            let definition = self.batches.get(&key.batch).map(|batch| &batch.definition);
+            self.queue.insert(definition.unwrap_or(&job.definition), key);
             job.limit.queued += 1;
         }
     }
@@ -632,10 +651,11 @@ impl GroupShard {
             job.limit.active += 1;
         }
         if let Phase::Ready { key } = before {
-            self.unqueue(&definition, key);
+            let was_queued = self.queue.start(&definition, key);
+            self.left_queue(&definition, key, was_queued);
         }
         self.tokens.insert(token, id);
-        self.workers.count(worker, &definition.job_type, token, true);
+        self.workers.count(worker, &Demand::of(&definition), token, true);
         self.timers.insert((start_by, Timer::StartBy(token)));
         self.watch_assigned(id);
     }
@@ -655,7 +675,7 @@ impl GroupShard {
             Phase::Granted(grant) => grant.worker,
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => return,
         };
-        self.workers.count(&worker, &definition.job_type, token, false);
+        self.workers.count(&worker, &Demand::of(&definition), token, false);
         if !self.unsettled.is_empty() {
             self.go_on_settling(&worker);
         }

@@ -26,7 +26,7 @@ impl GroupShard {
             Command::DrainWorker { worker } => self.drain_worker(worker).into(),
             Command::ResumeWorker { worker } => self.resume_worker(worker).into(),
             Command::RegisterWorker(registration) => self.register_worker(registration).into(),
-            Command::Heartbeat(heartbeat) => self.heartbeat(heartbeat),
+            Command::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             Command::RequestStart(request) => self.request_start(request),
             Command::RejectAssignment { token, worker, reason } => {
                 self.reject_assignment(*token, worker, reason).into()

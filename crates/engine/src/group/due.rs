@@ -114,8 +114,8 @@ impl GroupShard {
 
     fn ready_anchor(&self) -> Option<BatchId> {
         let anchor = JobType::try_from("anchor").expect("is a name");
-        let lane = Lane { job_type: anchor, host: None };
-        self.queue.lane(&lane).and_then(|keys| keys.first()).map(|key| key.batch)
+        let lane = Lane { job_type: anchor, host: None, memory_mb: 0 };
+        self.queue.first_of(&lane).map(|key| key.batch)
     }
 
     fn tell(&self, parent: JobId, time: Timestamp, (id, _): Waiter) -> Vec<Event> {

@@ -27,6 +27,7 @@ mod generate;
 mod history;
 mod job;
 mod lease;
+mod machine;
 mod mark;
 mod overlap;
 mod place;

@@ -67,6 +67,7 @@ impl GroupShard {
             firing: None,
             timeouts: None,
             data: None,
+            memory_mb: None,
         };
         check_program(&definition).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
         let definition = Arc::new(definition);

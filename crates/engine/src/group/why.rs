@@ -3,11 +3,13 @@
 use jiff::Timestamp;
 use tidemill_model::{
     BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Mapping, WaivedParent, Why,
+    WorkerId,
 };
 
 use super::GroupShard;
 use super::batch::{Batch, PauseAfter, Phase, WaitsFor};
 use super::queue::Lane;
+use super::worker::{Demand, Worker};
 
 /// Unmet times of one dependency that are listed one by one.
 const LISTED_TIMES: usize = 50;
@@ -160,13 +162,17 @@ impl GroupShard {
             return Some(self.condition("concurrency", message, batch));
         }
         let lane = Lane::of(definition);
-        let offers = |worker: &super::worker::Worker| worker.slots.contains_key(&definition.job_type);
+        let offers = |worker: &Worker| worker.slots.contains_key(&definition.job_type);
         let of_type: Vec<_> = self.workers.iter().filter(|(_, worker)| offers(worker)).collect();
         if let Some(host) = &lane.host
             && !of_type.iter().any(|(_, worker)| worker.host == host.as_ref() && worker.takes_work())
         {
             let message =
                 format!("it is pinned to host {host}, where no worker takes {}", definition.job_type);
+            let here = of_type.iter().filter(|(_, worker)| worker.host == host.as_ref());
+            if let Some(why) = self.why_overloaded(batch, here.map(|(_, worker)| *worker)) {
+                return Some(why);
+            }
             return Some(self.condition("pinned_host", message, batch));
         }
         if of_type.is_empty() || of_type.iter().all(|(_, worker)| worker.lost || worker.expired) {
@@ -174,11 +180,65 @@ impl GroupShard {
             return Some(self.condition("no_worker", message, batch));
         }
         if of_type.iter().all(|(_, worker)| !worker.takes_work()) {
+            if let Some(why) = self.why_overloaded(batch, of_type.iter().map(|(_, worker)| *worker)) {
+                return Some(why);
+            }
             let message = "every worker of its type is drained or lost".to_owned();
             return Some(self.condition("drained", message, batch));
         }
-        let message = format!("every slot for {} is taken", definition.job_type);
-        Some(self.condition("no_slot", message, batch))
+        Some(self.why_no_worker_fits(batch, &of_type))
+    }
+
+    /// MON-7: of those that would take it but for their load or memory, if there is one.
+    fn why_overloaded<'a>(
+        &self,
+        batch: &Batch,
+        workers: impl Iterator<Item = &'a Worker>,
+    ) -> Option<Condition> {
+        let sick: Vec<&Worker> = workers
+            .filter(|worker| worker.is_overloaded() && !worker.drained && !worker.lost && !worker.expired)
+            .collect();
+        let machine = sick.first()?.machine?;
+        let message = format!(
+            "{} of its workers get no work until they have recovered; the first has a load of {} % and {} of {} MiB free",
+            sick.len(),
+            machine.measure.load_percent,
+            machine.measure.memory_free_mb,
+            machine.measure.memory_total_mb,
+        );
+        let since = Some(machine.at);
+        Some(Condition { since, ..self.condition("worker_overloaded", message, batch) })
+    }
+
+    /// DSP-4: workers of its type take work, and none has room for it.
+    fn why_no_worker_fits(&self, batch: &Batch, of_type: &[(&WorkerId, &Worker)]) -> Condition {
+        let demand = Demand::of(&batch.definition);
+        let job_type = demand.job_type;
+        let here: Vec<&Worker> =
+            of_type.iter().map(|(_, worker)| *worker).filter(|worker| worker.is_on(demand.host)).collect();
+        let takes: Vec<&Worker> = here.iter().copied().filter(|worker| worker.takes_work()).collect();
+        let free = |worker: &Worker| worker.slots.get(job_type).map_or(0, |slots| slots.free_for(&demand));
+        if demand.memory_mb > 0 && takes.iter().any(|worker| free(worker) > 0) {
+            let most = takes.iter().map(|worker| worker.memory_left()).max().unwrap_or(0);
+            let silent = takes.iter().filter(|worker| worker.machine.is_none()).count();
+            let silent =
+                if silent == 0 { String::new() } else { format!("; {silent} do not say what they have") };
+            let need = demand.memory_mb;
+            let message =
+                format!("it needs {need} MiB of memory, and no worker has more than {most} MiB left{silent}");
+            return self.condition("no_memory", message, batch);
+        }
+        let overloaded = here.iter().filter(|worker| worker.is_overloaded()).count();
+        let kept =
+            takes.iter().any(|worker| worker.slots.get(job_type).is_some_and(|slots| slots.free() > 0));
+        let mut message = format!("every slot for {job_type} is taken");
+        if kept {
+            message.push_str(", but for those kept for other jobs");
+        }
+        if overloaded > 0 {
+            message.push_str(&format!("; {overloaded} workers are overloaded and get no work"));
+        }
+        self.condition("no_slot", message, batch)
     }
 
     fn condition(&self, kind: &str, message: String, batch: &Batch) -> Condition {

@@ -1,6 +1,7 @@
 //! Workers come, fall silent, come back, and stop taking work.
 
 use ed25519_dalek::{Signature, VerifyingKey};
+use jiff::Timestamp;
 use tidemill_model::{Event, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId};
 
 use super::lease::Lease;
@@ -32,19 +33,22 @@ impl GroupShard {
             address: registration.address.clone(),
             slots: registration.slots.clone(),
             settings: Some(group.settings.clone()),
+            reserved: registration.reserved.clone(),
         }]))
     }
 
-    /// Makes an event only when a lost worker turns out to live; an unknown one is told to register.
-    pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat) -> Decision {
-        let Heartbeat { worker, incarnation, number: _ } = heartbeat;
+    /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
+    /// is told to register.
+    pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
+        let Heartbeat { worker, incarnation, number: _, measure } = heartbeat;
         match self.workers.get(worker) {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
-                if known.lost {
+                let found = || {
                     let (worker, incarnation) = (worker.clone(), incarnation.clone());
-                    return Decision::events(vec![Event::WorkerFound { worker, incarnation }]);
-                }
-                Decision::nothing()
+                    Event::WorkerFound { worker, incarnation }
+                };
+                let measured = measure.and_then(|measure| self.measured(worker, measure, now));
+                Decision::events(known.lost.then(found).into_iter().chain(measured).collect())
             }
             Some(_) | None => Decision::nothing()
                 .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
@@ -116,6 +120,16 @@ fn check_registration(group: &Group, registration: &Registration) -> Result<(), 
     }
     if registration.slots.values().any(|slots| *slots == 0 || *slots > MAX_SLOTS) {
         return Err(bad(registration, "slots of a type must be 1 to 100000"));
+    }
+    for (job_type, reserved) in &registration.reserved {
+        let slots = registration.slots.get(job_type).copied().unwrap_or(0);
+        if reserved.slots == 0 || reserved.slots > slots {
+            let rule = format!(
+                "it reserves {} of its {slots} slots for {job_type}; 1 to all can be",
+                reserved.slots
+            );
+            return Err(bad(registration, &rule));
+        }
     }
     let too_long = |text: &str| text.is_empty() || text.len() > 255;
     let texts = [

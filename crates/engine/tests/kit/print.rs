@@ -196,6 +196,10 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         }
         Event::HistoryEvicted { job, upto } => format!("evicted {} {}", name(job), time(upto)),
         Event::WorkerRegistered { worker, incarnation, .. } => format!("{worker} registered {incarnation}"),
+        Event::WorkerMeasured { worker, measure, overloaded } => {
+            let sick = if *overloaded { ", overloaded" } else { "" };
+            format!("{worker} load {} %, {} MiB free{sick}", measure.load_percent, measure.memory_free_mb)
+        }
         Event::WorkerLost { worker, .. } => format!("{worker} lost"),
         Event::WorkerFound { worker, .. } => format!("{worker} found"),
         Event::LeaseExpired { worker, .. } => format!("{worker} lease expired"),

@@ -35,6 +35,8 @@ pub(crate) struct TestWorker {
     pub(crate) host: String,
     pub(crate) slots: u32,
     pub(crate) script: Script,
+    /// Of its slots for `noop`.
+    pub(crate) reserved: Option<tidemill_model::Reserved>,
     /// Everything it was told.
     pub(crate) heard: Vec<WorkMessage>,
     /// Attempts that live on it.
@@ -49,6 +51,7 @@ impl TestWorker {
             host: format!("host-{name}"),
             slots,
             script,
+            reserved: None,
             heard: Vec::new(),
             running: BTreeMap::new(),
         }
@@ -64,6 +67,7 @@ impl TestWorker {
             host: self.host.clone(),
             address: "127.0.0.1:1".to_owned(),
             slots: kinds.into_iter().collect(),
+            reserved: self.reserved.map(|kept| ("noop".try_into().unwrap(), kept)).into_iter().collect(),
             live: self.running.keys().copied().collect(),
             signature: sign(&text),
         }
@@ -91,6 +95,7 @@ impl TestWorker {
             worker: self.id.clone(),
             incarnation: self.incarnation.clone(),
             number: 0,
+            measure: None,
         })
     }
 

@@ -132,8 +132,8 @@ impl Worker {
         let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.heartbeats += 1;
-        let number = self.heartbeats;
-        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number }));
+        let (number, measure) = (self.heartbeats, self.measure);
+        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number, measure }));
     }
 
     pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {

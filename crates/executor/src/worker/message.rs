@@ -1,6 +1,6 @@
 //! What goes into the state machine, and what comes out of it.
 
-use tidemill_model::{Command, PathCheck, RunSpec, ThingId, Token, WorkMessage};
+use tidemill_model::{Command, Measure, PathCheck, RunSpec, ThingId, Token, WorkMessage};
 
 use crate::attempt_dir::ExitRecord;
 use crate::shim::{KilledBecause, Lease};
@@ -53,6 +53,8 @@ pub enum Input {
         /// CLOCK_BOOTTIME, milliseconds.
         boottime_ms: u64,
     },
+    /// How the machine stands.
+    Measured(Measure),
     /// The append is in the log. Only needed for [`Tag::Alive`].
     Acknowledged(Tag),
     /// The append is not, or may not be, in the log. Only needed for [`Tag::Started`].

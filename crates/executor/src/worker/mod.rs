@@ -29,8 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, Command, GroupSettings, Incarnation, JobType, Registration, Token, Usage,
-    WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, Command, GroupSettings, Incarnation, JobType, Measure, Registration,
+    Token, Usage, WorkMessage, WorkerId,
 };
 
 use attempt::{Attempt, Attempts, End, Repeat};
@@ -72,6 +72,7 @@ pub struct Worker {
     membership: Membership,
     heartbeat_at_ms: Option<u64>,
     heartbeats: u64,
+    measure: Option<Measure>,
     lease: LeaseClock,
     attempts: Attempts,
     nonces: u64,
@@ -91,6 +92,7 @@ impl Worker {
             membership: Membership::new(),
             heartbeat_at_ms: None,
             heartbeats: 0,
+            measure: None,
             lease: LeaseClock::default(),
             attempts: Attempts::default(),
             nonces: 0,
@@ -104,6 +106,7 @@ impl Worker {
         match input {
             Input::Work(message) => self.hear(message),
             Input::Ticked { boottime_ms } => self.tick(boottime_ms),
+            Input::Measured(measure) => self.measure = Some(measure),
             Input::Acknowledged(Tag::Alive { sent_at_ms }) => self.acknowledge(sent_at_ms),
             Input::Acknowledged(Tag::Started(_) | Tag::Repeated) => {}
             Input::Failed(Tag::Started(token)) => self.report_started_later(token),

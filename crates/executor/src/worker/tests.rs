@@ -29,6 +29,7 @@ fn worker() -> Worker {
         host: "h".to_owned(),
         address: "h:1".to_owned(),
         slots: slots.clone(),
+        reserved: Default::default(),
         live: Vec::new(),
         signature: "s".to_owned(),
     };
@@ -187,6 +188,7 @@ fn name(input: &Input) -> String {
             text.split([' ', '{', '(']).next().unwrap_or_default().to_lowercase()
         }
         Input::Ticked { boottime_ms } => format!("tick {boottime_ms}"),
+        Input::Measured(_) => "measured".to_owned(),
         Input::Acknowledged(_) => "acknowledged".to_owned(),
         Input::Failed(_) => "append failed".to_owned(),
         Input::ProcessStarted { .. } => "process started".to_owned(),

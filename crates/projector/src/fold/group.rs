@@ -49,6 +49,13 @@ impl Caches {
                 received_at: at.now,
             }),
             Event::WorkerRegistered { .. } => self.register(at, event),
+            Event::WorkerMeasured { worker, measure, overloaded } => self.worker(at, &worker.0, |row| {
+                row.memory_total_mb = Some(i64::from(measure.memory_total_mb));
+                row.memory_free_mb = Some(i64::from(measure.memory_free_mb));
+                row.load_percent = Some(i64::from(measure.load_percent));
+                row.measured_at = Some(at.now);
+                row.overloaded = *overloaded;
+            }),
             Event::WorkerLost { worker, .. } => self.worker(at, &worker.0, |row| {
                 row.state = "lost".into();
                 row.lost_at = Some(at.now);
@@ -79,13 +86,19 @@ impl Caches {
     }
 
     fn register(&mut self, at: Place, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots, .. } = event else {
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots, reserved, .. } = event
+        else {
             unreachable!("called for that event only")
         };
         let id = &worker.0;
         let old = self.workers.get(&(Arc::clone(id), at.shard));
         let (drained, drained_at) = old.map_or((false, None), |old| (old.drained, old.drained_at));
         let old_slots = old.map(|old| Arc::clone(&old.slots));
+        let machine = old.map(|old| {
+            (old.memory_total_mb, old.memory_free_mb, old.load_percent, old.measured_at, old.overloaded)
+        });
+        let (memory_total_mb, memory_free_mb, load_percent, measured_at, overloaded) =
+            machine.unwrap_or_default();
         let group_name =
             self.shards.get(&(at.shard,)).map_or_else(|| "".into(), |row| row.group_name.clone());
         self.workers.put(WorkerRow {
@@ -96,12 +109,18 @@ impl Caches {
             host: host.as_str().into(),
             address: address.as_str().into(),
             slots: json(slots),
+            reserved: json(reserved),
             state: "live".into(),
             drained,
             registered_at: at.now,
             lost_at: None,
             lease_expired_at: None,
             drained_at,
+            memory_total_mb,
+            memory_free_mb,
+            load_percent,
+            measured_at,
+            overloaded,
         });
         let key = |job_type: &JobType| (Arc::clone(id), at.shard, Arc::from(job_type.as_str()));
         // What is no list of slots was changed by hand: the rows left over by it are for `verify` to name.

@@ -77,7 +77,8 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             rows.shards.need((shard,));
             rows.workers.need((worker.0.clone(), shard));
         }
-        Event::WorkerLost { worker, .. }
+        Event::WorkerMeasured { worker, .. }
+        | Event::WorkerLost { worker, .. }
         | Event::WorkerFound { worker, .. }
         | Event::LeaseExpired { worker, .. }
         | Event::WorkerDrained { worker }

@@ -241,6 +241,10 @@ fn rest() -> Vec<Value> {
             "worker": "w-1", "incarnation": "i-1", "host": "node-7", "address": "10.0.0.7:7070",
             "slots": {"shell": 4, "noop": 100},
         }}),
+        json!({"worker_measured": {
+            "worker": "w-1", "memory_total_mb": 64_000, "memory_free_mb": 1_200, "load_percent": 840,
+            "overloaded": true,
+        }}),
         life("worker_lost"),
         life("worker_found"),
         life("lease_expired"),

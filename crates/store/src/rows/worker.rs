@@ -23,6 +23,8 @@ row! {
         address: Arc<str> = Text,
         /// Attempts at once by job type, as JSON; also, row by row, in `resources`.
         slots: Arc<str> = Json,
+        /// Of these, those that are kept for some jobs, as JSON.
+        reserved: Arc<str> = Json,
         /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
         state: Arc<str> = Name(16),
         /// 1: it takes no new work.
@@ -35,6 +37,16 @@ row! {
         lease_expired_at: Option<i64> = Time,
         /// Since when it is drained.
         drained_at: Option<i64> = Time,
+        /// Memory of its machine that jobs may have, MiB.
+        memory_total_mb: Option<i64> = Int,
+        /// What of it could be had without swapping, MiB.
+        memory_free_mb: Option<i64> = Int,
+        /// Its load, in percent of its processors.
+        load_percent: Option<i64> = Int,
+        /// When this was so: a small change is not noted.
+        measured_at: Option<i64> = Time,
+        /// 1: it is beyond a bound of its group, and gets no work until it has recovered.
+        overloaded: bool = Bool,
     }
 }
 
