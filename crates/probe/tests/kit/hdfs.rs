@@ -65,7 +65,8 @@ impl PrivateHdfs {
         kill.unwrap().success()
     }
 
-    /// How many look-ups and listings the name node has answered since its start, as it counts them itself.
+    /// How many look-ups and listings the name node has answered since its start, as it counts them itself. It
+    /// counts anew where it was not asked for 10 s.
     pub(crate) fn calls(&self) -> u64 {
         let port = std::fs::read_to_string(self.directory.path().join("state/hdfs-http.port")).unwrap();
         let mut stream = TcpStream::connect(format!("127.0.0.1:{}", port.trim())).unwrap();

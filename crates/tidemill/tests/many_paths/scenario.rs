@@ -100,39 +100,35 @@ pub(crate) fn run(name: &str, site: &mut impl Site, scale: Scale) {
 
     proxy.hold(true);
     let (first, second) = paths.split_at(paths.len() / 2);
-    let calls = hdfs.calls();
     let made = runtime.block_on(make(&client(&hdfs.url), first));
-    let counted = until_found(scale, &told, &hdfs.url, &made);
-    let spared = hdfs.calls() - calls;
-    say(format!("first half: found {counted}; {spared} calls to the name node meanwhile"));
+    say(format!("first half: found {}", until_found(scale, &told, &hdfs.url, &made)));
 
     until(scale, "the hung path is told of", &told, |told| {
         told.late.iter().any(|authority| hung.starts_with(&format!("{authority}/")))
     });
+    say(format!("the name node has answered {} look-ups and listings so far", hdfs.calls()));
     hdfs.signal("-KILL");
     site.disturb();
     until(scale, "the dead name node is told of", &told, |told| told.late.contains(&hdfs.url));
     hdfs.start_again();
     say("the name node was killed and answers again".to_owned());
-    let calls = hdfs.calls();
     let made = runtime.block_on(make(&client(&hdfs.url), second));
-    let counted = until_found(scale, &told, &hdfs.url, &made);
-    let spared = hdfs.calls() - calls;
-    say(format!("second half: found {counted}; {spared} calls to the name node meanwhile"));
+    say(format!("second half: found {}", until_found(scale, &told, &hdfs.url, &made)));
 
     assert!(!told.lock().unwrap().found.contains_key(&hung), "it hangs");
     let mut made = runtime.block_on(make(&client(&hdfs.url), &["/c2/hung".to_owned()]));
     proxy.hold(false);
     let answers_at = Timestamp::now();
     made.values_mut().for_each(|at| *at = answers_at);
-    let counted = until_found(scale, &told, hung.trim_end_matches("/c2/hung"), &made);
-    say(format!("the hung one: found {counted}"));
+    let found = until_found(scale, &told, hung.trim_end_matches("/c2/hung"), &made);
+    say(format!("the hung one: found {found}"));
 
     until(scale, "all batches run", &told, |told| told.succeeded == scale.batches + per_path);
     let told = told.lock().unwrap();
     assert_eq!((told.ended_otherwise, told.withdrawn), (0, 0));
     assert_eq!(told.found.len(), scale.paths);
     say(format!("all {} batches have run", scale.batches));
+    say(format!("the name node has answered {} look-ups and listings since its second start", hdfs.calls()));
     if let Some(status) = site.json(&["status"]).get("paths") {
         say(format!("the prober: {status}"));
     }

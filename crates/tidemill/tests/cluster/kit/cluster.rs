@@ -165,12 +165,14 @@ impl Cluster {
     }
 
     /// A role that looks outside: for paths, for the quality service, for third parties.
+    #[allow(dead_code, reason = "the test of many paths uses it")]
     pub(crate) fn start_producers(&mut self, name: &str, settings: &[(&str, &str)]) {
         self.start_role(name, "producers", settings);
         self.role(name).says(&["what owners wait for is looked for"]);
     }
 
     /// Where the interface listens, and the administrator's key.
+    #[allow(dead_code, reason = "the test of many paths uses it")]
     pub(crate) fn api(&self) -> (String, String) {
         let key = std::fs::read_to_string(self.path("admin").join("admin.key")).unwrap();
         (self.server.clone(), key.trim().to_owned())
