@@ -18,7 +18,7 @@ FUZZ_SEED ?= $(shell date +%s)
 FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci rerun-full chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -65,6 +65,10 @@ bench: ## the workloads, embedded and on Kafka, with the raw limits beside them
 	$(SERVICES) start kafka; \
 	eval "$$($(SERVICES) env kafka)"; \
 	$(CARGO) run --locked --release -p tidemill-bench --features kafka -- $(ARGS)
+
+rerun-full: ## a rerun of 30 days of 500 jobs in 4 groups on Kafka, with its owner killed in the middle
+	TIDEMILL_RERUN_DAYS=30 TIDEMILL_RERUN_JOBS=500 TIDEMILL_RERUN_CONCURRENCY=50 \
+	$(CARGO) test --locked --release --all-features -p tidemill --test cluster reruns -- --nocapture
 
 sim: ## histories of a simulated cluster: SEEDS=0..10000
 	$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- --seeds $(SEEDS) --shrink

@@ -144,6 +144,8 @@ impl From<Rejection> for Problem {
             | Rejection::OutOfOrder { .. }
             | Rejection::ApplyRunning { .. }
             | Rejection::RevisionChanged { .. }
+            | Rejection::PlanOutdated { .. }
+            | Rejection::RerunNotReady { .. }
             | Rejection::AlreadyThere { .. } => StatusCode::CONFLICT,
             Rejection::BadRegistration { .. } => StatusCode::FORBIDDEN,
             Rejection::LimitReached { .. } => StatusCode::TOO_MANY_REQUESTS,

@@ -9,6 +9,7 @@ use crate::effects::Effects;
 use crate::findings::{Findings, Report};
 use crate::messages::Messages;
 use crate::partition::{Partition, Shared};
+use crate::places::Places;
 use crate::shard::Bounds;
 
 /// What a journal alone cannot tell a check.
@@ -46,6 +47,7 @@ pub struct Checker {
     options: Options,
     partitions: BTreeMap<u32, Partition>,
     messages: Messages,
+    places: Places,
     effects: Effects,
     found: Findings,
 }
@@ -59,6 +61,7 @@ impl Checker {
             options,
             partitions: BTreeMap::new(),
             messages: Messages::default(),
+            places: Places::default(),
             effects,
             found: Findings::default(),
         }
@@ -77,7 +80,7 @@ impl Checker {
     fn push_taken(&mut self, partition: u32, offset: u64, taken_ms: Option<i64>, bytes: &[u8]) {
         let bounds = self.bounds();
         let (found, messages, effects) = (&mut self.found, &mut self.messages, &mut self.effects);
-        let mut shared = Shared { found, messages, effects };
+        let mut shared = Shared { found, messages, places: &mut self.places, effects };
         let partition = self.partitions.entry(partition).or_insert_with(|| Partition::new(partition, bounds));
         partition.push(offset, taken_ms, bytes, &mut shared);
     }
@@ -120,6 +123,7 @@ impl Checker {
         let whole = count.is_some_and(|count| (0..count).all(|id| self.partitions.contains_key(&id)));
         if whole && !self.partitions.values().any(Partition::is_broken) {
             self.messages.finish(self.options.at_rest, &mut self.found);
+            self.places.finish(&mut self.found);
             self.effects.finish(&mut self.found);
         }
         if self.options.at_rest {

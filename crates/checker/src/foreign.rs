@@ -79,9 +79,11 @@ impl Foreign {
             Event::ParentsReceived { parents } => {
                 self.told.extend(parents.iter().map(|parent| (parent.job, id)));
             }
-            Event::BatchGenerated { job, logical_time, dependencies, .. } => {
+            Event::BatchGenerated { job, logical_time, dependencies, rerun, .. } => {
                 self.changed(*job, *logical_time, shard);
-                self.owe_generation(at, id, *job, *logical_time);
+                if rerun.is_none() {
+                    self.owe_generation(at, id, *job, *logical_time);
+                }
                 for dependency in dependencies.iter().filter(|it| shard.is_elsewhere(it.parent)) {
                     self.waits.extend(dependency.times.iter().map(|time| (dependency.parent, *time, id)));
                 }

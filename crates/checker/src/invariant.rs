@@ -79,6 +79,8 @@ invariants! {
     AppliesCarriedOut => "applies_carried_out",
     /// A job is deleted when its shard has said that nothing of it is unfinished, or together with the end of that; a refused deletion changes nothing.
     JobsDeletedWhenNothingUnfinished => "jobs_deleted_when_nothing_unfinished",
+    /// A rerun or cold start runs what its plan says, once, after what it waits for, never more at once than was wished, and nothing after it was cancelled; its plan is approved as it was made.
+    RerunsKeepToPlan => "reruns_keep_to_plan",
 
     // ---- generation
     /// Minted ids of batches and tokens grow in their shard, so that none is given twice.

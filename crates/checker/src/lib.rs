@@ -32,6 +32,7 @@ mod link;
 mod messages;
 mod parents;
 mod partition;
+mod places;
 mod reference;
 mod requests;
 mod shard;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{
     Calendar, CalendarName, CalendarUse, Event, ForeignParent, FreezeScope, GroupName, JobDefinition, JobId,
-    Recorded, ShardId,
+    Recorded, RerunId, ShardId,
 };
 
 use crate::Invariant;
@@ -54,6 +54,8 @@ pub(crate) struct Messages {
     pub(crate) foreign: Foreign,
     /// The calendars, and the shards that have them.
     calendars: HashMap<CalendarName, (Arc<Calendar>, BTreeSet<ShardId>)>,
+    /// The shards of what reruns concern, and of their batches that were started and have not ended.
+    reruns: HashMap<RerunId, (HashMap<JobId, ShardId>, BTreeMap<u32, ShardId>)>,
 }
 
 /// Third parties' reports as the catalogue keeps them, and which groups hear of which codes.
@@ -158,6 +160,43 @@ impl Messages {
                 }
             }
             Event::JobCancelled { shard, .. } => self.send(at, *shard, says(event), found),
+            event => self.sends_of_reruns(at, event, found),
+        }
+    }
+
+    fn sends_of_reruns(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        match event {
+            Event::RerunRequested { rerun, jobs, .. } => {
+                let shard = |job: &JobId| Some((*job, *self.jobs.get(job)?));
+                let shards = jobs.iter().filter_map(|job| shard(&job.job)).collect();
+                self.reruns.insert(*rerun, (shards, BTreeMap::new()));
+            }
+            Event::RunsAsked { shard, asked, .. } if !asked.is_empty() => {
+                self.send(at, *shard, says(event), found);
+            }
+            Event::RunsOrdered { rerun, runs } => {
+                for run in runs {
+                    let Some((shards, out)) = self.reruns.get_mut(rerun) else { return };
+                    let Some(to) = shards.get(&run.job).copied() else { continue };
+                    out.insert(run.number, to);
+                    let turn = fingerprint(&("turn", rerun, run.number, run.job, run.logical_time));
+                    self.send(at, to, Some(turn), found);
+                }
+            }
+            Event::RunEnded { place, .. } => {
+                if let Some((_, out)) = self.reruns.get_mut(&place.rerun) {
+                    out.remove(&place.number);
+                }
+            }
+            Event::RerunCancelled { rerun, kill: true, .. } => {
+                let out = self.reruns.get(rerun).map(|(_, out)| out.clone()).unwrap_or_default();
+                for to in out.into_values() {
+                    self.send(at, to, None, found);
+                }
+            }
+            Event::RerunEnded { rerun, .. } => {
+                self.reruns.remove(rerun);
+            }
             _ => {}
         }
     }
@@ -331,6 +370,13 @@ fn says(event: &Event) -> Option<u64> {
             fingerprint(&("unfinished", question))
         }
         Event::ChecksRequested { batch: None, .. } => fingerprint(&"check_now"),
+        Event::RunsAsked { rerun, part, .. } | Event::RunsTold { rerun, part, .. } => {
+            fingerprint(&("runs", rerun, part))
+        }
+        Event::BatchGenerated { rerun: Some(place), job, logical_time, .. }
+        | Event::RunSkipped { place, job, logical_time, .. } => {
+            fingerprint(&("turn", place.rerun, place.number, job, logical_time))
+        }
         Event::JobCancelled { job, .. } | Event::CancelReceived { job, .. } => fingerprint(&("cancel", job)),
         _ => return None,
     })

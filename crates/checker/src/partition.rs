@@ -13,6 +13,7 @@ use crate::effects::Effects;
 use crate::findings::{Findings, PartitionSummary};
 use crate::link::Link;
 use crate::messages::Messages;
+use crate::places::Places;
 use crate::requests::Requests;
 use crate::shard::{Bounds, Shard};
 
@@ -23,6 +24,7 @@ const MAX_DECISION_BYTES: usize = 256 * 1024;
 pub(crate) struct Shared<'a> {
     pub(crate) found: &'a mut Findings,
     pub(crate) messages: &'a mut Messages,
+    pub(crate) places: &'a mut Places,
     pub(crate) effects: &'a mut Effects,
 }
 
@@ -214,6 +216,7 @@ impl Partition {
             self.shards_stay_in_their_partition(&at, recorded.shard, shared.found);
             self.between_shards(&at, recorded, envelope.events[..end].get(index + 1), shared);
             shared.effects.event(&recorded.event);
+            shared.places.event(&at, recorded.shard, &recorded.event, shared.found);
             if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {
                 shared.effects.decided(&at, request, outcome);
             }

@@ -193,6 +193,22 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::ApplyCommitted { .. }
         | Event::ApplyAdvanced { .. }
         | Event::ApplyFinished { .. }
+        | Event::RerunRequested { .. }
+        | Event::RunsAsked { .. }
+        | Event::RunsHeard { .. }
+        | Event::JobsSkipped { .. }
+        | Event::BatchesPlanned { .. }
+        | Event::RerunPlanned { .. }
+        | Event::RerunApproved { .. }
+        | Event::RunsOrdered { .. }
+        | Event::RunEnded { .. }
+        | Event::RunsBlocked { .. }
+        | Event::RerunPaused { .. }
+        | Event::RerunResumed { .. }
+        | Event::RerunCancelled { .. }
+        | Event::RerunEnded { .. }
+        | Event::RunsTold { .. }
+        | Event::RunSkipped { .. }
         | Event::JobCancelled { .. }
         | Event::CancelReceived { .. }
         | Event::ParentsReceived { .. }

@@ -20,7 +20,7 @@ pub fn of_event(event: &Event) -> usize {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
-            480 + dependencies + parameters + 24 * things.len() + 24
+            520 + dependencies + parameters + 24 * things.len() + 24
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {
@@ -65,7 +65,8 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
             | Answer::Group { .. }
             | Answer::Submitted { .. }
             | Answer::Calendar { .. }
-            | Answer::Generated { .. },
+            | Answer::Generated { .. }
+            | Answer::Rerun { .. },
         ) => 120,
         Outcome::Answered(Answer::Applied { .. }) | Outcome::Refused(_) => {
             counted(|to| serde_json::to_writer(to, outcome))

@@ -220,6 +220,22 @@ impl Model {
             | Event::CalendarReceived { .. }
             | Event::CalendarForgotten { .. }
             | Event::FireMoved { .. }
+            | Event::RerunRequested { .. }
+            | Event::RunsAsked { .. }
+            | Event::RunsHeard { .. }
+            | Event::JobsSkipped { .. }
+            | Event::BatchesPlanned { .. }
+            | Event::RerunPlanned { .. }
+            | Event::RerunApproved { .. }
+            | Event::RunsOrdered { .. }
+            | Event::RunEnded { .. }
+            | Event::RunsBlocked { .. }
+            | Event::RerunPaused { .. }
+            | Event::RerunResumed { .. }
+            | Event::RerunCancelled { .. }
+            | Event::RerunEnded { .. }
+            | Event::RunsTold { .. }
+            | Event::RunSkipped { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::TimeSet { .. }

@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::RerunId;
+use crate::rerun::{AskedRuns, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
 use crate::{
     AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
     Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
@@ -290,6 +292,44 @@ pub enum ShardMessage {
         /// Who wants it.
         by: Actor,
     },
+
+    // ---- reruns and cold starts
+    /// What is there for these logical times?
+    AskRuns {
+        /// For which rerun.
+        rerun: RerunId,
+        /// The question's number in it.
+        part: u32,
+        /// All of the receiving shard.
+        asked: Vec<AskedRuns>,
+    },
+    /// The answer.
+    TellRuns {
+        /// For which rerun.
+        rerun: RerunId,
+        /// To which question.
+        part: u32,
+        /// What there is.
+        runs: Vec<ToldRun>,
+    },
+    /// A batch of a plan is to be started.
+    StartRun(StartRun),
+    /// It has ended, or was not started.
+    TellEnd {
+        /// Which.
+        #[serde(flatten)]
+        place: RerunPlace,
+        /// How.
+        end: RunEnd,
+    },
+    /// It is to be ended, if it has not yet.
+    KillRun {
+        /// Which.
+        #[serde(flatten)]
+        place: RerunPlace,
+        /// Who wants it.
+        by: Actor,
+    },
 }
 
 /// A job that has unfinished batches.
@@ -454,6 +494,33 @@ pub enum Command {
         /// Why.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         reason: String,
+    },
+
+    // ---- reruns and cold starts, in the catalogue
+    /// Plans a rerun or a cold start.
+    PlanRerun(Box<RerunWish>),
+    /// Lets a planned one run.
+    ApproveRerun {
+        /// Which.
+        rerun: RerunId,
+    },
+    /// Starts no more of it for now.
+    PauseRerun {
+        /// Which.
+        rerun: RerunId,
+    },
+    /// Goes on with it.
+    ResumeRerun {
+        /// Which.
+        rerun: RerunId,
+    },
+    /// Starts no more of it.
+    CancelRerun {
+        /// Which.
+        rerun: RerunId,
+        /// Also end what runs of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        kill: bool,
     },
 
     // ---- group shards, from people

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, BatchId, Event, GroupId, InstanceId, JobId, Rejection, RequestId, ShardId};
+use crate::{Actor, BatchId, Event, GroupId, InstanceId, JobId, Rejection, RequestId, RerunId, ShardId};
 
 /// The body of an envelope frame. Epoch, number and chain stand in the frame's header.
 ///
@@ -134,6 +134,11 @@ pub enum Answer {
     Generated {
         /// Which.
         batch: BatchId,
+    },
+    /// A rerun or cold start is being planned.
+    Rerun {
+        /// Which.
+        rerun: RerunId,
     },
     /// What `apply` did, and what it would have people know.
     Applied {

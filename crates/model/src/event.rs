@@ -9,6 +9,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::RerunId;
+use crate::rerun::{
+    AskedRuns, OrderedRun, PlannedBatch, PlannedJob, RerunPlace, RerunResult, RerunWish, RunEnd, RunSkip,
+    SkippedJob, ToldRun,
+};
 use crate::{
     Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, Follow, ForeignParent, Freeze,
     FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobSpec,
@@ -38,6 +43,8 @@ pub enum Origin {
     Manual,
     /// A rerun of an earlier batch.
     Rerun,
+    /// A cold start.
+    ColdStart,
     /// Submitted with its job.
     Submission,
 }
@@ -427,6 +434,133 @@ pub enum Event {
         freeze: Option<Freeze>,
     },
 
+    // ---- reruns and cold starts, in the catalogue
+    /// A rerun or cold start is wished; its plan is being made.
+    RerunRequested {
+        /// Its id.
+        rerun: RerunId,
+        /// As wished.
+        wish: Arc<RerunWish>,
+        /// Who wishes it.
+        by: Actor,
+        /// The jobs that it concerns, each after those that it waits for.
+        jobs: Vec<PlannedJob>,
+        /// Their groups.
+        groups: Vec<GroupName>,
+    },
+    /// A shard is asked what it has for logical times of the plan.
+    RunsAsked {
+        /// For which rerun.
+        rerun: RerunId,
+        /// The question's number in it, from 1.
+        part: u32,
+        /// Which shard.
+        shard: ShardId,
+        /// About what; nothing: the jobs have no logical time in the span.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        asked: Vec<AskedRuns>,
+        /// How many of the plan's jobs have been asked about in full.
+        upto: u32,
+    },
+    /// A shard has answered.
+    RunsHeard {
+        /// For which rerun.
+        rerun: RerunId,
+        /// To which question.
+        part: u32,
+        /// Which shard.
+        from: ShardId,
+        /// What it has; logical times that are not there never had a batch.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        runs: Vec<ToldRun>,
+    },
+    /// Jobs that the plan leaves out.
+    JobsSkipped {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// Which, and why.
+        jobs: Vec<SkippedJob>,
+    },
+    /// Part of the plan.
+    BatchesPlanned {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// The number of the first of them.
+        first: u32,
+        /// In the order in which they start, where nothing keeps them.
+        batches: Vec<PlannedBatch>,
+    },
+    /// The plan is whole, and waits to be approved.
+    RerunPlanned {
+        /// Which rerun.
+        rerun: RerunId,
+        /// How many batches it has.
+        batches: u32,
+    },
+    /// It may run.
+    RerunApproved {
+        /// Which.
+        rerun: RerunId,
+        /// Who says so.
+        by: Actor,
+    },
+    /// Shards are told to start batches of the plan.
+    RunsOrdered {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// Which.
+        runs: Vec<OrderedRun>,
+    },
+    /// A batch of the plan has ended, or was not started.
+    RunEnded {
+        /// Which.
+        #[serde(flatten)]
+        place: RerunPlace,
+        /// How.
+        end: RunEnd,
+    },
+    /// Batches of the plan that are not started, for one that they wait for has not ended well.
+    RunsBlocked {
+        /// Of which rerun.
+        rerun: RerunId,
+        /// Their numbers.
+        numbers: Vec<u32>,
+    },
+    /// Nothing more of it is started for now.
+    RerunPaused {
+        /// Which.
+        rerun: RerunId,
+        /// Who wants it.
+        by: Actor,
+    },
+    /// It goes on.
+    RerunResumed {
+        /// Which.
+        rerun: RerunId,
+        /// Who wants it.
+        by: Actor,
+    },
+    /// Nothing more of it is started.
+    RerunCancelled {
+        /// Which.
+        rerun: RerunId,
+        /// Who wants it.
+        by: Actor,
+        /// What runs of it is ended, too.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        kill: bool,
+    },
+    /// It is over, and nothing of it is on its way any more.
+    RerunEnded {
+        /// Which.
+        rerun: RerunId,
+        /// How.
+        result: RerunResult,
+        /// For people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+    },
+
     // ---- between shards
     /// A message was applied; what it caused follows.
     MessageReceived {
@@ -495,6 +629,30 @@ pub enum Event {
         /// Who wants it.
         by: Actor,
     },
+    // ---- reruns and cold starts, in a group's shard
+    /// The catalogue was told what there is for logical times of a plan.
+    RunsTold {
+        /// For which rerun.
+        rerun: RerunId,
+        /// To which question.
+        part: u32,
+        /// What there is; logical times that are not there never had a batch.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        runs: Vec<ToldRun>,
+    },
+    /// A batch of a plan is not started.
+    RunSkipped {
+        /// Which.
+        #[serde(flatten)]
+        place: RerunPlace,
+        /// Its job.
+        job: JobId,
+        /// Its logical time.
+        logical_time: Timestamp,
+        /// Why.
+        reason: RunSkip,
+    },
+
     /// A job for once.
     JobSubmitted {
         /// As accepted.
@@ -596,6 +754,9 @@ pub enum Event {
         /// The version of its job's calendar, where it keeps to one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         calendar: Option<u32>,
+        /// The plan that it belongs to, when a rerun or cold start made it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rerun: Option<RerunPlace>,
     },
     /// Fires that make no batch.
     FiresSkipped {
@@ -1045,6 +1206,22 @@ impl Event {
             Event::ApplyCommitted { .. } => "apply.committed",
             Event::ApplyAdvanced { .. } => "apply.advanced",
             Event::ApplyFinished { .. } => "apply.finished",
+            Event::RerunRequested { .. } => "rerun.requested",
+            Event::RunsAsked { .. } => "runs.asked",
+            Event::RunsHeard { .. } => "runs.heard",
+            Event::JobsSkipped { .. } => "jobs.skipped",
+            Event::BatchesPlanned { .. } => "batches.planned",
+            Event::RerunPlanned { .. } => "rerun.planned",
+            Event::RerunApproved { .. } => "rerun.approved",
+            Event::RunsOrdered { .. } => "runs.ordered",
+            Event::RunEnded { .. } => "run.ended",
+            Event::RunsBlocked { .. } => "runs.blocked",
+            Event::RerunPaused { .. } => "rerun.paused",
+            Event::RerunResumed { .. } => "rerun.resumed",
+            Event::RerunCancelled { .. } => "rerun.cancelled",
+            Event::RerunEnded { .. } => "rerun.ended",
+            Event::RunsTold { .. } => "runs.told",
+            Event::RunSkipped { .. } => "run.skipped",
             Event::JobCancelled { .. } => "job.cancelled",
             Event::CancelReceived { .. } => "cancel.received",
             Event::ParentsReceived { .. } => "parents.received",
@@ -1145,6 +1322,23 @@ impl Event {
                 None => "freeze/everything".to_owned(),
             },
             Event::FreezeReceived { .. } => "freeze".to_owned(),
+            Event::RerunRequested { rerun, .. }
+            | Event::RunsAsked { rerun, .. }
+            | Event::RunsHeard { rerun, .. }
+            | Event::JobsSkipped { rerun, .. }
+            | Event::BatchesPlanned { rerun, .. }
+            | Event::RerunPlanned { rerun, .. }
+            | Event::RerunApproved { rerun, .. }
+            | Event::RunsOrdered { rerun, .. }
+            | Event::RunsBlocked { rerun, .. }
+            | Event::RerunPaused { rerun, .. }
+            | Event::RerunResumed { rerun, .. }
+            | Event::RerunCancelled { rerun, .. }
+            | Event::RerunEnded { rerun, .. }
+            | Event::RunsTold { rerun, .. } => format!("rerun/{rerun}"),
+            Event::RunEnded { place, .. } | Event::RunSkipped { place, .. } => {
+                format!("rerun/{}", place.rerun)
+            }
             Event::OutboxAcknowledged { to, .. } => format!("shard/{to}"),
             Event::MessageReceived { from, .. } => format!("shard/{from}"),
             Event::BatchGenerated { batch, .. }

@@ -87,6 +87,10 @@ minted_id!(
     ThingId
 );
 minted_id!(
+    /// A rerun or a cold start, from its plan to its end.
+    RerunId
+);
+minted_id!(
     /// The fencing number of one assignment; the id of the attempt that may come of it. Grows with every
     /// assignment of its shard.
     Token

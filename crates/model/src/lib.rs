@@ -19,6 +19,7 @@ mod live;
 mod mark;
 mod name;
 mod rejection;
+mod rerun;
 mod resources;
 mod retry;
 mod spec;
@@ -44,12 +45,18 @@ pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRun
 pub use foreign::{Follow, ForeignParent, Standing};
 pub use freeze::{Freeze, FreezeScope};
 pub use id::{
-    BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, ThingId, Token, WorkerId,
+    BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, RerunId, ShardId, ThingId, Token,
+    WorkerId,
 };
 pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
 pub use mark::MarkedResult;
 pub use name::{CalendarName, GroupName, JobName, JobType, NameError};
 pub use rejection::{FieldError, Rejection};
+pub use rerun::{
+    AskedRuns, Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RerunDefinition,
+    RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunWish, RunEnd, RunSkip, SkippedJob,
+    StartRun, ToldRun,
+};
 pub use resources::{Measure, Reserved};
 pub use retry::{Backoff, BackoffInput, ExitCodes};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};

@@ -163,6 +163,24 @@ pub enum Rejection {
         /// As it is.
         revision: u64,
     },
+    /// Jobs of a plan have changed since it was made.
+    #[error("the plan of rerun {rerun} is out of date, for {} changed since; plan it anew", jobs.join(", "))]
+    PlanOutdated {
+        /// Which rerun.
+        rerun: i64,
+        /// `group/name` of the first ten of them.
+        jobs: Vec<String>,
+    },
+    /// That cannot be done to a rerun in its state.
+    #[error("rerun {rerun} is {state}; {rule}")]
+    RerunNotReady {
+        /// Which.
+        rerun: i64,
+        /// Its state.
+        state: String,
+        /// What can be done instead, or when.
+        rule: String,
+    },
     /// The command was set aside: it could not be decoded, or deciding it failed.
     #[error("the command was quarantined: {reason}")]
     Quarantined {
@@ -202,6 +220,8 @@ impl Rejection {
             Rejection::AlreadyThere { .. } => "already_there",
             Rejection::ApplyRunning { .. } => "apply_running",
             Rejection::RevisionChanged { .. } => "revision_changed",
+            Rejection::PlanOutdated { .. } => "plan_outdated",
+            Rejection::RerunNotReady { .. } => "rerun_not_ready",
             Rejection::Quarantined { .. } => "quarantined",
         }
     }

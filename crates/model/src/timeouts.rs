@@ -105,6 +105,8 @@ pub enum AlarmKind {
     GenerationFailed,
     /// GEN-4: fires of more than ten jobs could not be decided within one minute.
     GenerationsFailing,
+    /// A cold start leaves jobs out, for something of them is unfinished.
+    ColdStartSkipped,
 }
 
 impl From<TimeoutKind> for AlarmKind {

@@ -104,6 +104,10 @@ bugs! {
     DstDuplicate = "dst_duplicate",
     /// A projector stores the place where it stopped reading, void or not, and goes on from there unchecked.
     ResumeOnVoidSuffix = "resume_on_void_suffix",
+    /// The permit of a rerun's batch that ended is given out twice.
+    PermitReturnedTwice = "permit_returned_twice",
+    /// A cancelled rerun goes on starting batches.
+    StartAfterCancel = "start_after_cancel",
     /// The position of the tables is committed before their rows.
     PositionOutsideTransaction = "position_outside_transaction",
     // Mistakes that the simulator found in the product, made again.

@@ -15,6 +15,7 @@ mod cache;
 mod calendar;
 mod group;
 mod job;
+mod rerun;
 mod sources;
 mod things;
 
@@ -22,8 +23,8 @@ use tidemill_model::{Envelope, Event, Recorded};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
     FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow,
-    ReassignRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow,
-    WorkerRow,
+    ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow,
+    SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -156,6 +157,10 @@ impl Caches {
         self.job_parents.clear();
         self.skipped_fires.clear();
         self.reassign_log.clear();
+        self.rerun_jobs.clear();
+        self.rerun_skips.clear();
+        self.reruns.keep(|rerun| rerun.ended_at.is_none());
+        self.rerun_batches.keep(|batch| &*batch.state == "started");
         self.resources.clear();
         self.worker_groups.clear();
         self.calendars.clear();
@@ -216,6 +221,18 @@ impl Caches {
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. } => self.apply_things(at, event),
             Event::CalendarDefined { .. } | Event::CalendarRemoved { .. } => self.apply_calendar(at, event),
+            Event::RerunRequested { .. }
+            | Event::JobsSkipped { .. }
+            | Event::BatchesPlanned { .. }
+            | Event::RerunPlanned { .. }
+            | Event::RerunApproved { .. }
+            | Event::RunsOrdered { .. }
+            | Event::RunEnded { .. }
+            | Event::RunsBlocked { .. }
+            | Event::RerunPaused { .. }
+            | Event::RerunResumed { .. }
+            | Event::RerunCancelled { .. }
+            | Event::RerunEnded { .. } => self.apply_rerun(at, event),
             Event::CommandQuarantined { offset, reason } => {
                 self.set_aside(at, "command", &offset.to_string(), reason);
             }
@@ -247,6 +264,10 @@ impl Caches {
             | Event::CalendarReceived { .. }
             | Event::CalendarForgotten { .. }
             | Event::GenerationFailed { .. }
+            | Event::RunsAsked { .. }
+            | Event::RunsHeard { .. }
+            | Event::RunsTold { .. }
+            | Event::RunSkipped { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::TimeSet { .. }

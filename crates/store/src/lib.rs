@@ -46,7 +46,7 @@ pub use mysql::MysqlTables;
 pub use port::{
     FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
 };
-pub use read::{AttemptFilter, BatchFilter, JobFilter, ReadTables, WorkerFilter};
+pub use read::{AttemptFilter, BatchFilter, JobFilter, ReadTables, RerunFilter, WorkerFilter};
 pub use reference::reference;
 pub use sqlite::SqliteTables;
 pub use table::{Column, Kind, Row, Table};

@@ -3,7 +3,8 @@
 use crate::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
     FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow,
-    ReassignRow, ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
+    SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -48,6 +49,15 @@ pub struct AttemptFilter {
     pub job: Option<i64>,
     /// On this worker.
     pub worker: Option<String>,
+}
+
+/// Which reruns and cold starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RerunFilter {
+    /// `rerun` or `cold_start`.
+    pub kind: Option<String>,
+    /// In this state.
+    pub state: Option<String>,
 }
 
 /// Which workers.
@@ -305,6 +315,57 @@ pub trait ReadTables: Tables {
     /// The database.
     fn reassignments(&self, batch: i64) -> Result<Vec<ReassignRow>, Error> {
         all(self, &Select::new(ReassignRow::TABLE, &["token"]).equal("batch_id", batch))
+    }
+
+    /// Reruns and cold starts, the newest first.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn reruns(&self, filter: &RerunFilter, request: &PageRequest) -> Result<Page<RerunRow>, Error> {
+        let mut select = Select::new(RerunRow::TABLE, &["id"]);
+        select.descending = true;
+        optional(&mut select, "kind", filter.kind.as_deref().map(text));
+        optional(&mut select, "state", filter.state.as_deref().map(text));
+        page(self, select, request)
+    }
+
+    /// A rerun or cold start.
+    ///
+    /// # Errors
+    /// The database.
+    fn rerun(&self, id: i64) -> Result<Option<RerunRow>, Error> {
+        one(self, Select::new(RerunRow::TABLE, &["id"]).equal("id", id))
+    }
+
+    /// The jobs of a rerun or cold start, in the order of its plan.
+    ///
+    /// # Errors
+    /// The database.
+    fn rerun_jobs(&self, rerun: i64) -> Result<Vec<RerunJobRow>, Error> {
+        all(self, &Select::new(RerunJobRow::TABLE, &["rerun_id", "position"]).equal("rerun_id", rerun))
+    }
+
+    /// The jobs that a rerun or cold start leaves out.
+    ///
+    /// # Errors
+    /// The database.
+    fn rerun_skips(&self, rerun: i64) -> Result<Vec<RerunSkipRow>, Error> {
+        all(self, &Select::new(RerunSkipRow::TABLE, &["rerun_id", "job_id"]).equal("rerun_id", rerun))
+    }
+
+    /// The batches of a plan, by number.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn rerun_batches(
+        &self,
+        rerun: i64,
+        state: Option<&str>,
+        request: &PageRequest,
+    ) -> Result<Page<RerunBatchRow>, Error> {
+        let mut select = Select::new(RerunBatchRow::TABLE, &["rerun_id", "number"]).equal("rerun_id", rerun);
+        optional(&mut select, "state", state.map(text));
+        page(self, select, request)
     }
 
     /// Workers, by id.

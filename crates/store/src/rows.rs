@@ -6,6 +6,7 @@ mod calendar;
 mod freeze;
 mod job;
 mod journal;
+mod rerun;
 mod thing;
 mod worker;
 
@@ -14,6 +15,7 @@ pub use calendar::CalendarRow;
 pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
+pub use rerun::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 pub use thing::{BatchQualityRow, BatchThingRow, LateCheckRow, OverrideRow, ThingRow, ThirdPartyReportRow};
 pub use worker::{GroupRow, ResourceRow, WorkerRow};
 
@@ -28,7 +30,8 @@ macro_rules! for_each_row {
             skipped_fires: SkippedFiresRow, batches: BatchRow, batch_dependencies: BatchDependencyRow,
             things: ThingRow, batch_things: BatchThingRow, batch_quality: BatchQualityRow, overrides: OverrideRow,
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
-            attempts: AttemptRow, reassign_log: ReassignRow, workers: WorkerRow, resources: ResourceRow,
+            attempts: AttemptRow, reassign_log: ReassignRow, reruns: RerunRow,
+            rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow, workers: WorkerRow, resources: ResourceRow,
             worker_groups: GroupRow, calendars: CalendarRow, freezes: FreezeRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
         }
     };

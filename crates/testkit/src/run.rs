@@ -161,6 +161,9 @@ impl World {
         for (worker, shard) in self.known.workers.clone() {
             self.ask(shard, Command::ResumeWorker { worker });
         }
+        for rerun in self.known.reruns.clone() {
+            self.ask(ShardId::CATALOGUE, Command::CancelRerun { rerun, kill: false });
+        }
     }
 
     fn is_settled(&self) -> Result<(), String> {
@@ -218,6 +221,9 @@ impl World {
         self.all_delivered()?;
         if let Some(batch) = self.known.unfinished().first() {
             return Err(format!("batch {batch} has not ended"));
+        }
+        if let Some(rerun) = self.known.reruns.first() {
+            return Err(format!("rerun {rerun} has not ended"));
         }
         for partition in 0..self.plan.partitions as usize {
             let seats: Vec<_> = self.hosts.iter().filter_map(|host| host.seats[partition].as_ref()).collect();

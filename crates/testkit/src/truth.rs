@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{
-    Answer, BatchId, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome, RequestId, ShardId,
-    Source, Thing, ThingId, Token, WorkerId,
+    Answer, BatchId, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome, RequestId, RerunId,
+    ShardId, Source, Thing, ThingId, Token, WorkerId,
 };
 
 use crate::stats::Stats;
@@ -62,6 +62,8 @@ pub(crate) struct Known {
     pub(crate) asked: BTreeMap<BatchId, u32>,
     /// Groups that are frozen; `None`: all are.
     pub(crate) frozen: BTreeSet<Option<GroupName>>,
+    /// Reruns that have not ended.
+    pub(crate) reruns: BTreeSet<RerunId>,
 }
 
 impl Truth {
@@ -167,6 +169,12 @@ impl Known {
             Event::JobDeleted { job } => {
                 self.jobs.remove(job);
             }
+            Event::RerunRequested { rerun, .. } => {
+                self.reruns.insert(*rerun);
+            }
+            Event::RerunEnded { rerun, .. } => {
+                self.reruns.remove(rerun);
+            }
             Event::BatchGenerated { batch, job, logical_time, .. } => {
                 let known = KnownBatch { job: *job, logical_time: *logical_time, finished: false };
                 self.batches.insert(*batch, known);
@@ -249,6 +257,9 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
             }
             JobChangeKind::Unchanged => true,
         }),
+        Answer::Rerun { rerun: wanted } => {
+            has(&|event| matches!(event, Event::RerunRequested { rerun, .. } if rerun == wanted))
+        }
         Answer::Group { .. } | Answer::Calendar { .. } | Answer::Done => true,
     };
     (!is_there).then(|| format!("answered {answer:?} without its event"))

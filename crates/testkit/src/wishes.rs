@@ -96,6 +96,7 @@ impl World {
     pub(crate) fn wish(&mut self, index: usize) {
         let mut rng = Rng::new(self.plan.seed, "wish", index as u64);
         let rng = &mut rng;
+        self.wish_of_reruns(index);
         if rng.range(0, 1_500) == 0 {
             return self.run_often(rng);
         }

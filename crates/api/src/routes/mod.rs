@@ -12,6 +12,7 @@ mod keys;
 mod logs;
 mod open;
 mod operate;
+mod reruns;
 mod run;
 mod staged;
 mod status;
@@ -28,7 +29,8 @@ use crate::openapi::{Call, Calls, Verb};
 use crate::ports::{ClusterStatus, OperationStatus};
 use crate::view::{
     AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, FreezeView, GroupView, JobDetail,
-    JobView, KeyView, LateCheckView, List, PreviewView, SkippedView, ThirdPartyView, WorkerView, Written,
+    JobView, KeyView, LateCheckView, List, PreviewView, RerunBatchView, RerunJobs, RerunView, SkippedView,
+    ThirdPartyView, WorkerView, Written,
 };
 use crate::worker_logs::LogPart;
 
@@ -38,7 +40,8 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
-    let mut calls = thing_calls(worker_calls(calendar_calls(batch_calls(job_calls(Calls::new())))));
+    let mut calls =
+        thing_calls(worker_calls(calendar_calls(rerun_calls(batch_calls(job_calls(Calls::new()))))));
     for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
         // The document has them as `/api/jobs/{id}/{name}`.
         calls.router = calls.router.route(path, get(jobs::get_named_like_a_call));
@@ -330,6 +333,78 @@ fn thing_calls(calls: Calls) -> Calls {
                 .query(&[AT_LEAST])
                 .gives::<List<LateCheckView>>(),
             things::late_checks,
+        )
+}
+
+fn rerun_calls(calls: Calls) -> Calls {
+    let act = |path, summary| Call::new(Verb::Post, path, summary).role(Role::User).gives::<Written>();
+    calls
+        .add(
+            Call::new(Verb::Post, "/api/reruns", "Plans a rerun of a span of logical times")
+                .role(Role::User)
+                .takes::<reruns::RerunRequest>()
+                .gives::<reruns::RerunPlanned>(),
+            reruns::request,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/cold-starts", "Plans a cold start of the jobs of a period")
+                .role(Role::SuperAdministrator)
+                .takes::<reruns::ColdStartRequest>()
+                .gives::<reruns::RerunPlanned>(),
+            reruns::cold_start,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/batches/{id}/clear", "Plans to run a batch and all after it again")
+                .role(Role::User)
+                .takes::<reruns::ClearRequest>()
+                .gives::<reruns::RerunPlanned>(),
+            reruns::clear,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/reruns", "Reruns and cold starts, the newest first")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("kind", "`rerun` or `cold_start`."),
+                    ("state", "In this state."),
+                ])
+                .gives::<List<RerunView>>(),
+            reruns::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/reruns/{id}", "A rerun or cold start, with its counters")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<RerunView>(),
+            reruns::get,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/reruns/{id}/jobs", "Its jobs, and those that it leaves out")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<RerunJobs>(),
+            reruns::jobs,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/reruns/{id}/batches", "The batches of its plan, by number")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("state", "`planned`, `started`, `success`, `failed`, `killed`, `skipped` or `blocked`."),
+                ])
+                .gives::<List<RerunBatchView>>(),
+            reruns::batches,
+        )
+        .add(act("/api/reruns/{id}/approve", "Lets a planned one run"), reruns::approve)
+        .add(act("/api/reruns/{id}/pause", "Starts no more of it for now"), reruns::pause)
+        .add(act("/api/reruns/{id}/resume", "Goes on with it"), reruns::resume)
+        .add(
+            act("/api/reruns/{id}/cancel", "Starts no more of it").takes::<reruns::CancelRequest>(),
+            reruns::cancel,
         )
 }
 

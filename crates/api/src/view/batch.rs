@@ -28,8 +28,12 @@ pub(crate) struct BatchView {
     pub(crate) logical_time: Timestamp,
     /// 0 for the first, then + 1.
     pub(crate) run: i64,
-    /// `schedule`, `parent`, `manual`, `rerun` or `submission`.
+    /// `schedule`, `parent`, `manual`, `rerun`, `cold_start` or `submission`.
     pub(crate) origin: String,
+    /// The rerun or cold start whose plan it belongs to.
+    pub(crate) rerun: Option<i64>,
+    /// Its number in that plan.
+    pub(crate) rerun_number: Option<i64>,
     /// Parameters over those of the definition.
     pub(crate) parameters: Value,
     /// `waiting`, `assigned`, `running` or `finished`.
@@ -109,6 +113,8 @@ impl From<BatchRow> for BatchView {
             logical_time: time(row.logical_time),
             run: row.run,
             origin: row.origin.to_string(),
+            rerun: row.rerun_id,
+            rerun_number: row.rerun_number,
             parameters: json(&row.parameters),
             state: state_word(row.state).to_owned(),
             result: string(row.result),

@@ -3,6 +3,7 @@
 mod batch;
 mod calendar;
 mod job;
+mod rerun;
 mod thing;
 mod worker;
 
@@ -15,6 +16,7 @@ use tidemill_store::Page;
 pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView};
 pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
+pub(crate) use rerun::{RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, groups_of};
 pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
 pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};
 

@@ -195,6 +195,8 @@ pub(crate) fn batch(counter: i64, state: i64) -> BatchRow {
         logical_time: T0 + counter * 86_400_000,
         run: 0,
         origin: "schedule".into(),
+        rerun_id: None,
+        rerun_number: None,
         parameters: "{}".into(),
         state,
         result: (state == 3).then(|| "success".into()),

@@ -26,6 +26,7 @@ impl Shard {
             quality_gate,
             things,
             earliest_start,
+            rerun,
             ..
         } = event
         else {
@@ -49,7 +50,7 @@ impl Shard {
         }
         match origin {
             Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),
-            Origin::Parent | Origin::Manual | Origin::Rerun | Origin::Submission => {}
+            Origin::Parent | Origin::Manual | Origin::Rerun | Origin::ColdStart | Origin::Submission => {}
         }
         self.late.retain(|_, late| (late.job, late.time) != (job, time));
         let waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
@@ -63,6 +64,7 @@ impl Shard {
             .runs
             .insert((job, time), Run { number: *run, batch, succeeded: false, result: None, said: at.offset })
             .is_none()
+            && rerun.is_none()
         {
             self.trigger_children(job, time);
         }
@@ -141,7 +143,7 @@ impl Shard {
     /// `generated_only_when_enabled`
     fn generated_only_when_enabled(&self, at: &At<'_>, id: JobId, origin: Origin, found: &mut Findings) {
         match origin {
-            Origin::Schedule | Origin::Parent => {}
+            Origin::Schedule | Origin::Parent | Origin::ColdStart => {}
             Origin::Manual | Origin::Rerun | Origin::Submission => return,
         }
         if let Some(job) = self.jobs.get(&id).filter(|job| !job.enabled) {

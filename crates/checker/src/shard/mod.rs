@@ -22,6 +22,7 @@ mod marks;
 mod overlap;
 mod placement;
 mod removals;
+mod reruns;
 mod resources;
 mod rest;
 mod retries;
@@ -45,6 +46,7 @@ use self::failing::Failing;
 use self::freeze::Freezes;
 use self::job::{Job, Run};
 use self::removals::Removals;
+use self::reruns::Reruns;
 use self::things::Things;
 use self::timeouts::{Ended, Owed};
 use self::worker::Worker;
@@ -88,6 +90,7 @@ pub(crate) struct Shard {
     unsettled: Vec<BatchId>,
     applies: Applies,
     removals: Removals,
+    reruns: Reruns,
     /// Versions of the catalogue's definitions.
     versions: HashMap<JobId, u32>,
     /// Jobs-for-once with a finished batch, oldest first.
@@ -126,6 +129,7 @@ impl Shard {
             unsettled: Vec::new(),
             applies: Applies::default(),
             removals: Removals::default(),
+            reruns: Reruns::default(),
             versions: HashMap::new(),
             submissions: VecDeque::new(),
             owed: None,
@@ -143,6 +147,7 @@ impl Shard {
         if self.id == ShardId::CATALOGUE {
             self.applies.event(at, &recorded.event, found);
             self.removals.event(at, &recorded.event, found);
+            self.reruns.event(at, &recorded.event, found);
         }
         if !matches!(recorded.event, Event::AlarmRaised { .. }) {
             self.alarm_is_not_owed(at, found);
@@ -159,6 +164,7 @@ impl Shard {
                     self.alarm_raised(at, *kind, *batch, found);
                 }
                 AlarmKind::ChecksLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
+                AlarmKind::ColdStartSkipped => {}
             },
             Event::JobDefined { definition, .. } => {
                 self.versions_rise(at, definition.id, definition.version, found);
@@ -250,6 +256,22 @@ impl Shard {
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
             | Event::CalendarRemoved { .. }
+            | Event::RerunRequested { .. }
+            | Event::RunsAsked { .. }
+            | Event::RunsHeard { .. }
+            | Event::JobsSkipped { .. }
+            | Event::BatchesPlanned { .. }
+            | Event::RerunPlanned { .. }
+            | Event::RerunApproved { .. }
+            | Event::RunsOrdered { .. }
+            | Event::RunEnded { .. }
+            | Event::RunsBlocked { .. }
+            | Event::RerunPaused { .. }
+            | Event::RerunResumed { .. }
+            | Event::RerunCancelled { .. }
+            | Event::RerunEnded { .. }
+            | Event::RunsTold { .. }
+            | Event::RunSkipped { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::ChecksRequested { .. }

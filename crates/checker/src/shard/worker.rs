@@ -257,6 +257,11 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::RemoveCalendar { .. }
         | Command::SwitchJob { .. }
         | Command::DeleteJob { .. }
+        | Command::PlanRerun(_)
+        | Command::ApproveRerun { .. }
+        | Command::PauseRerun { .. }
+        | Command::ResumeRerun { .. }
+        | Command::CancelRerun { .. }
         | Command::SubmitJob(_)
         | Command::RunJob { .. }
         | Command::RerunBatch { .. }

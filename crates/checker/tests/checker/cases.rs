@@ -6,7 +6,8 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, commands, dependencies, foreign, generation, journal, life, removals, shards, things, workers,
+    applies, commands, dependencies, foreign, generation, journal, life, removals, reruns, shards, things,
+    workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -16,6 +17,7 @@ fn cases() -> Vec<Case> {
         shards::cases(),
         applies::cases(),
         removals::cases(),
+        reruns::cases(),
         generation::cases(),
         dependencies::cases(),
         foreign::cases(),

@@ -13,6 +13,7 @@ mod journal;
 mod kit;
 mod life;
 mod removals;
+mod reruns;
 mod shards;
 mod things;
 mod workers;

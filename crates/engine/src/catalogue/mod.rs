@@ -12,6 +12,7 @@ mod manage;
 mod plan;
 mod remove;
 mod reports;
+mod reruns;
 mod staging;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,7 @@ pub use self::plan::check_jobs;
 pub(crate) use self::remove::Wisher;
 use self::remove::{Pending, Terms};
 use self::reports::Reports;
+use self::reruns::Reruns;
 pub(crate) use self::staging::{Chore, finished};
 use self::staging::{Commit, Committed, Staging};
 use crate::decision::Decision;
@@ -60,6 +62,7 @@ pub struct Catalogue {
     pub(crate) questions: u64,
     /// Of the things that batches wait for.
     pub(crate) reports: Reports,
+    pub(crate) reruns: Reruns,
     pub(crate) post: Post,
 }
 
@@ -120,6 +123,11 @@ impl Catalogue {
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
             Command::RemoveCalendar { name } => self.remove_calendar(name).into(),
+            Command::PlanRerun(wish) => self.plan_rerun(wish, wisher.actor, now).into(),
+            Command::ApproveRerun { rerun } => self.approve_rerun(*rerun, wisher.actor).into(),
+            Command::PauseRerun { rerun } => self.pause_rerun(*rerun, wisher.actor).into(),
+            Command::ResumeRerun { rerun } => self.resume_rerun(*rerun, wisher.actor).into(),
+            Command::CancelRerun { rerun, kill } => self.cancel_rerun(*rerun, *kill, wisher.actor).into(),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
             Command::ReportThirdParty(report) => self.report_third_party(report, wisher.actor, now).into(),
             Command::ReportChecks(report) => self.report_checks(report, now).into(),
@@ -206,10 +214,26 @@ impl Catalogue {
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. }
             | Event::ChecksRequested { batch: None, .. } => self.fold_reports(now, event),
+            Event::RerunRequested { .. }
+            | Event::RunsAsked { .. }
+            | Event::RunsHeard { .. }
+            | Event::JobsSkipped { .. }
+            | Event::BatchesPlanned { .. }
+            | Event::RerunPlanned { .. }
+            | Event::RerunApproved { .. }
+            | Event::RunsOrdered { .. }
+            | Event::RunEnded { .. }
+            | Event::RunsBlocked { .. }
+            | Event::RerunPaused { .. }
+            | Event::RerunResumed { .. }
+            | Event::RerunCancelled { .. }
+            | Event::RerunEnded { .. } => self.fold_rerun(event),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
             // Facts of group shards, which the catalogue's journal never holds for it.
             Event::UnfinishedTold { .. }
+            | Event::RunsTold { .. }
+            | Event::RunSkipped { .. }
             | Event::CancelReceived { .. }
             | Event::ParentsReceived { .. }
             | Event::StandingsHeard { .. }

@@ -176,14 +176,44 @@ impl Catalogue {
         if number > expected {
             return Err(Rejection::OutOfOrder { from: from.0, number, expected });
         }
-        let ShardMessage::TellUnfinished { question, jobs } = message else {
-            let what = "a message of the catalogue".to_owned();
-            return Err(Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 });
+        let received = Event::MessageReceived { from, number };
+        let (question, jobs) = match message {
+            ShardMessage::TellUnfinished { question, jobs } => (question, jobs),
+            ShardMessage::TellRuns { rerun, part, runs } => {
+                let heard = Event::RunsHeard { rerun: *rerun, part: *part, from, runs: runs.clone() };
+                return Ok(Decision::events(vec![received, heard]));
+            }
+            ShardMessage::TellEnd { place, end } => {
+                let ended = Event::RunEnded { place: *place, end: end.clone() };
+                return Ok(Decision::events(vec![received, ended]));
+            }
+            ShardMessage::Group { .. }
+            | ShardMessage::Job { .. }
+            | ShardMessage::Switch { .. }
+            | ShardMessage::Calendar { .. }
+            | ShardMessage::ForgetCalendar { .. }
+            | ShardMessage::Freeze { .. }
+            | ShardMessage::Remove { .. }
+            | ShardMessage::Parents { .. }
+            | ShardMessage::Follow { .. }
+            | ShardMessage::Watch { .. }
+            | ShardMessage::Unwatch { .. }
+            | ShardMessage::Stands { .. }
+            | ShardMessage::Generated { .. }
+            | ShardMessage::Known { .. }
+            | ShardMessage::AskUnfinished { .. }
+            | ShardMessage::ThirdParty { .. }
+            | ShardMessage::CheckNow { .. }
+            | ShardMessage::AskRuns { .. }
+            | ShardMessage::StartRun(_)
+            | ShardMessage::KillRun { .. }
+            | ShardMessage::Cancel { .. } => {
+                let what = "a message of the catalogue".to_owned();
+                return Err(Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 });
+            }
         };
-        let mut events = vec![
-            Event::MessageReceived { from, number },
-            Event::UnfinishedHeard { question: *question, from, jobs: jobs.clone() },
-        ];
+        let mut events =
+            vec![received, Event::UnfinishedHeard { question: *question, from, jobs: jobs.clone() }];
         if let Some(mut pending) = self.pending.get(question).cloned() {
             pending.hear(from, jobs);
             if pending.open.is_empty() {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     Actor, Answer, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, Rejection, Removal, RequestId,
+    RerunId,
 };
 
 use super::Catalogue;
@@ -87,6 +88,8 @@ pub(crate) enum Chore {
     Advance,
     /// A staging that nobody committed.
     Drop(RequestId),
+    /// The next step of a rerun.
+    Rerun(RerunId),
 }
 
 /// What is to be committed.
@@ -182,7 +185,8 @@ impl Catalogue {
             return Some(Chore::Advance);
         }
         let over = self.stagings.iter().find(|(_, staging)| staging.expires() <= horizon);
-        over.map(|(apply, _)| Chore::Drop(apply.clone()))
+        let drop = over.map(|(apply, _)| Chore::Drop(apply.clone()));
+        drop.or_else(|| self.next_rerun().map(Chore::Rerun))
     }
 
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
@@ -193,6 +197,7 @@ impl Catalogue {
         match chore {
             Chore::Advance => self.committed.as_ref().map(|plan| self.advance(plan)).unwrap_or_default(),
             Chore::Drop(apply) => vec![Event::StagingDropped { apply: apply.clone() }],
+            Chore::Rerun(rerun) => self.carry_on(*rerun),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, ReturnReason,
-    ShardId, ShardMessage, Token, WorkerId,
+    RunEnd, ShardId, ShardMessage, Token, WorkerId,
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
@@ -54,6 +54,14 @@ impl GroupShard {
             Event::UnfinishedTold { question, jobs } => {
                 let message = ShardMessage::TellUnfinished { question: *question, jobs: jobs.clone() };
                 self.post.send(ShardId::CATALOGUE, message);
+            }
+            Event::RunsTold { rerun, part, runs } => {
+                let (rerun, part, runs) = (*rerun, *part, runs.clone());
+                self.post.send(ShardId::CATALOGUE, ShardMessage::TellRuns { rerun, part, runs });
+            }
+            Event::RunSkipped { place, reason, .. } => {
+                let end = RunEnd::Skipped(*reason);
+                self.post.send(ShardId::CATALOGUE, ShardMessage::TellEnd { place: *place, end });
             }
             Event::CancelReceived { job, by } => self.cancel_received(*job, by),
             // Parents in other groups.
@@ -188,6 +196,20 @@ impl GroupShard {
             | Event::ChecksRecovered { .. }
             | Event::CalendarDefined { .. }
             | Event::CalendarRemoved { .. }
+            | Event::RerunRequested { .. }
+            | Event::RunsAsked { .. }
+            | Event::RunsHeard { .. }
+            | Event::JobsSkipped { .. }
+            | Event::BatchesPlanned { .. }
+            | Event::RerunPlanned { .. }
+            | Event::RerunApproved { .. }
+            | Event::RunsOrdered { .. }
+            | Event::RunEnded { .. }
+            | Event::RunsBlocked { .. }
+            | Event::RerunPaused { .. }
+            | Event::RerunResumed { .. }
+            | Event::RerunCancelled { .. }
+            | Event::RerunEnded { .. }
             | Event::JobCancelled { .. } => {}
         }
     }
@@ -382,12 +404,14 @@ impl GroupShard {
             logical_time,
             run,
             origin,
+            version,
             dependencies,
             things,
             quality_gate,
             earliest_start,
             parameters,
             next,
+            rerun,
             ..
         } = event
         else {
@@ -403,13 +427,20 @@ impl GroupShard {
             .next
             .filter(|next| *origin == tidemill_model::Origin::Schedule && next.logical_time == *logical_time);
         let base = fired.map_or(now, |fire| fire.at);
-        let newest = Newest { run: *run, batch: *id, result: None, parameters: parameters.clone() };
+        let definition = Arc::clone(job.definition_of(*version, *logical_time));
+        let newest = Newest {
+            run: *run,
+            batch: *id,
+            result: None,
+            parameters: parameters.clone(),
+            definition: Arc::clone(&definition),
+        };
         let is_newest = job.history.get(*logical_time).is_none_or(|old| old.run < *run);
         if is_newest {
             job.history.insert(*logical_time, newest);
         }
         let batch = Batch {
-            definition: Arc::clone(&job.definition),
+            definition,
             logical_time: *logical_time,
             run: *run,
             parameters,
@@ -457,8 +488,13 @@ impl GroupShard {
         if is_newest {
             self.newest_changed(*job_id, *logical_time);
         }
-        self.tell_followers(*job_id, *logical_time);
         self.advance_triggers(&triggered_by, *job_id, *logical_time);
+        if let Some(place) = rerun {
+            // Its plan says what is run after it, here and in other groups.
+            self.reruns.insert(*id, *place);
+            return;
+        }
+        self.tell_followers(*job_id, *logical_time);
         let trigger = Trigger { parent: *job_id, logical_time: *logical_time, after: None };
         if self.next_child(&trigger).is_some() {
             self.triggers.push_back(trigger);
@@ -804,6 +840,10 @@ impl GroupShard {
         }
         self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
         self.finished.insert(id, result);
+        if let Some(place) = self.reruns.remove(&id) {
+            let end = RunEnd::Finished { batch: id, result };
+            self.post.send(ShardId::CATALOGUE, ShardMessage::TellEnd { place, end });
+        }
         let Some(job) = self.jobs.get_mut(&batch.definition.id) else { return };
         if let Some(newest) = job.history.get_mut(batch.logical_time)
             && newest.batch == id

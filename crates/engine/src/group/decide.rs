@@ -64,6 +64,11 @@ impl GroupShard {
             | Command::DefineJob { .. }
             | Command::DefineCalendar { .. }
             | Command::RemoveCalendar { .. }
+            | Command::PlanRerun(_)
+            | Command::ApproveRerun { .. }
+            | Command::PauseRerun { .. }
+            | Command::ResumeRerun { .. }
+            | Command::CancelRerun { .. }
             | Command::SwitchJob { .. }
             | Command::ReportThirdParty(_)
             | Command::ReportChecks(_)

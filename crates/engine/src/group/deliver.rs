@@ -82,9 +82,16 @@ impl GroupShard {
                 Event::UnfinishedTold { question: *question, jobs: self.unfinished_of(jobs) }
             }
             ShardMessage::Cancel { job, by } => Event::CancelReceived { job: *job, by: by.clone() },
+            ShardMessage::AskRuns { rerun, part, asked } => {
+                Event::RunsTold { rerun: *rerun, part: *part, runs: self.runs_of(asked) }
+            }
+            ShardMessage::StartRun(start) => return Ok(self.start_run(start, now)),
+            ShardMessage::KillRun { place, by } => return Ok(self.kill_run(*place, by)),
             ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
             ShardMessage::CheckNow { by } => Event::ChecksRequested { batch: None, by: by.clone() },
-            ShardMessage::TellUnfinished { .. } => {
+            ShardMessage::TellUnfinished { .. }
+            | ShardMessage::TellRuns { .. }
+            | ShardMessage::TellEnd { .. } => {
                 let what = "an answer to the catalogue".to_owned();
                 return Err(Rejection::WrongShard { what, shard: self.id.0 });
             }

@@ -99,12 +99,9 @@ impl GroupShard {
         parameters: BTreeMap<String, String>,
         next: Option<Fire>,
     ) -> Vec<Event> {
-        let parents = job.definition.parents.iter();
-        let mut dependencies: Vec<Dependency> =
-            parents.map(|parent| self.resolve(job, parent, logical_time)).collect();
-        bound_times(&mut dependencies);
+        let dependencies = self.dependencies(job, &job.definition, logical_time);
         let facts = Facts { batch: self.next_batch_id(), run, attempt: 1, logical_time };
-        let (mut events, things) = self.things_of(job, &facts, &parameters);
+        let (mut events, things) = self.things_of(&job.definition, &facts, &parameters);
         events.push(Event::BatchGenerated {
             batch: self.next_batch_id(),
             job: job.definition.id,
@@ -115,12 +112,27 @@ impl GroupShard {
             dependencies,
             things,
             quality_gate: job.definition.has_quality_gate(),
-            earliest_start: self.earliest_start(job, logical_time),
+            earliest_start: self.earliest_start(job, &job.definition, logical_time),
             parameters,
             next,
             calendar: job.schedule.as_ref().and_then(|timetable| timetable.calendar_version()),
+            rerun: None,
         });
         events
+    }
+
+    /// What a batch of the job would wait for, by one of its definitions.
+    pub(crate) fn dependencies(
+        &self,
+        job: &Job,
+        definition: &JobDefinition,
+        logical_time: Timestamp,
+    ) -> Vec<Dependency> {
+        let parents = definition.parents.iter();
+        let mut dependencies: Vec<Dependency> =
+            parents.map(|parent| self.resolve(job, parent, logical_time)).collect();
+        bound_times(&mut dependencies);
+        dependencies
     }
 
     pub(crate) fn next_batch_id(&self) -> BatchId {

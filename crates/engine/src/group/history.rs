@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{BatchId, BatchResult};
+use tidemill_model::{BatchId, BatchResult, JobDefinition};
 
 use super::times::Times;
 
@@ -70,6 +70,7 @@ pub(crate) struct Newest {
     pub(crate) batch: BatchId,
     pub(crate) result: Option<BatchResult>,
     pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
+    pub(crate) definition: Arc<JobDefinition>,
 }
 
 /// What is kept of logical times that left the history. All of them had ended.

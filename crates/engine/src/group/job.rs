@@ -99,6 +99,13 @@ impl Job {
         self.definition.schedule.is_none() && !self.submitted && self.parents().next().is_some()
     }
 
+    /// The definition of a version: today's, or that of the time's newest run.
+    pub(crate) fn definition_of(&self, version: u32, time: Timestamp) -> &Arc<JobDefinition> {
+        let recorded = self.history.get(time).map(|newest| &newest.definition);
+        let is_meant = |definition: &&Arc<JobDefinition>| definition.version == version;
+        Some(&self.definition).filter(is_meant).or(recorded.filter(is_meant)).unwrap_or(&self.definition)
+    }
+
     /// Its parents, itself left out.
     pub(crate) fn parents(&self) -> impl Iterator<Item = JobId> + '_ {
         let own = self.definition.id;

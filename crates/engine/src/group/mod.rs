@@ -34,6 +34,7 @@ mod place;
 mod quality;
 mod queue;
 mod report;
+mod reruns;
 mod retry;
 mod settle;
 mod submit;
@@ -50,8 +51,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence, RunSpec,
-    ShardId, TimeoutKind, Token, WorkMessage, WorkerId,
+    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence,
+    RerunPlace, RunSpec, ShardId, TimeoutKind, Token, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::batch::Batch;
@@ -110,6 +111,8 @@ pub struct GroupShard {
     pub(crate) timers: BTreeSet<(Timestamp, Timer)>,
     /// Timers that could not be decided; nothing fires for these until a person acts.
     pub(crate) suspended: BTreeSet<String>,
+    /// Unfinished batches of reruns and cold starts.
+    pub(crate) reruns: BTreeMap<BatchId, RerunPlace>,
     /// Batches that ended without success and have a time ahead.
     pub(crate) late: Late,
     /// What may not be assigned now.
@@ -245,6 +248,7 @@ impl GroupShard {
             cancelling: BTreeMap::new(),
             timers: BTreeSet::new(),
             suspended: BTreeSet::new(),
+            reruns: BTreeMap::new(),
             late: Late::default(),
             frozen: Frozen::default(),
             early: Early::new(),

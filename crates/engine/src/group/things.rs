@@ -18,13 +18,12 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, Condition, Event, LiveAnswer, MAX_ANSWERS, PathAnswer, PathCheck, Rejection,
-    ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Token, WantedThing, WorkerId,
+    Actor, BatchId, Condition, Event, JobDefinition, LiveAnswer, MAX_ANSWERS, PathAnswer, PathCheck,
+    Rejection, ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Token, WantedThing, WorkerId,
 };
 
 use super::GroupShard;
 use super::batch::{Batch, Phase};
-use super::job::Job;
 use crate::decision::Decision;
 use crate::schedule::{Facts, resolve_path};
 
@@ -224,14 +223,19 @@ impl Known {
 
 impl GroupShard {
     /// What a batch of `job` waits for outside, and the events that go before its generation.
-    pub(crate) fn things_of(&self, job: &Job, facts: &Facts, own: &Parameters) -> (Vec<Event>, Vec<ThingId>) {
-        let Some(data) = &job.definition.data else { return Default::default() };
+    pub(crate) fn things_of(
+        &self,
+        definition: &JobDefinition,
+        facts: &Facts,
+        own: &Parameters,
+    ) -> (Vec<Event>, Vec<ThingId>) {
+        let Some(data) = &definition.data else { return Default::default() };
         if data.inputs.is_empty() && data.third_party.is_empty() {
             return Default::default();
         }
-        let zone = self.zone_of(&job.definition);
+        let zone = self.zone_of(definition);
         let paths = data.inputs.iter().map(|input| Thing::Path {
-            path: resolve_path(&input.path, &job.definition, own, facts, &zone).into(),
+            path: resolve_path(&input.path, definition, own, facts, &zone).into(),
             mark: input.mark.as_deref().map(Arc::from),
         });
         let reports = data

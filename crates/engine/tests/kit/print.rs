@@ -54,6 +54,44 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::ApplyCommitted { delete, .. } => format!("apply committed, deletes {}", delete.len()),
         Event::ApplyAdvanced { done, .. } => format!("apply advanced to {done}"),
         Event::ApplyFinished { .. } => "apply finished".to_owned(),
+        Event::RunsAsked { .. } | Event::RunsHeard { .. } | Event::RunsTold { .. } => return None,
+        Event::RerunRequested { jobs, .. } => format!("rerun requested, {} jobs", jobs.len()),
+        Event::JobsSkipped { jobs, .. } => {
+            let jobs: Vec<String> = jobs.iter().map(|skip| name(&skip.job)).collect();
+            format!("skips jobs {}", jobs.join(", "))
+        }
+        Event::BatchesPlanned { first, batches, .. } => {
+            let of = |batch: &tidemill_model::PlannedBatch| {
+                let run = batch.run.map_or("first".to_owned(), |run| format!("run {run}"));
+                let after =
+                    if batch.after.is_empty() { String::new() } else { format!(" after {:?}", batch.after) };
+                format!("{} {} {run}{after}", name(&batch.job), time(&batch.logical_time))
+            };
+            format!("planned from {first}: {}", batches.iter().map(of).collect::<Vec<_>>().join("; "))
+        }
+        Event::RerunPlanned { batches, .. } => format!("rerun planned, {batches} batches"),
+        Event::RerunApproved { .. } => "rerun approved".to_owned(),
+        Event::RunsOrdered { runs, .. } => {
+            let runs: Vec<String> = runs.iter().map(|run| run.number.to_string()).collect();
+            format!("ordered {}", runs.join(", "))
+        }
+        Event::RunEnded { place, end } => {
+            let how = match end {
+                tidemill_model::RunEnd::Finished { result, .. } => result.as_str().to_owned(),
+                tidemill_model::RunEnd::Skipped(reason) => format!("skipped, {reason:?}"),
+            };
+            format!("ended {}: {how}", place.number)
+        }
+        Event::RunsBlocked { numbers, .. } => format!("blocked {numbers:?}"),
+        Event::RerunPaused { .. } => "rerun paused".to_owned(),
+        Event::RerunResumed { .. } => "rerun resumed".to_owned(),
+        Event::RerunCancelled { kill, .. } => {
+            format!("rerun cancelled{}", if *kill { ", kills" } else { "" })
+        }
+        Event::RerunEnded { result, message, .. } => {
+            format!("rerun ended {}{}{message}", result.as_str(), if message.is_empty() { "" } else { ": " })
+        }
+        Event::RunSkipped { place, .. } => format!("run {} skipped", place.number),
         Event::JobCancelled { job, .. } => format!("job cancelled {}", name(job)),
         Event::CancelReceived { job, .. } => format!("cancels {}", name(job)),
         Event::ParentsReceived { parents } => {

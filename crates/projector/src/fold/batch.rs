@@ -129,6 +129,7 @@ impl Caches {
             parameters,
             next,
             calendar,
+            rerun,
         } = event
         else {
             unreachable!("called for that event only")
@@ -146,6 +147,8 @@ impl Caches {
             logical_time: logical_time.as_millisecond(),
             run: i64::from(*run),
             origin: origin_word(*origin).into(),
+            rerun_id: rerun.map(|place| place.rerun.0),
+            rerun_number: rerun.map(|place| i64::from(place.number)),
             parameters: json(parameters),
             state: state(BatchState::Waiting),
             result: None,
@@ -306,6 +309,7 @@ fn origin_word(origin: Origin) -> &'static str {
         Origin::Parent => "parent",
         Origin::Manual => "manual",
         Origin::Rerun => "rerun",
+        Origin::ColdStart => "cold_start",
         Origin::Submission => "submission",
     }
 }

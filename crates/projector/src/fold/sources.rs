@@ -83,6 +83,18 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::LeaseExpired { worker, .. }
         | Event::WorkerDrained { worker }
         | Event::WorkerResumed { worker } => rows.workers.need((worker.0.clone(), shard)),
+        Event::RerunRequested { .. }
+        | Event::JobsSkipped { .. }
+        | Event::BatchesPlanned { .. }
+        | Event::RerunPlanned { .. }
+        | Event::RerunApproved { .. }
+        | Event::RunsOrdered { .. }
+        | Event::RunEnded { .. }
+        | Event::RunsBlocked { .. }
+        | Event::RerunPaused { .. }
+        | Event::RerunResumed { .. }
+        | Event::RerunCancelled { .. }
+        | Event::RerunEnded { .. } => super::rerun::need(rows, event),
         Event::KeyDefined { .. }
         | Event::KeyRevoked { .. }
         | Event::MessageReceived { .. }
@@ -116,6 +128,10 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::CalendarReceived { .. }
         | Event::CalendarForgotten { .. }
         | Event::GenerationFailed { .. }
+        | Event::RunsAsked { .. }
+        | Event::RunsHeard { .. }
+        | Event::RunsTold { .. }
+        | Event::RunSkipped { .. }
         | Event::JobCancelled { .. }
         | Event::CancelReceived { .. }
         | Event::CommandQuarantined { .. }

@@ -17,6 +17,7 @@ pub fn samples() -> Vec<Event> {
         .into_iter()
         .chain(wishes())
         .chain(calendars())
+        .chain(reruns())
         .chain(shard())
         .chain(foreign())
         .chain(batch())
@@ -124,6 +125,52 @@ fn calendars() -> Vec<Value> {
             "job": 4096, "logical_time": FIRE[1], "failures": 1, "reason": "panicked",
             "retry_at": "2026-03-01T10:01:05Z",
         }}),
+    ]
+}
+
+fn reruns() -> Vec<Value> {
+    let by = json!({"app": "etl", "user": "ann"});
+    let by_hand = |name: &str| json!({name: {"rerun": 4096, "by": by}});
+    let wish = json!({
+        "scope": {"rerun": {"jobs": [4096], "cascade": {"subset": [8192]}}}, "from": FIRE[1], "to": FIRE[0],
+        "reach": FIRE[0], "only": "failed", "order": "newest", "concurrency": 5, "definition": "recorded", "reason": "late data",
+        "approve": true,
+    });
+    let told = json!([{
+        "job": 4096, "logical_time": FIRE[1], "run": 0, "batch": 4097, "result": "failed", "version": 1,
+    }]);
+    let unfinished = json!({"unfinished": {"batch": 4097, "logical_time": FIRE[1]}});
+    vec![
+        json!({"rerun_requested": {
+            "rerun": 4096, "wish": wish, "by": by, "groups": ["demo"],
+            "jobs": [{"job": 4096, "version": 2, "touches": 1}, {"job": 8192, "version": 1}],
+        }}),
+        json!({"runs_asked": {
+            "rerun": 4096, "part": 1, "shard": 1, "upto": 2, "asked": [{"job": 4096, "times": [FIRE[1]]}],
+        }}),
+        json!({"runs_told": {"rerun": 4096, "part": 1, "runs": told}}),
+        json!({"runs_heard": {"rerun": 4096, "part": 1, "from": 1, "runs": told}}),
+        json!({"jobs_skipped": {"rerun": 4096, "jobs": [{"job": 8192, "reason": unfinished}]}}),
+        json!({"batches_planned": {"rerun": 4096, "first": 2, "batches": [
+            {"job": 4096, "logical_time": FIRE[1], "run": 1, "after": [1]},
+        ]}}),
+        json!({"rerun_planned": {"rerun": 4096, "batches": 2}}),
+        by_hand("rerun_approved"),
+        json!({"runs_ordered": {"rerun": 4096, "runs": [
+            {"number": 2, "job": 4096, "logical_time": FIRE[1]},
+        ]}}),
+        json!({"run_ended": {
+            "rerun": 4096, "number": 2, "end": {"finished": {"batch": 4097, "result": "failed"}},
+        }}),
+        json!({"run_skipped": {
+            "rerun": 4096, "number": 2, "job": 4096, "logical_time": FIRE[1],
+            "reason": {"unfinished": {"batch": 4097}},
+        }}),
+        json!({"runs_blocked": {"rerun": 4096, "numbers": [3, 4]}}),
+        by_hand("rerun_paused"),
+        by_hand("rerun_resumed"),
+        json!({"rerun_cancelled": {"rerun": 4096, "by": by, "kill": true}}),
+        json!({"rerun_ended": {"rerun": 4096, "result": "done_with_failures", "message": "3 of 40"}}),
     ]
 }
 

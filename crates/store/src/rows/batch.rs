@@ -8,7 +8,7 @@ use crate::table::row;
 row! {
     /// A batch: one run of a job for one logical time.
     BatchRow in "batches", key (id: i64),
-    fixed (job_id, job_version, calendar_version, job_name, group_name, job_type, logical_time, run, origin, parameters, generated_at),
+    fixed (job_id, job_version, calendar_version, job_name, group_name, job_type, logical_time, run, origin, rerun_id, rerun_number, parameters, generated_at),
     indexes [[generated_at], [job_id, generated_at], [group_name, generated_at], [state, result, generated_at]] {
         /// Its id. Grows within a job.
         id: i64 = Int,
@@ -28,8 +28,12 @@ row! {
         logical_time: i64 = Time,
         /// 0 for the first, then + 1.
         run: i64 = Int,
-        /// Where it came from: `schedule`, `parent`, `manual`, `rerun` or `submission`.
+        /// Where it came from: `schedule`, `parent`, `manual`, `rerun`, `cold_start` or `submission`.
         origin: Arc<str> = Name(16),
+        /// The rerun or cold start whose plan it belongs to.
+        rerun_id: Option<i64> = Int,
+        /// Its number in that plan.
+        rerun_number: Option<i64> = Int,
         /// Parameters over those of the definition, as JSON.
         parameters: Arc<str> = Json,
         /// 0 waiting, 1 assigned, 2 running, 3 finished.

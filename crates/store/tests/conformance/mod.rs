@@ -88,6 +88,8 @@ pub(crate) fn batch_row(id: i64) -> BatchRow {
         logical_time: 1_700_000_000_123,
         run: 0,
         origin: "schedule".into(),
+        rerun_id: None,
+        rerun_number: None,
         parameters: "{}".into(),
         state: 0,
         result: None,

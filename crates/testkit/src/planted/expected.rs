@@ -74,6 +74,8 @@ pub const EXPECTED: &[Expected] = &[
     with(&[Fault::CrashWorker], bug(Bug::LiveShimForgotten, PROCESSES, MANY)),
     with(&[Fault::CrashWorkerLosingDirectory], bug(Bug::StateDirectoryWiped, PROCESSES, MANY)),
     bug(Bug::DstDuplicate, &["due_times_generated_or_skipped"], MANY),
+    bug(Bug::PermitReturnedTwice, &["reruns_keep_to_plan"], SOME),
+    bug(Bug::StartAfterCancel, &["reruns_keep_to_plan"], SOME),
     of_tables(Bug::ResumeOnVoidSuffix, SOME),
     of_tables(Bug::PositionOutsideTransaction, SOME),
     with(&[Fault::CutWorker], bug(Bug::LeaseShortenedAtOnce, LEASES, MANY)),

@@ -87,6 +87,13 @@ pub(crate) enum BatchCommand {
         #[arg(long, default_value = "")]
         reason: String,
     },
+    /// Plan to run a batch's logical time, and all that comes after it, once more
+    Clear {
+        /// Its id
+        batch: i64,
+        #[command(flatten)]
+        how: super::HowArgs,
+    },
     /// Run the same logical time once more
     Rerun {
         /// Its id

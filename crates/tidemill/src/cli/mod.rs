@@ -5,6 +5,7 @@ mod calendar;
 mod job;
 mod journal;
 mod operate;
+mod rerun;
 mod things;
 
 pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
@@ -16,6 +17,8 @@ pub(crate) use operate::{
     KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
 pub(crate) use things::{CheckArgs, ThirdPartyCommand};
+
+pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
 
 use std::path::PathBuf;
 
@@ -88,6 +91,13 @@ pub(crate) enum Command {
     ThirdParty(ThirdPartyCommand),
     /// Probe the paths that batches wait for at once
     Check(CheckArgs),
+    /// Plan, approve and watch reruns of many batches
+    #[command(subcommand, visible_alias = "reruns")]
+    Rerun(RerunCommand),
+    /// Plan the first batches of the jobs of a period, for a span of logical times
+    ///
+    /// It is a rerun from then on: `tidemill rerun approve`, `watch` and the others take its id.
+    ColdStart(ColdStartArgs),
     /// Look at workers, drain and resume them
     #[command(subcommand, visible_alias = "workers")]
     Worker(WorkerCommand),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Session, job, things, wait, why};
+use super::{Session, job, rerun, things, wait, why};
 use crate::cli::{BatchCommand, OutputFormat, word};
 use crate::client::{Method, Query};
 use crate::exit::Exit;
@@ -62,6 +62,7 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             things::waive(session, &wish)
         }
         BatchCommand::Quality { batch, word, reason } => things::quality(session, batch, word, &reason),
+        BatchCommand::Clear { batch, how } => rerun::clear(session, batch, &how),
         BatchCommand::Rerun { batch, wait, request_id } => {
             let path = format!("/api/batches/{batch}/rerun");
             let answer = session.client.write(Method::Post, &path, None, request_id.as_deref())?;

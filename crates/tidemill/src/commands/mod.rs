@@ -5,6 +5,7 @@ mod calendar;
 mod events;
 mod job;
 mod operate;
+mod rerun;
 mod schemas;
 mod things;
 mod wait;
@@ -36,6 +37,8 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Calendar(command) => calendar::run(&Session::new(&global)?, command),
         Command::ThirdParty(command) => things::third_party(&Session::new(&global)?, command),
         Command::Check(args) => things::check(&Session::new(&global)?, &args),
+        Command::Rerun(command) => rerun::run(&Session::new(&global)?, command),
+        Command::ColdStart(args) => rerun::cold_start(&Session::new(&global)?, &args),
         Command::Worker(command) => operate::worker(&Session::new(&global)?, command),
         Command::Group(command) => operate::group(&Session::new(&global)?, command),
         Command::Freeze(command) => operate::freeze(&Session::new(&global)?, command),

@@ -10,6 +10,7 @@ mod accept_loss;
 mod checked;
 mod kit;
 mod pipeline;
+mod reruns;
 mod stopped_owner;
 mod stopping;
 mod tables;

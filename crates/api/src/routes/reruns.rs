@@ -1,0 +1,449 @@
+//! Reruns and cold starts: wished, planned, approved, watched (GEN-6, GEN-7, GEN-8, BYD-3).
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{
+    Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunDefinition, RerunId,
+    RerunOnly, RerunOrder, RerunScope, RerunWish, Role, ShardId,
+};
+use tidemill_store::rows::RerunRow;
+use tidemill_store::{ReadTables, RerunFilter, Tables};
+
+use super::batches::batch_row;
+use super::run::{job_place, written};
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::params::{Params, id};
+use crate::view::{
+    List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of,
+};
+use crate::write::{Done, Write};
+
+/// Batches at once where nothing else is wished.
+const DEFAULT_CONCURRENCY: u32 = 10;
+
+fn default_concurrency() -> u32 {
+    DEFAULT_CONCURRENCY
+}
+
+/// A job: its id, or `group/name`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum JobRef {
+    Id(i64),
+    Name(String),
+}
+
+/// How far a rerun reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reach {
+    /// The named jobs and no others.
+    #[default]
+    Job,
+    /// Also all jobs that come after them by their parents, in every group.
+    Logic,
+    /// Also all jobs that read a path that they write, and so on, in every group.
+    Data,
+}
+
+/// Batches that are to be run again.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RerunRequest {
+    /// Where it begins: ids, or `group/name`.
+    jobs: Vec<JobRef>,
+    /// How far it reaches.
+    #[serde(default)]
+    cascade: Reach,
+    /// Also these jobs, and no others that come after.
+    #[serde(default)]
+    subset: Vec<JobRef>,
+    /// The first logical time.
+    from: Timestamp,
+    /// The last logical time, not after now.
+    to: Timestamp,
+    /// The last logical time of what comes after the jobs, cut to now; absent: `to`.
+    #[serde(default)]
+    reach: Option<Timestamp>,
+    /// Which of the batches in it.
+    #[serde(default)]
+    only: RerunOnly,
+    /// Which logical times go first.
+    #[serde(default)]
+    order: RerunOrder,
+    /// Batches that are started and have not ended, over all groups; default 10.
+    #[serde(default = "default_concurrency")]
+    concurrency: u32,
+    /// Which definition the batches get.
+    #[serde(default)]
+    definition: RerunDefinition,
+    /// Why, for people.
+    #[serde(default)]
+    reason: String,
+    /// Approve it as soon as it is planned.
+    #[serde(default)]
+    approve: bool,
+}
+
+/// Batches of a period that are to be run.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ColdStartRequest {
+    /// The period of the jobs.
+    period: Period,
+    /// Only the jobs of this group.
+    #[serde(default)]
+    group: Option<GroupName>,
+    /// Only these jobs: ids, or `group/name`.
+    #[serde(default)]
+    jobs: Option<Vec<JobRef>>,
+    /// The first logical time.
+    from: Timestamp,
+    /// The last logical time, not after now.
+    to: Timestamp,
+    /// Which of the batches in it.
+    #[serde(default)]
+    only: RerunOnly,
+    /// Which logical times go first.
+    #[serde(default)]
+    order: RerunOrder,
+    /// Batches that are started and have not ended, over all groups; default 10.
+    #[serde(default = "default_concurrency")]
+    concurrency: u32,
+    /// Why, for people.
+    #[serde(default)]
+    reason: String,
+    /// Approve it as soon as it is planned.
+    #[serde(default)]
+    approve: bool,
+}
+
+/// One batch and all after it.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClearRequest {
+    /// Batches that are started and have not ended; default 10.
+    #[serde(default = "default_concurrency")]
+    concurrency: u32,
+    /// Why, for people.
+    #[serde(default)]
+    reason: String,
+    /// Approve it as soon as it is planned.
+    #[serde(default)]
+    approve: bool,
+}
+
+/// A plan is being made.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct RerunPlanned {
+    /// The rerun or cold start.
+    rerun: i64,
+    /// Give this as `at_least` to reads that must show it.
+    position: String,
+}
+
+impl RerunPlanned {
+    fn of(done: Done) -> Result<Json<Self>, Problem> {
+        match done.answer {
+            Answer::Rerun { rerun } => Ok(Json(Self { rerun: rerun.0, position: done.position.to_string() })),
+            _ => Err(done.unexpected()),
+        }
+    }
+}
+
+/// The jobs that are named, which the key must reach.
+async fn named(app: &App, caller: &Caller, field: &str, refs: Vec<JobRef>) -> Result<Vec<JobId>, Problem> {
+    let mut jobs = Vec::with_capacity(refs.len());
+    for (index, job) in refs.into_iter().enumerate() {
+        let id = match job {
+            JobRef::Id(id) => JobId(id),
+            JobRef::Name(name) => {
+                let field = format!("{field}[{index}]");
+                let Some((group, job)) = name.split_once('/').map(|(g, j)| (g.to_owned(), j.to_owned()))
+                else {
+                    return Err(Problem::field(field, &name, "must be a job's id, or group/name"));
+                };
+                let row = app.read(move |tables| tables.job_named(&group, &job)).await?;
+                JobId(row.ok_or_else(|| Problem::unknown("job", &name))?.id)
+            }
+        };
+        caller.may_act(&job_place(app, id).await?.group)?;
+        jobs.push(id);
+    }
+    Ok(jobs)
+}
+
+/// A key that is bound to groups sees a plan before it may run, for the plan may reach others.
+fn may_approve_unseen(caller: &Caller, approve: bool, reaches_on: bool) -> Result<(), Problem> {
+    if approve && reaches_on && !caller.groups.is_empty() {
+        let rule = "a key that is bound to groups approves what reaches on once it is planned; leave it out";
+        return Err(Problem::field("approve", "true", rule));
+    }
+    Ok(())
+}
+
+async fn plan(
+    app: &App,
+    caller: &Caller,
+    headers: &HeaderMap,
+    wish: RerunWish,
+) -> Result<Json<RerunPlanned>, Problem> {
+    let command = Command::PlanRerun(Box::new(wish));
+    RerunPlanned::of(Write::new(app, caller, headers)?.send(ShardId::CATALOGUE, command).await?)
+}
+
+/// Plans a rerun (GEN-6).
+pub(super) async fn request(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<RerunPlanned>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::User)?;
+    let mut more: RerunRequest = parse(body)?;
+    let approve = more.approve;
+    let jobs = named(&app, &caller, "jobs", std::mem::take(&mut more.jobs)).await?;
+    let subset = named(&app, &caller, "subset", std::mem::take(&mut more.subset)).await?;
+    let cascade = match (more.cascade, subset.is_empty()) {
+        (Reach::Job, true) => Cascade::Job,
+        (Reach::Logic, true) => Cascade::Logic,
+        (Reach::Data, true) => Cascade::Data,
+        (Reach::Job, false) => Cascade::Subset(subset),
+        (Reach::Logic | Reach::Data, false) => {
+            let rule = "names the jobs to take part; leave it out, or cascade";
+            return Err(Problem::field("subset", subset.len(), rule));
+        }
+    };
+    may_approve_unseen(&caller, approve, matches!(cascade, Cascade::Logic | Cascade::Data))?;
+    let wish = RerunWish {
+        scope: RerunScope::Rerun { jobs, cascade },
+        from: more.from,
+        to: more.to,
+        reach: more.reach,
+        only: more.only,
+        order: more.order,
+        concurrency: more.concurrency,
+        definition: more.definition,
+        reason: more.reason,
+        approve,
+    };
+    plan(&app, &caller, &headers, wish).await
+}
+
+/// Plans a cold start (GEN-8).
+pub(super) async fn cold_start(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<RerunPlanned>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::SuperAdministrator)?;
+    let more: ColdStartRequest = parse(body)?;
+    let of = match (more.group, more.jobs) {
+        (Some(group), None) => ColdStartOf::Group(group),
+        (None, Some(jobs)) => ColdStartOf::Jobs(named(&app, &caller, "jobs", jobs).await?),
+        (None, None) => ColdStartOf::All,
+        (Some(group), Some(_)) => {
+            return Err(Problem::field("group", group, "give a group or jobs, not both"));
+        }
+    };
+    let wish = RerunWish {
+        scope: RerunScope::ColdStart { of, period: more.period },
+        from: more.from,
+        to: more.to,
+        reach: None,
+        only: more.only,
+        order: more.order,
+        concurrency: more.concurrency,
+        definition: RerunDefinition::Today,
+        reason: more.reason,
+        approve: more.approve,
+    };
+    plan(&app, &caller, &headers, wish).await
+}
+
+/// Plans to run one batch's logical time, and all that comes after it, again (BYD-16).
+pub(super) async fn clear(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<RerunPlanned>, Problem> {
+    params.only(&[])?;
+    let ClearRequest { concurrency, reason, approve } = parse(body)?;
+    let batch: BatchId = id("batch", &text)?;
+    let row = batch_row(&app, batch).await?;
+    caller.may_act(&row.group_name)?;
+    may_approve_unseen(&caller, approve, true)?;
+    let time = Timestamp::from_millisecond(row.logical_time)
+        .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
+    let wish = RerunWish {
+        scope: RerunScope::Rerun { jobs: vec![JobId(row.job_id)], cascade: Cascade::Logic },
+        from: time,
+        to: time,
+        reach: Some(Timestamp::MAX),
+        only: RerunOnly::All,
+        order: RerunOrder::Oldest,
+        concurrency,
+        definition: RerunDefinition::Today,
+        reason,
+        approve,
+    };
+    plan(&app, &caller, &headers, wish).await
+}
+
+/// Reruns and cold starts, the newest first; of those that the key reaches in full.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<List<RerunView>>, Problem> {
+    params.only(&["limit", "cursor", "kind", "state"])?;
+    let filter = RerunFilter { kind: params.text("kind"), state: params.text("state") };
+    let request = params.page()?;
+    let mut page = app.read(move |tables| tables.reruns(&filter, &request)).await?;
+    page.items.retain(|row| groups_of(row).iter().all(|group| caller.reaches(group)));
+    Ok(Json(List::of(page, RerunView::from)))
+}
+
+async fn rerun_row(app: &App, text: &str) -> Result<RerunRow, Problem> {
+    let rerun: RerunId = id("rerun", text)?;
+    let row = app.read(move |tables| tables.rerun(rerun.0)).await?;
+    row.ok_or_else(|| Problem::unknown("rerun", rerun))
+}
+
+async fn readable(app: &App, caller: &Caller, text: &str) -> Result<RerunRow, Problem> {
+    let row = rerun_row(app, text).await?;
+    groups_of(&row).iter().try_for_each(|group| caller.may_read(group))?;
+    Ok(row)
+}
+
+/// One of them.
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<RerunView>, Problem> {
+    params.only(&[])?;
+    readable(&app, &caller, &text).await.map(RerunView::from).map(Json)
+}
+
+/// Its jobs, and those that it leaves out.
+pub(super) async fn jobs(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<RerunJobs>, Problem> {
+    params.only(&[])?;
+    let row = readable(&app, &caller, &text).await?;
+    app.read(move |tables| jobs_of(tables, row.id)).await.map(Json)
+}
+
+fn jobs_of(tables: &dyn Tables, rerun: i64) -> Result<RerunJobs, tidemill_store::Error> {
+    let name_of = |job: i64| -> Result<Option<String>, tidemill_store::Error> {
+        Ok(tables.job(job)?.map(|row| format!("{}/{}", row.group_name, row.name)))
+    };
+    let mut plan = Vec::new();
+    for job in tables.rerun_jobs(rerun)? {
+        plan.push(RerunJobView::new(&job, name_of(job.job_id)?));
+    }
+    let mut left_out = Vec::new();
+    for skip in tables.rerun_skips(rerun)? {
+        left_out.push(RerunSkipView::new(&skip, name_of(skip.job_id)?));
+    }
+    Ok(RerunJobs { plan, left_out })
+}
+
+/// The batches of a plan, by number.
+pub(super) async fn batches(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<List<RerunBatchView>>, Problem> {
+    params.only(&["limit", "cursor", "state"])?;
+    let row = readable(&app, &caller, &text).await?;
+    let (state, request) = (params.text("state"), params.page()?);
+    let page = app.read(move |tables| tables.rerun_batches(row.id, state.as_deref(), &request)).await?;
+    Ok(Json(List::of(page, RerunBatchView::from)))
+}
+
+async fn act(
+    app: &App,
+    caller: &Caller,
+    text: &str,
+    headers: &HeaderMap,
+    command: impl FnOnce(RerunId) -> Command,
+) -> Result<Json<Written>, Problem> {
+    let row = rerun_row(app, text).await?;
+    let needed = if &*row.kind == "cold_start" { Role::SuperAdministrator } else { Role::User };
+    caller.has_role(needed)?;
+    groups_of(&row).iter().try_for_each(|group| caller.may_act(group))?;
+    let command = command(RerunId(row.id));
+    written(Write::new(app, caller, headers)?.send(ShardId::CATALOGUE, command).await?)
+}
+
+macro_rules! acts {
+    ($($(#[doc = $doc:literal])+ $name:ident => $command:ident,)+) => {
+        $($(#[doc = $doc])+
+        pub(super) async fn $name(
+            State(app): State<Arc<App>>,
+            Extension(caller): Extension<Caller>,
+            Path(text): Path<String>,
+            params: Params,
+            headers: HeaderMap,
+        ) -> Result<Json<Written>, Problem> {
+            params.only(&[])?;
+            act(&app, &caller, &text, &headers, |rerun| Command::$command { rerun }).await
+        })+
+    };
+}
+
+acts! {
+    /// Lets a planned one run.
+    approve => ApproveRerun,
+    /// Starts no more of it for now.
+    pause => PauseRerun,
+    /// Goes on with it.
+    resume => ResumeRerun,
+}
+
+/// How a rerun is cancelled.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CancelRequest {
+    /// Also end what runs of it.
+    #[serde(default)]
+    kill: bool,
+}
+
+/// Starts no more of it.
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let CancelRequest { kill } = parse(body)?;
+    act(&app, &caller, &text, &headers, |rerun| Command::CancelRerun { rerun, kill }).await
+}

@@ -1,0 +1,98 @@
+//! The batches of reruns, as the shards that run them and the catalogue tell of them: each is started once, its end
+//! is what the catalogue hears, and no shard has more of one rerun at once than was wished.
+
+use std::collections::{HashMap, HashSet};
+
+use tidemill_model::{BatchId, Event, RerunId, RerunPlace, RunEnd, ShardId};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::{Findings, Violation};
+
+/// What is known of all partitions together.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    wished: HashMap<RerunId, u32>,
+    /// Where a batch was started or skipped: it must be once.
+    settled: HashMap<RerunPlace, ShardId>,
+    live: HashMap<BatchId, RerunPlace>,
+    running: HashMap<(RerunId, ShardId), (u32, u32, (u32, u64))>,
+    told: HashMap<RerunPlace, RunEnd>,
+    heard: HashMap<RerunPlace, (RunEnd, (u32, u64))>,
+}
+
+impl Places {
+    pub(crate) fn event(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
+        match event {
+            Event::RerunRequested { rerun, wish, .. } => {
+                self.wished.insert(*rerun, wish.concurrency);
+            }
+            Event::BatchGenerated { batch, rerun: Some(place), .. } => {
+                self.once(at, *place, shard, found);
+                self.live.insert(*batch, *place);
+                let (now, most, seen) = self.running.entry((place.rerun, shard)).or_default();
+                *now += 1;
+                if *now > *most {
+                    (*most, *seen) = (*now, (at.partition, at.offset));
+                }
+            }
+            Event::RunSkipped { place, reason, .. } => {
+                self.once(at, *place, shard, found);
+                self.told.insert(*place, RunEnd::Skipped(*reason));
+            }
+            Event::BatchFinished { batch, result, .. } => {
+                let Some(place) = self.live.remove(batch) else { return };
+                self.told.insert(place, RunEnd::Finished { batch: *batch, result: *result });
+                if let Some((now, ..)) = self.running.get_mut(&(place.rerun, shard)) {
+                    *now = now.saturating_sub(1);
+                }
+            }
+            Event::RunEnded { place, end } => {
+                self.heard.insert(*place, (end.clone(), (at.partition, at.offset)));
+            }
+            _ => {}
+        }
+    }
+
+    fn once(&mut self, at: &At<'_>, place: RerunPlace, shard: ShardId, found: &mut Findings) {
+        if let Some(before) = self.settled.insert(place, shard) {
+            let RerunPlace { rerun, number } = place;
+            let why = format!("{number} of rerun {rerun} has its turn twice, in shard {before} and {shard}");
+            at.breaks(found, Invariant::RerunsKeepToPlan, why);
+        }
+    }
+
+    /// `reruns_keep_to_plan`, as far as only all partitions together show it.
+    pub(crate) fn finish(&self, found: &mut Findings) {
+        let rule = Invariant::RerunsKeepToPlan;
+        let mut broken: Vec<((u32, u64), String)> = Vec::new();
+        // A history that leaves out what the shards did of a rerun says nothing of its ends.
+        let shown: HashSet<RerunId> = self.settled.keys().map(|place| place.rerun).collect();
+        for (place, (end, seen)) in &self.heard {
+            let told = self.told.get(place);
+            if shown.contains(&place.rerun) && told != Some(end) {
+                let RerunPlace { rerun, number } = place;
+                broken.push((
+                    *seen,
+                    format!("{number} of rerun {rerun} ended as {end:?}, and was told as {told:?}"),
+                ));
+            }
+        }
+        for ((rerun, shard), (_, most, seen)) in &self.running {
+            if let Some(wished) = self.wished.get(rerun).filter(|wished| most > *wished) {
+                let why = format!(
+                    "rerun {rerun} has {most} batches at once in shard {shard}, and may have {wished}"
+                );
+                broken.push((*seen, why));
+            }
+        }
+        broken.sort();
+        for ((partition, offset), message) in broken {
+            let (invariant, event, record, contradicts) = (rule.name(), None, String::new(), Vec::new());
+            found.violation(
+                rule,
+                Violation { invariant, partition, offset, event, message, record, contradicts },
+            );
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! Reruns and cold starts as the catalogue's journal tells them: what was planned is what runs.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, RerunId, RerunOnly, RerunOrder,
+    RerunResult, RerunWish, ToldRun,
+};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// How a planned batch stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    Planned,
+    Ordered,
+    Well,
+    Unwell,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Planning,
+    Planned,
+    Running,
+    Paused,
+    Cancelled,
+}
+
+#[derive(Debug)]
+struct Planned {
+    job: JobId,
+    time: Timestamp,
+    after: Vec<u32>,
+    stand: Stand,
+}
+
+/// One that has not ended.
+#[derive(Debug)]
+struct Rerun {
+    wish: Arc<RerunWish>,
+    versions: BTreeMap<JobId, u32>,
+    stage: Stage,
+    parts: u32,
+    upto: usize,
+    open: BTreeSet<u32>,
+    asked: BTreeSet<(JobId, Timestamp)>,
+    told: HashMap<(JobId, Timestamp), ToldRun>,
+    skipped: HashSet<JobId>,
+    batches: Vec<Planned>,
+    outstanding: usize,
+}
+
+/// All of them, and the definitions that their plans are held against.
+#[derive(Debug, Default)]
+pub(super) struct Reruns {
+    known: HashMap<JobId, Arc<JobDefinition>>,
+    live: HashMap<RerunId, Rerun>,
+    minted: i64,
+}
+
+impl Reruns {
+    /// `reruns_keep_to_plan`
+    pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        if let Some(why) = self.wrong(event) {
+            at.breaks(found, Invariant::RerunsKeepToPlan, why);
+        }
+        self.fold(event);
+    }
+
+    /// What the event says that cannot be.
+    fn wrong(&self, event: &Event) -> Option<String> {
+        let id = match event {
+            Event::RerunRequested { rerun, jobs, .. } => {
+                let unknown = jobs
+                    .iter()
+                    .find(|job| self.known.get(&job.job).is_none_or(|known| known.version != job.version));
+                let again = rerun.0 <= self.minted;
+                return match unknown {
+                    Some(job) => Some(format!("job {} is not there in version {}", job.job, job.version)),
+                    None => again.then(|| format!("rerun {rerun} is minted after {}", self.minted)),
+                };
+            }
+            Event::RunsAsked { rerun, .. }
+            | Event::RunsHeard { rerun, .. }
+            | Event::JobsSkipped { rerun, .. }
+            | Event::BatchesPlanned { rerun, .. }
+            | Event::RerunPlanned { rerun, .. }
+            | Event::RerunApproved { rerun, .. }
+            | Event::RunsOrdered { rerun, .. }
+            | Event::RunsBlocked { rerun, .. }
+            | Event::RerunPaused { rerun, .. }
+            | Event::RerunResumed { rerun, .. }
+            | Event::RerunCancelled { rerun, .. }
+            | Event::RerunEnded { rerun, .. } => *rerun,
+            Event::RunEnded { place, .. } => place.rerun,
+            _ => return None,
+        };
+        let Some(rerun) = self.live.get(&id) else {
+            return Some(format!("rerun {id} is over, or never was"));
+        };
+        let wrong = match event {
+            Event::RunsAsked { part, upto, .. } => {
+                let moves = *part == rerun.parts + 1 && *upto as usize >= rerun.upto;
+                (!moves || rerun.stage != Stage::Planning)
+                    .then(|| format!("question {part} after {}", rerun.parts))
+            }
+            Event::RunsHeard { part, .. } => {
+                (!rerun.open.contains(part)).then(|| format!("nobody asked question {part}"))
+            }
+            Event::BatchesPlanned { first, batches, .. } => self.wrong_plan(rerun, *first, batches),
+            Event::RerunPlanned { batches, .. } => (*batches as usize != rerun.batches.len()
+                || rerun.stage != Stage::Planning)
+                .then(|| format!("{batches} batches are said, {} are planned", rerun.batches.len())),
+            Event::RerunApproved { .. } => self.wrong_approval(rerun),
+            Event::RunsOrdered { runs, .. } => rerun.wrong_order(runs),
+            Event::RunEnded { place, .. } => {
+                let is_out = rerun.at(place.number).is_some_and(|batch| batch.stand == Stand::Ordered);
+                (!is_out).then(|| format!("{} ends, and was not started, or ended before", place.number))
+            }
+            Event::RunsBlocked { numbers, .. } => rerun.wrong_block(numbers),
+            Event::RerunPaused { .. } => {
+                (rerun.stage != Stage::Running).then(|| "it does not run".to_owned())
+            }
+            Event::RerunResumed { .. } => {
+                (rerun.stage != Stage::Paused).then(|| "it is not paused".to_owned())
+            }
+            Event::RerunEnded { result, .. } => rerun.wrong_end(*result),
+            _ => None,
+        };
+        wrong.map(|why| format!("rerun {id}: {why}"))
+    }
+
+    fn wrong_plan(&self, rerun: &Rerun, first: u32, batches: &[PlannedBatch]) -> Option<String> {
+        let is_asked = rerun.open.is_empty() && rerun.upto == rerun.versions.len();
+        if rerun.stage != Stage::Planning || !is_asked || first as usize != rerun.batches.len() + 1 {
+            return Some(format!("batches from {first} on cannot be planned now"));
+        }
+        let mut last = rerun.batches.last().map(|batch| batch.time);
+        for (batch, number) in batches.iter().zip(first..) {
+            let key = (batch.job, batch.logical_time);
+            let told = rerun.told.get(&key);
+            let wanted = match rerun.wish.only {
+                RerunOnly::All => true,
+                RerunOnly::Missing => told.is_none(),
+                RerunOnly::Failed => {
+                    told.and_then(|told| told.result).is_some_and(|result| !result.satisfies())
+                }
+            };
+            let in_order = last.is_none_or(|last| match rerun.wish.order {
+                RerunOrder::Oldest => last <= batch.logical_time,
+                RerunOrder::Newest => last >= batch.logical_time,
+            });
+            if !rerun.asked.contains(&key) || rerun.skipped.contains(&batch.job) || !wanted || !in_order {
+                return Some(format!("{number} has no place in the plan"));
+            }
+            if batch.run != told.map(|told| told.run + 1) {
+                return Some(format!("{number} is to be run {:?}, after {told:?}", batch.run));
+            }
+            last = Some(batch.logical_time);
+        }
+        None
+    }
+
+    /// Whether the plan is whole and as wished: each batch asked for and wanted is in it, after its parents'.
+    fn wrong_approval(&self, rerun: &Rerun) -> Option<String> {
+        if rerun.stage != Stage::Planned {
+            return Some("it is approved, and is not planned, or was before".to_owned());
+        }
+        let today = |job: &JobId| self.known.get(job).map(|known| known.version);
+        if let Some((job, _)) = rerun.versions.iter().find(|(job, version)| today(job) != Some(**version)) {
+            return Some(format!("it is approved, and job {job} has changed"));
+        }
+        let numbers: HashMap<(JobId, Timestamp), u32> =
+            rerun.batches.iter().zip(1..).map(|(batch, number)| ((batch.job, batch.time), number)).collect();
+        if numbers.len() != rerun.batches.len() {
+            return Some("a batch is planned twice".to_owned());
+        }
+        if rerun.wish.only == RerunOnly::All {
+            let wanted = |key: &&(JobId, Timestamp)| !rerun.skipped.contains(&key.0);
+            if let Some((job, time)) =
+                rerun.asked.iter().filter(wanted).find(|key| !numbers.contains_key(key))
+            {
+                return Some(format!("job {job} for {time} is left out of the plan"));
+            }
+        }
+        for (batch, number) in rerun.batches.iter().zip(1_u32..) {
+            let parents = self.known.get(&batch.job).into_iter().flat_map(|known| known.parents.iter());
+            let same = parents.filter(|parent| parent.mapping == Mapping::Same);
+            let mut before = same.filter_map(|parent| numbers.get(&(parent.job, batch.time)));
+            if let Some(missing) = before.find(|before| !batch.after.contains(before)) {
+                return Some(format!("{number} does not wait for {missing}, of its parent"));
+            }
+        }
+        None
+    }
+
+    fn fold(&mut self, event: &Event) {
+        match event {
+            Event::JobDefined { definition, .. } => {
+                self.known.insert(definition.id, Arc::clone(definition));
+            }
+            Event::JobDeleted { job } => {
+                self.known.remove(job);
+            }
+            Event::RerunRequested { rerun, wish, jobs, .. } => {
+                self.minted = self.minted.max(rerun.0);
+                let versions = jobs.iter().map(|job| (job.job, job.version)).collect();
+                self.live.insert(*rerun, Rerun::new(Arc::clone(wish), versions));
+            }
+            Event::RerunEnded { rerun, .. } => {
+                self.live.remove(rerun);
+            }
+            Event::RunEnded { place, end } => {
+                if let Some(rerun) = self.live.get_mut(&place.rerun) {
+                    rerun.settle(place.number, end.is_well());
+                }
+            }
+            Event::RunsAsked { rerun, .. }
+            | Event::RunsHeard { rerun, .. }
+            | Event::JobsSkipped { rerun, .. }
+            | Event::BatchesPlanned { rerun, .. }
+            | Event::RerunPlanned { rerun, .. }
+            | Event::RerunApproved { rerun, .. }
+            | Event::RunsOrdered { rerun, .. }
+            | Event::RunsBlocked { rerun, .. }
+            | Event::RerunPaused { rerun, .. }
+            | Event::RerunResumed { rerun, .. }
+            | Event::RerunCancelled { rerun, .. } => {
+                if let Some(rerun) = self.live.get_mut(rerun) {
+                    rerun.fold(event);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Rerun {
+    fn new(wish: Arc<RerunWish>, versions: BTreeMap<JobId, u32>) -> Self {
+        Self {
+            wish,
+            versions,
+            stage: Stage::Planning,
+            parts: 0,
+            upto: 0,
+            open: BTreeSet::new(),
+            asked: BTreeSet::new(),
+            told: HashMap::new(),
+            skipped: HashSet::new(),
+            batches: Vec::new(),
+            outstanding: 0,
+        }
+    }
+
+    fn at(&self, number: u32) -> Option<&Planned> {
+        self.batches.get((number as usize).checked_sub(1)?)
+    }
+
+    fn wrong_order(&self, runs: &[OrderedRun]) -> Option<String> {
+        if self.stage != Stage::Running {
+            return Some(format!("batches are started while it is {:?}", self.stage).to_lowercase());
+        }
+        if self.outstanding + runs.len() > self.wish.concurrency as usize {
+            let (out, most) = (self.outstanding, self.wish.concurrency);
+            return Some(format!("{} are started, {out} have not ended, and {most} are allowed", runs.len()));
+        }
+        for run in runs {
+            let batch = self.at(run.number).filter(|batch| batch.stand == Stand::Planned);
+            let Some(batch) = batch.filter(|batch| (batch.job, batch.time) == (run.job, run.logical_time))
+            else {
+                return Some(format!("{} is started, and is not that batch, or was before", run.number));
+            };
+            let not_well = |number: &&u32| self.at(**number).is_none_or(|batch| batch.stand != Stand::Well);
+            if let Some(before) = batch.after.iter().find(not_well) {
+                return Some(format!("{} is started before {before} has ended well", run.number));
+            }
+        }
+        None
+    }
+
+    fn wrong_block(&self, numbers: &[u32]) -> Option<String> {
+        let is_unwell = |number: &u32| self.at(*number).is_some_and(|batch| batch.stand == Stand::Unwell);
+        let may_be_blocked = |number: &&u32| {
+            let batch = self.at(**number).filter(|batch| batch.stand == Stand::Planned);
+            batch.is_some_and(|batch| batch.after.iter().any(is_unwell))
+        };
+        let wrong = numbers.iter().find(|number| !may_be_blocked(number));
+        wrong.map(|number| format!("{number} is blocked, and nothing before it ended otherwise than well"))
+    }
+
+    fn wrong_end(&self, result: RerunResult) -> Option<String> {
+        let left = self.batches.iter().zip(1..).find(|(batch, _)| match result {
+            RerunResult::Done => batch.stand != Stand::Well,
+            RerunResult::DoneWithFailures => matches!(batch.stand, Stand::Planned | Stand::Ordered),
+            RerunResult::Cancelled | RerunResult::Refused => batch.stand == Stand::Ordered,
+        });
+        let fits = match result {
+            RerunResult::Done | RerunResult::DoneWithFailures => {
+                matches!(self.stage, Stage::Running | Stage::Paused)
+            }
+            RerunResult::Cancelled => self.stage == Stage::Cancelled && self.open.is_empty(),
+            RerunResult::Refused => matches!(self.stage, Stage::Planning | Stage::Planned),
+        };
+        match left {
+            Some((batch, number)) => {
+                Some(format!("it ends as {result:?}, and {number} is {:?}", batch.stand))
+            }
+            None => (!fits).then(|| format!("it ends as {result:?} while it is {:?}", self.stage)),
+        }
+    }
+
+    fn settle(&mut self, number: u32, is_well: bool) {
+        let Some(batch) = (number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at)) else {
+            return;
+        };
+        if batch.stand == Stand::Ordered {
+            self.outstanding -= 1;
+        }
+        batch.stand = if is_well { Stand::Well } else { Stand::Unwell };
+    }
+
+    fn fold(&mut self, event: &Event) {
+        match event {
+            Event::RunsAsked { part, asked, upto, .. } => {
+                self.parts = *part;
+                self.upto = *upto as usize;
+                if !asked.is_empty() {
+                    self.open.insert(*part);
+                }
+                let times = |runs: &tidemill_model::AskedRuns| {
+                    runs.times.iter().map(|time| (runs.job, *time)).collect::<Vec<_>>()
+                };
+                self.asked.extend(asked.iter().flat_map(times));
+            }
+            Event::RunsHeard { part, runs, .. } => {
+                self.open.remove(part);
+                self.told.extend(runs.iter().map(|run| ((run.job, run.logical_time), run.clone())));
+            }
+            Event::JobsSkipped { jobs, .. } => self.skipped.extend(jobs.iter().map(|skip| skip.job)),
+            Event::BatchesPlanned { batches, .. } => {
+                self.batches.extend(batches.iter().map(|batch| Planned {
+                    job: batch.job,
+                    time: batch.logical_time,
+                    after: batch.after.clone(),
+                    stand: Stand::Planned,
+                }))
+            }
+            Event::RerunPlanned { .. } => self.stage = Stage::Planned,
+            Event::RerunApproved { .. } | Event::RerunResumed { .. } => self.stage = Stage::Running,
+            Event::RerunPaused { .. } => self.stage = Stage::Paused,
+            Event::RerunCancelled { .. } => self.stage = Stage::Cancelled,
+            Event::RunsOrdered { runs, .. } => {
+                for run in runs {
+                    if let Some(batch) =
+                        (run.number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at))
+                    {
+                        batch.stand = Stand::Ordered;
+                        self.outstanding += 1;
+                    }
+                }
+            }
+            Event::RunsBlocked { numbers, .. } => {
+                for number in numbers {
+                    self.settle(*number, false);
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Which logical times a plan has, and what the shards have for them.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    AskedRuns, Event, JobSkip, Mapping, RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunResult,
+    RerunScope, ShardId, ShardMessage, SkippedJob, ToldRun,
+};
+
+use super::wish::{times_within, too_many_batches};
+use super::{CHUNK, MAX_BATCHES, PlanJob, Rerun, Stage, Told};
+use crate::catalogue::Catalogue;
+use crate::schedule::{required_times, same_grid};
+
+/// Questions that wait for an answer at once.
+pub(super) const MAX_OPEN: usize = 16;
+/// A job beyond the span is looked at for as many of its logical times.
+const MAX_BEYOND: usize = 2_000;
+
+impl Catalogue {
+    /// The next questions: as many logical times as one decision takes, by shard.
+    pub(super) fn ask_more(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
+        let mut asked: BTreeMap<Option<ShardId>, Vec<AskedRuns>> = BTreeMap::new();
+        let (mut room, mut at) = (CHUNK, rerun.asked_upto);
+        let mut fresh: BTreeMap<usize, Vec<Timestamp>> = BTreeMap::new();
+        let mut left = self.room_for_batches().min(MAX_BATCHES.saturating_sub(rerun.number_of_batches()));
+        while room > 0 && at < rerun.jobs.len() {
+            let job = &rerun.jobs[at];
+            let behind = job.times.last().copied();
+            let all = rerun.times_of(at, &fresh);
+            let times: Vec<Timestamp> =
+                all.iter().copied().filter(|time| behind.is_none_or(|behind| *time > behind)).collect();
+            if times.len() > left {
+                let (result, message) = (RerunResult::Refused, too_many_batches().to_string());
+                return vec![Event::RerunEnded { rerun: id, result, message }];
+            }
+            let now: Vec<Timestamp> = times.iter().copied().take(room).collect();
+            let is_whole = now.len() == times.len();
+            room -= now.len();
+            left -= now.len();
+            if !now.is_empty() {
+                let definition = &job.definition;
+                asked.entry(job.shard).or_default().push(AskedRuns { job: definition.id, times: now });
+            }
+            if !is_whole {
+                break;
+            }
+            fresh.insert(at, all);
+            at += 1;
+        }
+        let upto = u32::try_from(at).unwrap_or(u32::MAX);
+        if asked.is_empty() {
+            let (shard, asked) = (ShardId::CATALOGUE, Vec::new());
+            return vec![Event::RunsAsked { rerun: id, part: rerun.parts + 1, shard, asked, upto }];
+        }
+        let parts = asked.into_iter().zip(rerun.parts + 1..);
+        parts
+            .map(|((shard, asked), part)| {
+                let shard = shard.unwrap_or(ShardId::CATALOGUE);
+                Event::RunsAsked { rerun: id, part, shard, asked, upto }
+            })
+            .collect()
+    }
+
+    pub(super) fn runs_asked(&mut self, event: &Event) {
+        let Event::RunsAsked { rerun: id, part, shard, asked, upto } = event else { return };
+        let Some(rerun) = self.reruns.live.get_mut(id) else { return };
+        rerun.parts = *part;
+        rerun.asked_upto = *upto as usize;
+        let places = rerun.places();
+        for runs in asked {
+            if let Some(at) = places.get(&runs.job) {
+                rerun.jobs[*at].times.extend(&runs.times);
+            }
+        }
+        if *shard != ShardId::CATALOGUE {
+            rerun.open.insert(*part);
+            let message = ShardMessage::AskRuns { rerun: *id, part: *part, asked: asked.clone() };
+            self.post.send(*shard, message);
+        }
+        self.all_asked(*id);
+    }
+
+    pub(super) fn runs_heard(&mut self, id: RerunId, part: u32, runs: &[ToldRun]) {
+        let Some(rerun) = self.reruns.live.get_mut(&id) else { return };
+        rerun.open.remove(&part);
+        let places = rerun.places();
+        for run in runs {
+            let Some(at) = places.get(&run.job) else { continue };
+            let told = Told {
+                run: run.run,
+                batch: run.batch,
+                result: run.result,
+                is_definition_known: run.version.is_some(),
+            };
+            rerun.jobs[*at].told.insert(run.logical_time, told);
+        }
+        self.all_asked(id);
+    }
+
+    /// Once everything was asked and answered, it is known what the plan holds, and in which order.
+    pub(super) fn all_asked(&mut self, id: RerunId) {
+        let Some(rerun) = self.reruns.live.get_mut(&id) else { return };
+        if rerun.stage != Stage::Planning || rerun.asked_upto < rerun.jobs.len() || !rerun.open.is_empty() {
+            return;
+        }
+        rerun.listing.ready = true;
+        rerun.listing.skips = rerun.skips();
+        let mut order: Vec<(usize, Timestamp)> = Vec::new();
+        for (at, job) in rerun.jobs.iter().enumerate() {
+            let left_out = rerun.listing.skips.iter().any(|skip| skip.job == job.definition.id);
+            if !left_out {
+                order
+                    .extend(job.times.iter().filter(|time| rerun.wants(job, **time)).map(|time| (at, *time)));
+            }
+        }
+        match rerun.wish.order {
+            RerunOrder::Oldest => order.sort_by_key(|(at, time)| (*time, *at)),
+            RerunOrder::Newest => order.sort_by_key(|(at, time)| (std::cmp::Reverse(*time), *at)),
+        }
+        rerun.listing.fault = rerun.unknown_definition(&order);
+        rerun.listing.numbers = order.iter().zip(1..).map(|(place, number)| (*place, number)).collect();
+        rerun.listing.order = order;
+    }
+}
+
+impl Rerun {
+    /// All logical times of a job of the plan, oldest first. Those of its parents are known.
+    fn times_of(&self, at: usize, fresh: &BTreeMap<usize, Vec<Timestamp>>) -> Vec<Timestamp> {
+        let job = &self.jobs[at];
+        let mut times: Vec<Timestamp> = Vec::new();
+        if job.is_root {
+            match &job.grid {
+                Some(grid) => times.extend(times_within(grid, self.wish.from, self.wish.to)),
+                None => times.push(self.wish.from),
+            }
+        }
+        if !job.is_root || job.parents.iter().any(|(parent, _)| *parent != at) {
+            for (parent, mapping) in job.parents.iter().filter(|(parent, _)| *parent != at) {
+                let of_parent = fresh.get(parent).unwrap_or(&self.jobs[*parent].times);
+                times.extend(self.reached_from(job, &self.jobs[*parent], *mapping, of_parent));
+            }
+        }
+        times.sort_unstable();
+        times.dedup();
+        times
+    }
+
+    /// The logical times of `job`, as far as the wish reaches, that wait for one of its parent's.
+    fn reached_from(
+        &self,
+        job: &PlanJob,
+        parent: &PlanJob,
+        mapping: Mapping,
+        of_parent: &[Timestamp],
+    ) -> Vec<Timestamp> {
+        let (Some(own), Some(grid)) = (&job.grid, &parent.grid) else {
+            return of_parent.to_vec();
+        };
+        if mapping == Mapping::Same {
+            let is_one = same_grid(own, grid);
+            let on_grid = |time: &Timestamp| is_one || own.logical_at_or_before(*time) == Some(*time);
+            return of_parent.iter().copied().filter(on_grid).collect();
+        }
+        let (Some(first), Some(last)) = (of_parent.first(), of_parent.last()) else { return Vec::new() };
+        // Beyond the span, the next few that may still wait for its last ones.
+        let within = times_within(own, *first, self.wish.reach.unwrap_or(self.wish.to));
+        let waits = |time: &Timestamp| {
+            let wanted = required_times(own, grid, mapping, *time).unwrap_or_default();
+            wanted.iter().any(|time| of_parent.binary_search(time).is_ok())
+        };
+        let mut beyond = 0;
+        let near = within.take_while(|time| {
+            beyond += usize::from(*time > *last);
+            beyond <= MAX_BEYOND
+        });
+        near.filter(waits).collect()
+    }
+
+    /// Whether a logical time is among those that are wished.
+    fn wants(&self, job: &PlanJob, time: Timestamp) -> bool {
+        let told = job.told.get(&time);
+        match self.wish.only {
+            RerunOnly::All => true,
+            RerunOnly::Missing => told.is_none(),
+            RerunOnly::Failed => {
+                let result = told.and_then(|told| told.result);
+                result.is_some_and(|result| !result.satisfies())
+            }
+        }
+    }
+
+    /// Jobs that are left out.
+    fn skips(&self) -> Vec<SkippedJob> {
+        let is_cold = matches!(self.wish.scope, RerunScope::ColdStart { .. });
+        let skip = |job: &PlanJob| {
+            if !job.enabled {
+                return Some(JobSkip::Disabled);
+            }
+            let unfinished = job.told.iter().filter(|_| is_cold).find(|(_, told)| told.result.is_none());
+            let (time, told) = unfinished?;
+            Some(JobSkip::Unfinished { batch: told.batch?, logical_time: *time })
+        };
+        let skipped = |job: &PlanJob| Some(SkippedJob { job: job.definition.id, reason: skip(job)? });
+        self.jobs.iter().filter_map(skipped).collect()
+    }
+
+    /// BYD-3: what was recorded can be run only as long as it is known.
+    fn unknown_definition(&self, order: &[(usize, Timestamp)]) -> Option<String> {
+        if self.wish.definition == RerunDefinition::Today {
+            return None;
+        }
+        let is_unknown = |(at, time): &&(usize, Timestamp)| {
+            self.jobs[*at].told.get(time).is_some_and(|told| !told.is_definition_known)
+        };
+        let (at, time) = order.iter().find(is_unknown)?;
+        let name = self.jobs[*at].definition.full_name();
+        Some(format!(
+            "the definition that {name} had for {time} is not kept any more; run it with today's definition"
+        ))
+    }
+}

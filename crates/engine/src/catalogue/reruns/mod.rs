@@ -1,0 +1,325 @@
+//! Reruns and cold starts: one wish for many batches in many groups, planned, approved, carried out.
+//!
+//! ```text
+//!  RerunRequested ─► RunsAsked … ─► RunsHeard … ─► BatchesPlanned … ─► RerunPlanned ─► RerunApproved ─► running
+//!                       └─ AskRuns ─► shard ─ TellRuns ┘                                                  │
+//!                                                                     ┌──── room, and what it waits for ──┤
+//!                                                     RunsOrdered ◄───┘     has ended well                │
+//!                                                         └─ StartRun ─► shard ─ TellEnd ─► RunEnded ─────┘
+//! ```
+//!
+//! *Invariant:* a permit is given in `RunsOrdered` and comes back in `RunEnded`, which a shard tells only once its own
+//! journal holds the batch's end. So no journal ever shows more than the wished concurrency.
+//!
+//! A cancelled one stays until everything that it sent has been answered: its id is the tombstone.
+
+mod ask;
+mod list;
+mod run;
+mod wish;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_calendar::Timetable;
+use tidemill_model::{
+    Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunId,
+    RerunResult, RerunWish, ShardId,
+};
+
+use super::Catalogue;
+use crate::decision::Decision;
+
+/// Those that have not ended.
+const MAX_LIVE: usize = 64;
+/// Batches of one plan.
+const MAX_BATCHES: usize = 100_000;
+/// Batches of all plans together.
+const MAX_LIVE_BATCHES: usize = 300_000;
+/// Entries of one event.
+const CHUNK: usize = 500;
+/// Names that a refusal gives.
+const NAMED_JOBS: usize = 10;
+
+/// All that have not ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Reruns {
+    minted: u64,
+    live: BTreeMap<RerunId, Rerun>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq)]
+struct Rerun {
+    wish: Arc<RerunWish>,
+    jobs: Vec<PlanJob>,
+    stage: Stage,
+    /// Jobs asked about in full.
+    asked_upto: usize,
+    parts: u32,
+    /// Questions without an answer.
+    open: BTreeSet<u32>,
+    listing: Listing,
+    batches: Vec<Planned>,
+    /// Batches whose turn it could be, by number.
+    free: BTreeSet<u32>,
+    /// Batches that are to be blocked.
+    doomed: BTreeSet<u32>,
+    /// Batches that were ordered and have not ended.
+    outstanding: BTreeSet<u32>,
+    ordered: u32,
+    ended: u32,
+    /// Of those that are settled: those that did not end well, or were not started.
+    unwell: u32,
+    settled: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Planning,
+    Planned,
+    Running,
+    Paused,
+    Cancelled,
+}
+
+impl Stage {
+    fn as_str(self) -> &'static str {
+        match self {
+            Stage::Planning => "planning",
+            Stage::Planned => "planned",
+            Stage::Running => "running",
+            Stage::Paused => "paused",
+            Stage::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A job of the plan, as it was when the plan was wished.
+#[derive(Debug, Clone, PartialEq)]
+struct PlanJob {
+    definition: Arc<JobDefinition>,
+    shard: Option<ShardId>,
+    grid: Option<Arc<Timetable>>,
+    is_root: bool,
+    enabled: bool,
+    /// Parents within the plan, itself among them where it depends on its past.
+    parents: Vec<(usize, Mapping)>,
+    /// Logical times asked about, oldest first; gone once the plan is made.
+    times: Vec<Timestamp>,
+    /// What there is for them.
+    told: BTreeMap<Timestamp, Told>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Told {
+    run: u32,
+    batch: Option<BatchId>,
+    result: Option<BatchResult>,
+    is_definition_known: bool,
+}
+
+/// How the plan is written down once all have answered.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Listing {
+    ready: bool,
+    /// Job and time, in order of number.
+    order: Vec<(usize, Timestamp)>,
+    numbers: BTreeMap<(usize, Timestamp), u32>,
+    skips: Vec<tidemill_model::SkippedJob>,
+    skips_done: usize,
+    /// Why there can be no plan.
+    fault: Option<String>,
+}
+
+/// A batch of the plan.
+#[derive(Debug, Clone, PartialEq)]
+struct Planned {
+    job: usize,
+    time: Timestamp,
+    after: Vec<u32>,
+    /// Of `after`, those that have not ended well.
+    waits: u32,
+    /// Those that wait for it.
+    before: Vec<u32>,
+    settled: bool,
+}
+
+impl Rerun {
+    fn number_of_batches(&self) -> usize {
+        match self.stage {
+            Stage::Planning => self.jobs.iter().map(|job| job.times.len()).sum(),
+            Stage::Planned | Stage::Running | Stage::Paused | Stage::Cancelled => self.batches.len(),
+        }
+    }
+
+    /// Each job's place in the plan.
+    fn places(&self) -> BTreeMap<JobId, usize> {
+        self.jobs.iter().enumerate().map(|(at, job)| (job.definition.id, at)).collect()
+    }
+
+    fn batch(&self, number: u32) -> Option<&Planned> {
+        self.batches.get((number as usize).checked_sub(1)?)
+    }
+
+    fn batch_mut(&mut self, number: u32) -> Option<&mut Planned> {
+        self.batches.get_mut((number as usize).checked_sub(1)?)
+    }
+
+    /// How many more may be started now.
+    fn room(&self) -> usize {
+        (self.wish.concurrency as usize).saturating_sub((self.ordered - self.ended) as usize)
+    }
+
+    fn may_start(&self) -> bool {
+        self.stage == Stage::Running || (self.stage == Stage::Cancelled && planted!(StartAfterCancel))
+    }
+
+    /// Whether something is to be decided without anybody's asking.
+    fn has_work(&self) -> bool {
+        let can_start = self.may_start() && !self.free.is_empty() && self.room() > 0;
+        match self.stage {
+            Stage::Planning if self.asked_upto < self.jobs.len() => self.open.len() < ask::MAX_OPEN,
+            Stage::Planning => self.listing.ready,
+            Stage::Planned => self.wish.approve,
+            Stage::Running | Stage::Paused => !self.doomed.is_empty() || can_start || self.is_through(),
+            Stage::Cancelled => can_start || (self.open.is_empty() && self.outstanding.is_empty()),
+        }
+    }
+
+    fn is_through(&self) -> bool {
+        self.settled as usize == self.batches.len()
+    }
+}
+
+impl Catalogue {
+    /// The first rerun that asks for something by itself.
+    pub(super) fn next_rerun(&self) -> Option<RerunId> {
+        self.reruns.live.iter().find(|(_, rerun)| rerun.has_work()).map(|(id, _)| *id)
+    }
+
+    /// What it asks for.
+    pub(super) fn carry_on(&self, id: RerunId) -> Vec<Event> {
+        let Some(rerun) = self.reruns.live.get(&id) else { return Vec::new() };
+        match rerun.stage {
+            Stage::Planning if rerun.asked_upto < rerun.jobs.len() => self.ask_more(id, rerun),
+            Stage::Planning => self.list_more(id, rerun),
+            Stage::Planned => self.approve_as_wished(id, rerun),
+            Stage::Running | Stage::Paused if !rerun.doomed.is_empty() => {
+                let numbers = rerun.doomed.iter().take(CHUNK).copied().collect();
+                vec![Event::RunsBlocked { rerun: id, numbers }]
+            }
+            Stage::Running | Stage::Paused | Stage::Cancelled => self.order_more(id, rerun),
+        }
+    }
+
+    fn live(&self, id: RerunId) -> Result<&Rerun, Rejection> {
+        let what = "live rerun";
+        self.reruns.live.get(&id).ok_or_else(|| Rejection::unknown(what, id))
+    }
+
+    pub(super) fn approve_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
+        let rerun = self.live(id)?;
+        match rerun.stage {
+            Stage::Planned => {}
+            Stage::Planning => return Err(not_ready(id, rerun, "wait until it is planned")),
+            Stage::Running | Stage::Paused => return Ok(Decision::answered(Vec::new(), Answer::Done)),
+            Stage::Cancelled => return Err(not_ready(id, rerun, "plan it anew")),
+        }
+        self.check_versions(id, rerun)?;
+        let event = Event::RerunApproved { rerun: id, by: by.clone() };
+        Ok(Decision::answered(vec![event], Answer::Done))
+    }
+
+    /// What was planned must be what will run.
+    fn check_versions(&self, id: RerunId, rerun: &Rerun) -> Result<(), Rejection> {
+        let is_as_it_was = |job: &&PlanJob| {
+            let today = self.jobs.get(&job.definition.id);
+            today.is_some_and(|today| today.definition.version == job.definition.version)
+        };
+        let changed = rerun.jobs.iter().filter(|job| !is_as_it_was(job));
+        let jobs: Vec<String> = changed.map(|job| job.definition.full_name()).take(NAMED_JOBS).collect();
+        if jobs.is_empty() { Ok(()) } else { Err(Rejection::PlanOutdated { rerun: id.0, jobs }) }
+    }
+
+    fn approve_as_wished(&self, id: RerunId, rerun: &Rerun) -> Vec<Event> {
+        match self.check_versions(id, rerun) {
+            Ok(()) => vec![Event::RerunApproved { rerun: id, by: Actor { app: "owner".into(), user: None } }],
+            Err(rejection) => {
+                let (result, message) = (RerunResult::Refused, rejection.to_string());
+                vec![Event::RerunEnded { rerun: id, result, message }]
+            }
+        }
+    }
+
+    pub(super) fn pause_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
+        let rerun = self.live(id)?;
+        let events = match rerun.stage {
+            Stage::Running => vec![Event::RerunPaused { rerun: id, by: by.clone() }],
+            Stage::Paused => Vec::new(),
+            Stage::Planning | Stage::Planned | Stage::Cancelled => {
+                return Err(not_ready(id, rerun, "only a running one can be paused"));
+            }
+        };
+        Ok(Decision::answered(events, Answer::Done))
+    }
+
+    pub(super) fn resume_rerun(&self, id: RerunId, by: &Actor) -> Result<Decision, Rejection> {
+        let rerun = self.live(id)?;
+        let events = match rerun.stage {
+            Stage::Paused => vec![Event::RerunResumed { rerun: id, by: by.clone() }],
+            Stage::Running => Vec::new(),
+            Stage::Planning | Stage::Planned | Stage::Cancelled => {
+                return Err(not_ready(id, rerun, "only a paused one can be resumed"));
+            }
+        };
+        Ok(Decision::answered(events, Answer::Done))
+    }
+
+    /// A second time it may also end what runs.
+    pub(super) fn cancel_rerun(&self, id: RerunId, kill: bool, by: &Actor) -> Result<Decision, Rejection> {
+        let rerun = self.live(id)?;
+        let again = rerun.stage == Stage::Cancelled && !kill;
+        let event = Event::RerunCancelled { rerun: id, by: by.clone(), kill };
+        Ok(Decision::answered(if again { Vec::new() } else { vec![event] }, Answer::Done))
+    }
+
+    pub(super) fn fold_rerun(&mut self, event: &Event) {
+        match event {
+            Event::RerunRequested { rerun, wish, jobs, .. } => self.rerun_requested(*rerun, wish, jobs),
+            Event::RunsAsked { .. } => self.runs_asked(event),
+            Event::RunsHeard { rerun, part, runs, .. } => self.runs_heard(*rerun, *part, runs),
+            Event::JobsSkipped { rerun, jobs } => {
+                if let Some(rerun) = self.reruns.live.get_mut(rerun) {
+                    rerun.listing.skips_done += jobs.len();
+                }
+            }
+            Event::BatchesPlanned { rerun, batches, .. } => self.batches_planned(*rerun, batches),
+            Event::RerunPlanned { rerun, .. } => self.rerun_planned(*rerun),
+            Event::RerunApproved { rerun, .. } | Event::RerunResumed { rerun, .. } => {
+                self.stage(*rerun, Stage::Running);
+            }
+            Event::RerunPaused { rerun, .. } => self.stage(*rerun, Stage::Paused),
+            Event::RerunCancelled { rerun, by, kill } => self.rerun_cancelled(*rerun, by, *kill),
+            Event::RunsOrdered { rerun, runs } => self.runs_ordered(*rerun, runs),
+            Event::RunEnded { place, end } => self.run_ended(place.rerun, place.number, end),
+            Event::RunsBlocked { rerun, numbers } => self.runs_blocked(*rerun, numbers),
+            Event::RerunEnded { rerun, .. } => {
+                self.reruns.live.remove(rerun);
+            }
+            _ => {}
+        }
+    }
+
+    fn stage(&mut self, id: RerunId, stage: Stage) {
+        if let Some(rerun) = self.reruns.live.get_mut(&id) {
+            rerun.stage = stage;
+        }
+    }
+}
+
+fn not_ready(id: RerunId, rerun: &Rerun, rule: &str) -> Rejection {
+    let (state, rule) = (rerun.stage.as_str().to_owned(), rule.to_owned());
+    Rejection::RerunNotReady { rerun: id.0, state, rule }
+}

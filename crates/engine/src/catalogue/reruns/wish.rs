@@ -1,0 +1,351 @@
+//! What may be wished, and which jobs it concerns.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_calendar::Timetable;
+use tidemill_model::{
+    Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, PlannedJob, Rejection,
+    RerunDefinition, RerunId, RerunScope, RerunWish, ScheduleRule, ShardId,
+};
+
+use super::super::graph::Overlay;
+use super::super::{Catalogue, Job};
+use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
+use crate::decision::Decision;
+
+/// Jobs that a wish can name.
+const MAX_NAMED: usize = 400;
+/// Jobs of one plan.
+const MAX_JOBS: usize = 4_000;
+const MAX_CONCURRENCY: u32 = 1_000;
+const MAX_REASON_BYTES: usize = 500;
+
+/// Job → those that come after it.
+type Links<'a> = Cow<'a, BTreeMap<JobId, BTreeSet<JobId>>>;
+
+impl Catalogue {
+    pub(in super::super) fn plan_rerun(
+        &self,
+        wish: &RerunWish,
+        by: &Actor,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        check_wish(wish, now)?;
+        if self.reruns.live.len() >= MAX_LIVE {
+            let what = "the number of reruns that have not ended".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_LIVE as u64 });
+        }
+        let roots = self.roots(wish)?;
+        let links = self.links(wish);
+        let reached = match &wish.scope {
+            RerunScope::Rerun { cascade: Cascade::Data, .. } => reached(&roots, &self.readers()),
+            RerunScope::Rerun { cascade: Cascade::Logic, .. } => reached(&roots, &self.children),
+            RerunScope::Rerun { .. } | RerunScope::ColdStart { .. } => roots.iter().copied().collect(),
+        };
+        let jobs = in_order(&reached, &links);
+        if jobs.len() < reached.len() {
+            let rule = "leads round in a cycle of paths that jobs write and read; name a subset instead";
+            return Err(Rejection::field("cascade", "data", rule));
+        }
+        if jobs.len() > MAX_JOBS {
+            let what = "the number of jobs of one plan".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_JOBS as u64 });
+        }
+        self.check_size(wish, &roots)?;
+        let rerun = RerunId::mint(self.reruns.minted + 1, ShardId::CATALOGUE);
+        let groups: BTreeSet<GroupName> =
+            jobs.iter().filter_map(|id| Some(self.jobs.get(id)?.definition.group.clone())).collect();
+        let event = Event::RerunRequested {
+            rerun,
+            wish: Arc::new(RerunWish { reach: wish.reach.map(|reach| reach.min(now)), ..wish.clone() }),
+            by: by.clone(),
+            jobs: self.planned_jobs(&jobs, &links),
+            groups: groups.into_iter().collect(),
+        };
+        Ok(Decision::answered(vec![event], Answer::Rerun { rerun }))
+    }
+
+    /// Where it begins.
+    fn roots(&self, wish: &RerunWish) -> Result<Vec<JobId>, Rejection> {
+        let known = |id: &JobId| self.jobs.get(id).ok_or_else(|| Rejection::unknown("job", id));
+        match &wish.scope {
+            RerunScope::Rerun { jobs, cascade } => {
+                let more: &[JobId] = if let Cascade::Subset(more) = cascade { more } else { &[] };
+                let named: BTreeSet<JobId> = jobs.iter().chain(more).copied().collect();
+                check_named("jobs", named.len())?;
+                for id in &named {
+                    if !known(id)?.enabled {
+                        return Err(Rejection::JobDisabled { job: id.0 });
+                    }
+                }
+                Ok(named.into_iter().collect())
+            }
+            RerunScope::ColdStart { of: ColdStartOf::Jobs(jobs), period } => {
+                let named: BTreeSet<JobId> = jobs.iter().copied().collect();
+                check_named("jobs", named.len())?;
+                for id in &named {
+                    let job = known(id)?;
+                    if !job.enabled {
+                        return Err(Rejection::JobDisabled { job: id.0 });
+                    }
+                    if !has_period(job, *period) {
+                        let rule = format!("is not a job of period {period:?}; leave it out").to_lowercase();
+                        return Err(Rejection::field("jobs", job.definition.full_name(), rule));
+                    }
+                }
+                Ok(named.into_iter().collect())
+            }
+            RerunScope::ColdStart { of: ColdStartOf::Group(group), period } => {
+                if !self.groups.contains_key(group) {
+                    return Err(Rejection::unknown("group", group));
+                }
+                Ok(self.of_period(*period, |job| job.definition.group == *group))
+            }
+            RerunScope::ColdStart { of: ColdStartOf::All, period } => Ok(self.of_period(*period, |_| true)),
+        }
+    }
+
+    fn of_period(&self, period: Period, wanted: impl Fn(&Job) -> bool) -> Vec<JobId> {
+        let of_period = |job: &Job| job.enabled && has_period(job, period) && wanted(job);
+        self.jobs.iter().filter(|(_, job)| of_period(job)).map(|(id, _)| *id).collect()
+    }
+
+    /// Job → those that come after it: by their parents and, for a cascade by data, by the paths that they read.
+    fn links(&self, wish: &RerunWish) -> Links<'_> {
+        let mut links = Cow::Borrowed(&self.children);
+        if matches!(wish.scope, RerunScope::Rerun { cascade: Cascade::Data, .. }) {
+            for (id, readers) in self.readers() {
+                links.to_mut().entry(id).or_default().extend(readers);
+            }
+        }
+        links
+    }
+
+    /// Job → those that read a path, as it is written, that it writes.
+    fn readers(&self) -> BTreeMap<JobId, BTreeSet<JobId>> {
+        let mut by_path: BTreeMap<&str, Vec<JobId>> = BTreeMap::new();
+        for (id, job) in &self.jobs {
+            for input in job.definition.data.iter().flat_map(|data| &data.inputs) {
+                by_path.entry(input.path.as_str()).or_default().push(*id);
+            }
+        }
+        let mut readers: BTreeMap<JobId, BTreeSet<JobId>> = BTreeMap::new();
+        for (id, job) in &self.jobs {
+            for output in job.definition.data.iter().flat_map(|data| &data.outputs) {
+                let after = by_path.get(output.path.as_str()).into_iter().flatten();
+                readers.entry(*id).or_default().extend(after.filter(|reader| *reader != id));
+            }
+        }
+        readers
+    }
+
+    /// With versions, and how many of the others come after each.
+    fn planned_jobs(&self, order: &[JobId], links: &Links<'_>) -> Vec<PlannedJob> {
+        let places: BTreeMap<JobId, usize> = order.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        let words = order.len().div_ceil(64);
+        let mut after: Vec<Vec<u64>> = vec![Vec::new(); order.len()];
+        for (at, id) in order.iter().enumerate().rev() {
+            let mut own = vec![0_u64; words];
+            let children = links.get(id).into_iter().flatten();
+            for child in children.filter_map(|child| places.get(child)) {
+                own[child / 64] |= 1 << (child % 64);
+                for (mine, theirs) in own.iter_mut().zip(&after[*child]) {
+                    *mine |= theirs;
+                }
+            }
+            after[at] = own;
+        }
+        let touches = |at: usize| after[at].iter().map(|word| word.count_ones()).sum();
+        let version = |id: &JobId| self.jobs.get(id).map_or(0, |job| job.definition.version);
+        let planned =
+            |(at, id): (usize, &JobId)| PlannedJob { job: *id, version: version(id), touches: touches(at) };
+        order.iter().enumerate().map(planned).collect()
+    }
+
+    /// What is wished by name must fit; what is reached from there is counted as it is asked about.
+    fn check_size(&self, wish: &RerunWish, roots: &[JobId]) -> Result<(), Rejection> {
+        let overlay = Overlay::new(self, &[]);
+        let mut room = self.room_for_batches();
+        for id in roots {
+            let Some(grid) = overlay.grid(*id) else {
+                if wish.from != wish.to {
+                    let name =
+                        self.jobs.get(id).map_or_else(|| id.to_string(), |job| job.definition.full_name());
+                    let rule = format!("job {name} has no schedule, so name one logical time: from = to");
+                    return Err(Rejection::field("to", wish.to, rule));
+                }
+                continue;
+            };
+            let count = times_within(&grid, wish.from, wish.to).take(room + 1).count();
+            room = room.checked_sub(count).ok_or_else(too_many_batches)?;
+        }
+        Ok(())
+    }
+
+    /// Batches that one more plan, or one that grows, can still have.
+    pub(super) fn room_for_batches(&self) -> usize {
+        let live: usize = self.reruns.live.values().map(Rerun::number_of_batches).sum();
+        MAX_BATCHES.min(MAX_LIVE_BATCHES.saturating_sub(live))
+    }
+
+    pub(super) fn rerun_requested(&mut self, id: RerunId, wish: &Arc<RerunWish>, jobs: &[PlannedJob]) {
+        self.reruns.minted += 1;
+        let named: BTreeSet<JobId> = match &wish.scope {
+            RerunScope::Rerun { jobs, .. } if reaches_on(wish) => jobs.iter().copied().collect(),
+            RerunScope::Rerun { .. } | RerunScope::ColdStart { .. } => {
+                jobs.iter().map(|job| job.job).collect()
+            }
+        };
+        let places: BTreeMap<JobId, usize> = jobs.iter().enumerate().map(|(at, job)| (job.job, at)).collect();
+        let overlay = Overlay::new(self, &[]);
+        let links = self.links(wish);
+        let mut writers: BTreeMap<JobId, Vec<usize>> = BTreeMap::new();
+        for (id, at) in &places {
+            for after in links.get(id).into_iter().flatten() {
+                writers.entry(*after).or_default().push(*at);
+            }
+        }
+        let plan_job = |planned: &PlannedJob| {
+            let known = self.jobs.get(&planned.job)?;
+            let parents = known.definition.parents.iter();
+            let mut parents: Vec<(usize, Mapping)> =
+                parents.filter_map(|parent| Some((*places.get(&parent.job)?, parent.mapping))).collect();
+            let writers = writers.get(&planned.job).into_iter().flatten();
+            parents.extend(
+                writers
+                    .filter(|at| !parents.iter().any(|(parent, _)| parent == *at))
+                    .map(|at| (*at, Mapping::Same))
+                    .collect::<Vec<_>>(),
+            );
+            Some(PlanJob {
+                definition: Arc::clone(&known.definition),
+                shard: self.groups.get(&known.definition.group).map(|group| group.shard),
+                grid: overlay.grid(planned.job),
+                is_root: named.contains(&planned.job),
+                enabled: known.enabled,
+                parents,
+                times: Vec::new(),
+                told: BTreeMap::new(),
+            })
+        };
+        let jobs: Vec<PlanJob> = jobs.iter().filter_map(plan_job).collect();
+        let rerun = Rerun {
+            wish: Arc::clone(wish),
+            stage: Stage::Planning,
+            asked_upto: 0,
+            parts: 0,
+            open: BTreeSet::new(),
+            listing: Listing::default(),
+            batches: Vec::new(),
+            free: BTreeSet::new(),
+            doomed: BTreeSet::new(),
+            outstanding: BTreeSet::new(),
+            ordered: 0,
+            ended: 0,
+            unwell: 0,
+            settled: 0,
+            jobs,
+        };
+        self.reruns.live.insert(id, rerun);
+        self.all_asked(id);
+    }
+}
+
+/// All that the plan concerns.
+fn reached(roots: &[JobId], links: &BTreeMap<JobId, BTreeSet<JobId>>) -> BTreeSet<JobId> {
+    let mut reached: BTreeSet<JobId> = roots.iter().copied().collect();
+    let mut open = roots.to_vec();
+    while let Some(id) = open.pop() {
+        for child in links.get(&id).into_iter().flatten() {
+            if reached.insert(*child) {
+                open.push(*child);
+            }
+        }
+    }
+    reached
+}
+
+/// Whether it concerns more than the jobs that it names.
+fn reaches_on(wish: &RerunWish) -> bool {
+    matches!(wish.scope, RerunScope::Rerun { cascade: Cascade::Logic | Cascade::Data, .. })
+}
+
+/// Each after those that it comes after; where nothing else says so, by id. What leads round is left out.
+fn in_order(jobs: &BTreeSet<JobId>, links: &Links<'_>) -> Vec<JobId> {
+    let mut waits: BTreeMap<JobId, usize> = jobs.iter().map(|id| (*id, 0)).collect();
+    for child in jobs.iter().filter_map(|id| links.get(id)).flatten() {
+        if let Some(waits) = waits.get_mut(child) {
+            *waits += 1;
+        }
+    }
+    let mut free: BTreeSet<JobId> =
+        waits.iter().filter(|(_, waits)| **waits == 0).map(|(id, _)| *id).collect();
+    let mut order = Vec::with_capacity(jobs.len());
+    while let Some(id) = free.pop_first() {
+        order.push(id);
+        for child in links.get(&id).into_iter().flatten() {
+            let Some(waits) = waits.get_mut(child) else { continue };
+            *waits -= 1;
+            if *waits == 0 {
+                free.insert(*child);
+            }
+        }
+    }
+    order
+}
+
+/// The logical times of a grid from `from` to `to`, both included.
+pub(super) fn times_within(
+    grid: &Timetable,
+    from: Timestamp,
+    to: Timestamp,
+) -> impl Iterator<Item = Timestamp> + '_ {
+    let before = from.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
+    let times = std::iter::successors(grid.logical_after(before), |time| grid.logical_after(*time));
+    times.take_while(move |time| *time <= to)
+}
+
+pub(super) fn too_many_batches() -> Rejection {
+    let what = "the number of batches of one plan".to_owned();
+    Rejection::LimitReached { what, limit: MAX_BATCHES as u64 }
+}
+
+fn has_period(job: &Job, period: Period) -> bool {
+    let schedule = job.definition.schedule.as_ref();
+    schedule.is_some_and(|schedule| schedule.rule == ScheduleRule::Period(period))
+}
+
+fn check_named(field: &str, count: usize) -> Result<(), Rejection> {
+    if count == 0 || count > MAX_NAMED {
+        return Err(Rejection::field(field, count, format!("must name 1 to {MAX_NAMED} jobs")));
+    }
+    Ok(())
+}
+
+fn check_wish(wish: &RerunWish, now: Timestamp) -> Result<(), Rejection> {
+    if wish.to > now {
+        return Err(Rejection::field("to", wish.to, format!("must not be after now, {now}")));
+    }
+    if wish.from > wish.to {
+        return Err(Rejection::field("from", wish.from, format!("must not be after to, {}", wish.to)));
+    }
+    if let Some(reach) = wish.reach.filter(|reach| *reach < wish.to) {
+        return Err(Rejection::field("reach", reach, format!("must not be before to, {}", wish.to)));
+    }
+    if wish.concurrency == 0 || wish.concurrency > MAX_CONCURRENCY {
+        let rule = format!("must be 1 to {MAX_CONCURRENCY}");
+        return Err(Rejection::field("concurrency", wish.concurrency, rule));
+    }
+    if wish.reason.len() > MAX_REASON_BYTES {
+        let rule = format!("must be at most {MAX_REASON_BYTES} bytes");
+        return Err(Rejection::field("reason", &wish.reason, rule));
+    }
+    let is_cold = matches!(wish.scope, RerunScope::ColdStart { .. });
+    if is_cold && wish.definition == RerunDefinition::Recorded {
+        return Err(Rejection::field("definition", "recorded", "a cold start runs today's definitions"));
+    }
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! What the catalogue asks of a group for a rerun or a cold start: what there is, and to start and end batches.
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Actor, AskedRuns, BatchResult, Event, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace, RunSkip,
+    StartRun, ToldRun,
+};
+
+use super::GroupShard;
+use super::job::Job;
+use crate::decision::Verdict;
+use crate::schedule::Facts;
+
+impl GroupShard {
+    /// The newest runs of these logical times, as far as there ever was one.
+    pub(crate) fn runs_of(&self, asked: &[AskedRuns]) -> Vec<ToldRun> {
+        let of_job = |asked: &AskedRuns| {
+            let job = self.jobs.get(&asked.job);
+            let told = |time: &Timestamp| job.and_then(|job| told_run(asked.job, job, *time));
+            asked.times.iter().filter_map(told).collect::<Vec<_>>()
+        };
+        asked.iter().flat_map(of_job).collect()
+    }
+
+    /// GEN-6, GEN-8: one more run, unless one is unfinished; two runs of one logical time never live at once.
+    pub(crate) fn start_run(&self, start: &StartRun, now: Timestamp) -> Vec<Event> {
+        match self.startable(start) {
+            Ok(job) => {
+                // What was recorded must still be there when it is used.
+                let is_recorded = start.definition == RerunDefinition::Recorded;
+                let mut events = if is_recorded { Vec::new() } else { self.evict_history(job, now) };
+                events.extend(self.rerun_generated(job, start));
+                events
+            }
+            Err(reason) => {
+                let StartRun { place, job, logical_time, .. } = *start;
+                vec![Event::RunSkipped { place, job, logical_time, reason }]
+            }
+        }
+    }
+
+    fn startable(&self, start: &StartRun) -> Result<&Job, RunSkip> {
+        let time = start.logical_time;
+        let job = self.defined_job(start.job).map_err(|_| RunSkip::UnknownJob)?;
+        if !job.enabled {
+            return Err(RunSkip::Disabled);
+        }
+        let newest = job.history.get(time);
+        if let Some(newest) = newest.filter(|newest| newest.result.is_none()) {
+            return Err(RunSkip::Unfinished { batch: newest.batch });
+        }
+        let is_wanted = match start.only {
+            RerunOnly::All => true,
+            RerunOnly::Missing => !job.has_batch_for(time),
+            RerunOnly::Failed => job.has_batch_for(time) && !job.has_succeeded(time),
+        };
+        if !is_wanted {
+            return Err(RunSkip::NotWanted);
+        }
+        let is_unknown = newest.is_none() && job.evicted.holds(time);
+        if start.definition == RerunDefinition::Recorded && is_unknown {
+            return Err(RunSkip::UnknownDefinition);
+        }
+        Ok(job)
+    }
+
+    fn rerun_generated(&self, job: &Job, start: &StartRun) -> Vec<Event> {
+        let time = start.logical_time;
+        let newest = job.history.get(time);
+        let definition = match (start.definition, newest) {
+            (RerunDefinition::Recorded, Some(newest)) => &newest.definition,
+            (RerunDefinition::Recorded, None) | (RerunDefinition::Today, _) => &job.definition,
+        };
+        let parameters = newest.and_then(|newest| newest.parameters.as_deref().cloned()).unwrap_or_default();
+        let (batch, run) = (self.next_batch_id(), job.next_run(time));
+        let facts = Facts { batch, run, attempt: 1, logical_time: time };
+        let (mut events, things) = self.things_of(definition, &facts, &parameters);
+        events.push(Event::BatchGenerated {
+            batch,
+            job: start.job,
+            version: definition.version,
+            logical_time: time,
+            run,
+            origin: if start.cold_start { Origin::ColdStart } else { Origin::Rerun },
+            dependencies: self.dependencies(job, definition, time),
+            things,
+            quality_gate: definition.has_quality_gate(),
+            parameters,
+            next: None,
+            calendar: job.schedule.as_ref().and_then(|timetable| timetable.calendar_version()),
+            earliest_start: self.earliest_start(job, definition, time),
+            rerun: Some(start.place),
+        });
+        events
+    }
+
+    /// What of a cancelled rerun still runs here is ended.
+    pub(crate) fn kill_run(&self, place: RerunPlace, by: &Actor) -> Vec<Event> {
+        let Some((batch, _)) = self.reruns.iter().find(|(_, of)| **of == place) else { return Vec::new() };
+        match self.kill_batch(*batch, by, "its rerun was cancelled").map(|decision| decision.verdict) {
+            Ok(Verdict::Accepted { events, .. }) => events,
+            Ok(Verdict::Refused(_)) | Err(_) => Vec::new(),
+        }
+    }
+}
+
+fn told_run(id: JobId, job: &Job, time: Timestamp) -> Option<ToldRun> {
+    if let Some(newest) = job.history.get(time) {
+        return Some(ToldRun {
+            job: id,
+            logical_time: time,
+            run: newest.run,
+            batch: Some(newest.batch),
+            result: newest.result,
+            version: Some(newest.definition.version),
+        });
+    }
+    let result = if job.has_succeeded(time) { BatchResult::Success } else { BatchResult::Failed };
+    job.evicted.holds(time).then(|| ToldRun {
+        job: id,
+        logical_time: time,
+        run: job.evicted.run(time),
+        batch: None,
+        result: Some(result),
+        version: None,
+    })
+}

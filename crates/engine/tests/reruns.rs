@@ -1,0 +1,449 @@
+//! Reruns and cold starts: planned, approved, carried out; what was planned is what runs.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
+mod kit;
+
+use expect_test::expect;
+use kit::{Script, World, at, every, job, rejection};
+use serde_json::json;
+use tidemill_model::{
+    AlarmKind, Answer, AttemptResult, Cascade, ColdStartOf, Command, Event, JobId, Outcome, Period,
+    RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunScope, RerunWish, ShardId,
+};
+
+fn daily(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
+    let mut fields = json!({"schedule": every("day"), "max_concurrent": 4});
+    for (key, value) in more.as_object().unwrap() {
+        fields[key] = value.clone();
+    }
+    job(name, fields)
+}
+
+/// `a` → `b` → `c`, every day; nothing has run yet.
+fn chain() -> (World, Vec<JobId>) {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        daily("a", json!({})),
+        daily("b", json!({"parents": ["a"]})),
+        daily("c", json!({"parents": ["b"]})),
+    ]);
+    (world, ids)
+}
+
+fn wish(jobs: &[JobId], cascade: Cascade, from: &str, to: &str) -> RerunWish {
+    RerunWish {
+        scope: RerunScope::Rerun { jobs: jobs.to_vec(), cascade },
+        from: at(from),
+        to: at(to),
+        reach: None,
+        only: RerunOnly::All,
+        order: RerunOrder::Oldest,
+        concurrency: 2,
+        definition: RerunDefinition::Today,
+        reason: "late data".to_owned(),
+        approve: false,
+    }
+}
+
+fn cold(of: ColdStartOf, period: Period, from: &str, to: &str) -> RerunWish {
+    RerunWish { scope: RerunScope::ColdStart { of, period }, ..wish(&[], Cascade::Job, from, to) }
+}
+
+const DAY: [&str; 4] =
+    ["2026-06-27T00:00:00Z", "2026-06-28T00:00:00Z", "2026-06-29T00:00:00Z", "2026-06-30T00:00:00Z"];
+
+fn plan(world: &mut World, wish: RerunWish) -> RerunId {
+    match world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))) {
+        Outcome::Answered(Answer::Rerun { rerun }) => rerun,
+        other => panic!("{}", rejection(&other)),
+    }
+}
+
+fn ask(world: &mut World, command: Command) -> Outcome {
+    world.ask(ShardId::CATALOGUE, command)
+}
+
+fn approve(world: &mut World, rerun: RerunId) {
+    let outcome = ask(world, Command::ApproveRerun { rerun });
+    assert_eq!(outcome, Outcome::Answered(Answer::Done), "{}", rejection(&outcome));
+}
+
+/// Only what the catalogue says of reruns.
+fn of_rerun(told: &str) -> String {
+    let words = ["rerun", "planned", "ordered", "ended", "blocked", "skips", "alarm", "run "];
+    let of_it = |line: &&str| words.iter().any(|word| line.starts_with(word));
+    told.lines().filter(of_it).map(|line| format!("{line}\n")).collect()
+}
+
+/// GEN-6, GEN-7: the plan names every batch with its order, its run and what it waits for; then exactly that runs.
+#[test]
+fn what_was_planned_is_what_runs_each_after_what_it_waits_for() {
+    let (mut world, ids) = chain();
+    world.worker("w", 4, Script::Succeed);
+    world.batch(ids[1], Some(DAY[3]));
+    world.events();
+    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
+    expect![[r#"
+        rerun requested, 3 jobs
+        planned from 1: a 2026-06-29 00:00 first; b 2026-06-29 00:00 first after [1]; c 2026-06-29 00:00 first after [2]; a 2026-06-30 00:00 first; b 2026-06-30 00:00 run 2 after [4]; c 2026-06-30 00:00 first after [5]
+        rerun planned, 6 batches
+    "#]]
+    .assert_eq(&world.told());
+    approve(&mut world, rerun);
+    expect![[r#"
+        rerun approved
+        ordered 1, 4
+        ended 1: success
+        ended 4: success
+        ordered 2, 5
+        ended 2: success
+        ended 5: success
+        ordered 3, 6
+        ended 3: success
+        ended 6: success
+        rerun ended done
+    "#]]
+    .assert_eq(&of_rerun(&world.told()));
+    assert_eq!(world.folded(), world.partition);
+}
+
+/// GEN-7: what comes after a batch that failed for good is blocked, on record; the rest goes on.
+#[test]
+fn what_waits_for_a_failed_batch_is_blocked_and_the_rest_goes_on() {
+    let (mut world, ids) = chain();
+    let worker = world.worker("w", 4, Script::Run);
+    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
+    approve(&mut world, rerun);
+    world.events();
+    let tokens: Vec<_> = world.played(&worker).running.keys().copied().collect();
+    let failing = world.played(&worker).finished(tokens[0], AttemptResult::Failed);
+    world.say(failing);
+    world.played(&worker).script = Script::Succeed;
+    let fine = world.played(&worker).finished(tokens[1], AttemptResult::Success);
+    world.say(fine);
+    expect![[r#"
+        ended 1: failed
+        blocked [2]
+        blocked [3]
+        ended 4: success
+        ordered 5
+        ended 5: success
+        ordered 6
+        ended 6: success
+        rerun ended done_with_failures
+    "#]]
+    .assert_eq(&of_rerun(&world.told()));
+}
+
+/// GEN-7: paused, nothing more starts; resumed, it goes on; cancelled, nothing starts and what runs may be ended.
+#[test]
+fn paused_and_cancelled_reruns_start_nothing() {
+    let (mut world, ids) = chain();
+    let worker = world.worker("w", 4, Script::Run);
+    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
+    approve(&mut world, rerun);
+    ask(&mut world, Command::PauseRerun { rerun });
+    world.events();
+    let first = *world.played(&worker).running.keys().next().unwrap();
+    let done = world.played(&worker).finished(first, AttemptResult::Success);
+    world.say(done);
+    assert_eq!(of_rerun(&world.told()), "ended 1: success\n");
+    ask(&mut world, Command::ResumeRerun { rerun });
+    assert_eq!(of_rerun(&world.told()), "rerun resumed\nordered 3\n");
+    ask(&mut world, Command::CancelRerun { rerun, kill: true });
+    expect![[r#"
+        rerun cancelled, kills
+        ended 2: killed
+        ended 3: killed
+        rerun ended cancelled
+    "#]]
+    .assert_eq(&of_rerun(&world.told()));
+    let again = ask(&mut world, Command::ResumeRerun { rerun });
+    expect!["unknown: there is no live rerun 4096"].assert_eq(&rejection(&again));
+    assert_eq!(world.folded(), world.partition);
+}
+
+/// GEN-7: a cancelled one stays, as a tombstone, until what it had ordered has been answered.
+#[test]
+fn cancelled_rerun_stays_until_what_it_sent_is_answered() {
+    let (mut world, ids) = chain();
+    let worker = world.worker("w", 4, Script::Run);
+    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]));
+    approve(&mut world, rerun);
+    world.events();
+    ask(&mut world, Command::CancelRerun { rerun, kill: false });
+    assert_eq!(of_rerun(&world.told()), "rerun cancelled\n");
+    for token in world.played(&worker).running.keys().copied().collect::<Vec<_>>() {
+        let done = world.played(&worker).finished(token, AttemptResult::Success);
+        world.say(done);
+    }
+    assert_eq!(of_rerun(&world.told()), "ended 1: success\nended 2: success\nrerun ended cancelled\n");
+}
+
+/// Approving is refused when a planned definition has changed meanwhile, by name.
+#[test]
+fn changed_definition_makes_a_plan_out_of_date() {
+    let (mut world, ids) = chain();
+    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]));
+    world.define(vec![daily("b", json!({"parents": ["a"], "comment": "other"}))]);
+    let outcome = ask(&mut world, Command::ApproveRerun { rerun });
+    expect!["plan_outdated: the plan of rerun 4096 is out of date, for g/b changed since; plan it anew"]
+        .assert_eq(&rejection(&outcome));
+    ask(&mut world, Command::CancelRerun { rerun, kill: false });
+    world.events();
+    let mut changed = wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]);
+    changed.approve = true;
+    plan(&mut world, changed);
+    assert!(of_rerun(&world.told()).contains("rerun approved"));
+}
+
+/// BYD-3: only what is missing, only what failed, the newest first.
+#[test]
+fn only_missing_and_only_failed_leave_the_others_out() {
+    let (mut world, ids) = chain();
+    let worker = world.worker("w", 4, Script::Fail);
+    world.batch(ids[0], Some(DAY[1]));
+    world.played(&worker).script = Script::Succeed;
+    world.batch(ids[0], Some(DAY[2]));
+    world.events();
+    let base = || RerunWish { order: RerunOrder::Newest, ..wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]) };
+    plan(&mut world, RerunWish { only: RerunOnly::Missing, ..base() });
+    plan(&mut world, RerunWish { only: RerunOnly::Failed, ..base() });
+    expect![[r#"
+        rerun requested, 1 jobs
+        planned from 1: a 2026-06-30 00:00 first; a 2026-06-27 00:00 first
+        rerun planned, 2 batches
+        rerun requested, 1 jobs
+        planned from 1: a 2026-06-28 00:00 run 2
+        rerun planned, 1 batches
+    "#]]
+    .assert_eq(&world.told());
+}
+
+/// BYD-3: a batch may get the definition that its logical time had.
+#[test]
+fn recorded_definition_is_that_of_the_newest_run() {
+    let mut world = World::new();
+    let ids = world.define(vec![daily("a", json!({"type": "shell", "command": "old"}))]);
+    let worker = world.worker("w", 4, Script::Succeed);
+    world.batch(ids[0], Some(DAY[3]));
+    world.define(vec![daily("a", json!({"type": "shell", "command": "new"}))]);
+    world.events();
+    let recorded = RerunWish {
+        definition: RerunDefinition::Recorded,
+        approve: true,
+        ..wish(&ids, Cascade::Job, DAY[3], DAY[3])
+    };
+    plan(&mut world, recorded);
+    let versions: Vec<u32> = world
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::BatchGenerated { version, .. } => Some(*version),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(versions, [1]);
+    let heard = serde_json::to_string(&world.played(&worker).heard).unwrap();
+    assert_eq!((heard.matches("\"old\"").count(), heard.matches("\"new\"").count()), (2, 0), "{heard}");
+}
+
+/// GEN-7: two reruns may overlap; what is unfinished when its turn comes is skipped on record, and never runs twice.
+#[test]
+fn overlapping_reruns_never_run_one_logical_time_twice() {
+    let (mut world, ids) = chain();
+    world.worker("w", 4, Script::Run);
+    let one = wish(&ids[..1], Cascade::Job, DAY[3], DAY[3]);
+    plan(&mut world, RerunWish { approve: true, ..one.clone() });
+    world.events();
+    plan(&mut world, RerunWish { approve: true, ..one });
+    let told = of_rerun(&world.told());
+    assert!(told.contains("ended 1: skipped, Unfinished"), "{told}");
+    assert!(told.ends_with("rerun ended done_with_failures\n"), "{told}");
+    assert_eq!(world.unfinished(), 1);
+}
+
+/// GEN-6: a rerun reaches jobs of other groups; its concurrency counts over all of them.
+#[test]
+fn subset_over_two_groups_shares_one_concurrency() {
+    let mut world = World::new();
+    world.define_group("h", tidemill_model::GroupSettings::default());
+    let other = |name: &str| daily(name, json!({"group": "h", "type": "anchor"}));
+    let ids = world.define(vec![daily("a", json!({})), other("x")]);
+    world.worker("w", 4, Script::Succeed);
+    let mut both = wish(&ids[..1], Cascade::Subset(vec![ids[1]]), DAY[0], DAY[3]);
+    (both.concurrency, both.approve) = (1, true);
+    plan(&mut world, both);
+    let told = of_rerun(&world.told());
+    let orders = told.lines().filter(|line| line.starts_with("ordered")).collect::<Vec<_>>();
+    assert_eq!(orders, (1..=8).map(|number| format!("ordered {number}")).collect::<Vec<_>>());
+    assert!(told.ends_with("rerun ended done\n"), "{told}");
+    assert_eq!(world.folded(), world.partition);
+}
+
+/// GEN-6: what comes after takes part for the logical times that wait for the rerun ones, whatever the mapping.
+#[test]
+fn cascade_reaches_the_logical_times_that_wait_for_the_rerun_ones() {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        job("h", json!({"schedule": every("hour")})),
+        daily("d", json!({"parents": [{"job": "h", "mapping": "all"}]})),
+        daily("e", json!({"parents": [{"job": "d", "mapping": {"offset": 1}}]})),
+    ]);
+    world.events();
+    plan(&mut world, wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00Z", "2026-06-29T01:00:00Z"));
+    expect![[r#"
+        rerun requested, 3 jobs
+        planned from 1: h 2026-06-28 22:00 first; h 2026-06-28 23:00 first; h 2026-06-29 00:00 first; d 2026-06-29 00:00 first after [1, 2, 3]; h 2026-06-29 01:00 first
+        rerun planned, 5 batches
+    "#]]
+    .assert_eq(&world.told());
+}
+
+/// GEN-6: by data, what reads a path that a rerun job writes comes after it, whether or not it names it as parent.
+#[test]
+fn cascade_by_data_follows_paths() {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        daily("a", json!({"outputs": ["/a/${yyyyMMdd}"]})),
+        daily("b", json!({"inputs": ["/a/${yyyyMMdd}"], "outputs": ["/b/${yyyyMMdd}"]})),
+        daily("c", json!({"inputs": ["/b/${yyyyMMdd}"]})),
+        daily("d", json!({"inputs": ["/other"], "parents": ["c"]})),
+    ]);
+    world.events();
+    plan(&mut world, wish(&ids[..1], Cascade::Data, DAY[3], DAY[3]));
+    expect![[r#"
+        rerun requested, 3 jobs
+        planned from 1: a 2026-06-30 00:00 first; b 2026-06-30 00:00 first after [1]; c 2026-06-30 00:00 first after [2]
+        rerun planned, 3 batches
+    "#]]
+    .assert_eq(&world.told());
+}
+
+/// BYD-16: one batch and all after it: what waits for it later than the span takes part, too.
+#[test]
+fn reach_goes_on_behind_the_span() {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        job("h", json!({"schedule": every("hour")})),
+        daily("d", json!({"parents": [{"job": "h", "mapping": "all"}]})),
+        daily("e", json!({"parents": [{"job": "d", "mapping": {"offset": 1}}]})),
+    ]);
+    world.events();
+    let one = wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00Z", "2026-06-28T22:00:00Z");
+    plan(&mut world, RerunWish { reach: Some(at("2026-07-01T10:10:00Z")), ..one });
+    expect![[r#"
+        rerun requested, 3 jobs
+        planned from 1: h 2026-06-28 22:00 first; d 2026-06-29 00:00 first after [1]; e 2026-06-30 00:00 first after [2]
+        rerun planned, 3 batches
+    "#]]
+    .assert_eq(&world.told());
+}
+
+/// GEN-8: enabled jobs of the period, all of them, those of a group, or by name; a job with an unfinished batch in
+/// the span is left out, on record, and the administrators hear of it once.
+#[test]
+fn cold_start_leaves_out_jobs_with_unfinished_batches() {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        daily("a", json!({})),
+        daily("b", json!({"parents": ["a"]})),
+        daily("off", json!({"enabled": false})),
+        job("hourly", json!({"schedule": every("hour")})),
+    ]);
+    let busy = world.batch(ids[0], Some(DAY[3]));
+    world.events();
+    for of in
+        [ColdStartOf::All, ColdStartOf::Group("g".try_into().unwrap()), ColdStartOf::Jobs(ids[..2].to_vec())]
+    {
+        let rerun = plan(&mut world, cold(of, Period::Day, DAY[2], DAY[3]));
+        let events = world.events();
+        let skipped: Vec<String> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::JobsSkipped { jobs, .. } => Some(serde_json::to_string(jobs).unwrap()),
+                _ => None,
+            })
+            .collect();
+        let reason = json!({"unfinished": {"batch": busy, "logical_time": DAY[3]}});
+        assert_eq!(skipped, [json!([{"job": ids[0], "reason": reason}]).to_string()]);
+        let alarms = events.iter().filter(|event| {
+            matches!(event, Event::AlarmRaised { kind: AlarmKind::ColdStartSkipped, message, .. }
+                if message.contains("g/a"))
+        });
+        assert_eq!(alarms.count(), 1);
+        let planned = events.iter().find_map(|event| match event {
+            Event::BatchesPlanned { batches, .. } => Some(batches.iter().map(|b| b.job).collect::<Vec<_>>()),
+            _ => None,
+        });
+        assert_eq!(planned.unwrap(), [ids[1], ids[1]]);
+        ask(&mut world, Command::CancelRerun { rerun, kill: false });
+        world.events();
+    }
+}
+
+/// GEN-8, GEN-9: the plan says what a cold start runs: it does not also trigger the children of what it starts.
+#[test]
+fn cold_start_triggers_nothing_beyond_its_plan() {
+    let mut world = World::new();
+    let ids = world.define(vec![daily("a", json!({})), job("b", json!({"parents": ["a"]}))]);
+    world.worker("w", 4, Script::Succeed);
+    world.events();
+    let mut start = cold(ColdStartOf::Jobs(ids[..1].to_vec()), Period::Day, DAY[3], DAY[3]);
+    start.approve = true;
+    plan(&mut world, start);
+    let told = world.told();
+    assert!(told.contains("b1 generated a 2026-06-30 00:00 run 1"), "{told}");
+    assert!(!told.contains("generated b"), "{told}");
+}
+
+/// What cannot be wished is refused with its field, and changes nothing.
+#[test]
+fn impossible_wishes_are_refused_by_name() {
+    let (mut world, ids) = chain();
+    world.define(vec![daily("off", json!({"enabled": false})), job("hand", json!({}))]);
+    let (off, hand) = (JobId::mint(4, ShardId::CATALOGUE), JobId::mint(5, ShardId::CATALOGUE));
+    world.events();
+    let base = wish(&ids[..1], Cascade::Job, DAY[0], DAY[3]);
+    let minutely =
+        world.define(vec![job("m", json!({"schedule": {"cron": "0/10 * * * * ?", "zone": "UTC"}}))]);
+    world.events();
+    for (wish, refusal) in [
+        (RerunWish { to: at("2027-01-01T00:00:00Z"), ..base.clone() }, "to: "),
+        (RerunWish { from: at(DAY[3]), to: at(DAY[0]), ..base.clone() }, "from: "),
+        (RerunWish { concurrency: 0, ..base.clone() }, "concurrency: "),
+        (RerunWish { reason: "x".repeat(501), ..base.clone() }, "reason: "),
+        (self::wish(&[], Cascade::Job, DAY[0], DAY[3]), "jobs: \"0\": must name"),
+        (self::wish(&[JobId(7)], Cascade::Job, DAY[0], DAY[3]), "there is no job 7"),
+        (self::wish(&[off], Cascade::Job, DAY[0], DAY[3]), "is disabled"),
+        (self::wish(&[hand], Cascade::Job, DAY[0], DAY[3]), "has no schedule"),
+        (self::wish(&minutely, Cascade::Job, "2026-06-01T00:00:00Z", DAY[3]), "at its limit of 100000"),
+        (
+            cold(ColdStartOf::Jobs(minutely.clone()), Period::Day, DAY[0], DAY[3]),
+            "is not a job of period day",
+        ),
+    ] {
+        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+        assert!(rejection(&outcome).contains(refusal), "{refusal}: {}", rejection(&outcome));
+    }
+    assert_eq!(world.told(), "");
+}
+
+/// A plan larger than one decision is made in steps, and a restart in any of them changes nothing.
+#[test]
+fn large_plan_is_made_in_bounded_steps() {
+    let mut world = World::new();
+    let cron = json!({"cron": "0 * * * * ?", "zone": "UTC"});
+    let ids = world.define(vec![
+        job("a", json!({"schedule": cron})),
+        job("b", json!({"schedule": cron, "parents": ["a"]})),
+    ]);
+    world.events();
+    plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[2], DAY[3]));
+    let told = world.told();
+    assert!(told.ends_with("rerun planned, 2882 batches\n"), "{}", &told[told.len() - 200..]);
+    assert!(told.lines().filter(|line| line.starts_with("planned from")).count() >= 6);
+    assert!(world.largest < 300_000, "{}", world.largest);
+    assert_eq!(world.folded(), world.partition);
+}

@@ -1,0 +1,312 @@
+//! Reruns and cold starts: one wish for many batches, planned before it runs (GEN-6, GEN-7, GEN-8, BYD-3).
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{BatchId, BatchResult, GroupName, JobId, Period, RerunId};
+
+/// What somebody wants to be run, for which span, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunWish {
+    /// Which jobs.
+    pub scope: RerunScope,
+    /// The first logical time.
+    pub from: Timestamp,
+    /// The last logical time; not after now.
+    pub to: Timestamp,
+    /// The last logical time of what comes after those jobs, cut to now; absent: `to`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reach: Option<Timestamp>,
+    /// Which of the batches in it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub only: RerunOnly,
+    /// Which logical times go first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub order: RerunOrder,
+    /// Batches that are started and have not ended, over all groups.
+    pub concurrency: u32,
+    /// Which definition the batches get.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub definition: RerunDefinition,
+    /// Why, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// It is approved as soon as it is planned.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub approve: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Which jobs are run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunScope {
+    /// GEN-6: these, and those that come after them.
+    Rerun {
+        /// Where it begins.
+        jobs: Vec<JobId>,
+        /// How far it reaches.
+        cascade: Cascade,
+    },
+    /// GEN-8: enabled jobs of one period.
+    ColdStart {
+        /// Which of them.
+        of: ColdStartOf,
+        /// Their period.
+        period: Period,
+    },
+}
+
+/// How far a rerun reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Cascade {
+    /// The named jobs and no others.
+    #[default]
+    Job,
+    /// Also all jobs that name them as parents, and so on, in every group.
+    Logic,
+    /// Also all jobs that read a path that they write, and so on, in every group.
+    Data,
+    /// Also these jobs.
+    Subset(Vec<JobId>),
+}
+
+/// The jobs of a cold start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ColdStartOf {
+    /// All.
+    All,
+    /// Those of a group.
+    Group(GroupName),
+    /// These.
+    Jobs(Vec<JobId>),
+}
+
+/// Which logical times are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunOnly {
+    /// Every one.
+    #[default]
+    All,
+    /// Those that never had a batch.
+    Missing,
+    /// Those whose newest run has ended without success.
+    Failed,
+}
+
+/// Which logical times go first, where nothing else says so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunOrder {
+    /// From the oldest on.
+    #[default]
+    Oldest,
+    /// From the newest back.
+    Newest,
+}
+
+/// Which definition the batches get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunDefinition {
+    /// The job's, as it is when the batch is started.
+    #[default]
+    Today,
+    /// That of the logical time's newest run.
+    Recorded,
+}
+
+/// A job of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedJob {
+    /// Which.
+    pub job: JobId,
+    /// Its version when the plan was made.
+    pub version: u32,
+    /// Jobs of the plan that come after it, directly or not.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub touches: u32,
+}
+
+/// Logical times of a job whose runs are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AskedRuns {
+    /// Which job.
+    pub job: JobId,
+    /// Oldest first.
+    pub times: Vec<Timestamp>,
+}
+
+/// The newest run of a logical time, as its group's shard knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToldRun {
+    /// Which job.
+    pub job: JobId,
+    /// Which logical time.
+    pub logical_time: Timestamp,
+    /// Its number.
+    pub run: u32,
+    /// Its batch, where that is still known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchId>,
+    /// How it ended; absent: it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<BatchResult>,
+    /// The definition's version, where that definition is still known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+}
+
+/// A job that a plan leaves out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SkippedJob {
+    /// Which.
+    pub job: JobId,
+    /// Why.
+    pub reason: JobSkip,
+}
+
+/// Why a plan leaves a job out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum JobSkip {
+    /// It is switched off.
+    Disabled,
+    /// GEN-8: something of it is unfinished in the span.
+    Unfinished {
+        /// The batch.
+        batch: BatchId,
+        /// Its logical time.
+        logical_time: Timestamp,
+    },
+}
+
+/// A batch of a plan. Its number is its place, from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlannedBatch {
+    /// Which job.
+    pub job: JobId,
+    /// Which logical time.
+    pub logical_time: Timestamp,
+    /// The run that it will be, as far as is known; absent: the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
+    /// The numbers of those that must have ended well before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<u32>,
+}
+
+/// A batch of a plan that is to be started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OrderedRun {
+    /// Its number in the plan.
+    pub number: u32,
+    /// Which job.
+    pub job: JobId,
+    /// Which logical time.
+    pub logical_time: Timestamp,
+}
+
+/// Which batch of which plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+pub struct RerunPlace {
+    /// The rerun.
+    pub rerun: RerunId,
+    /// The batch's number in its plan, from 1.
+    pub number: u32,
+}
+
+/// What became of a planned batch whose turn came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    /// It ran.
+    Finished {
+        /// The batch.
+        batch: BatchId,
+        /// How it ended.
+        result: BatchResult,
+    },
+    /// It was not started.
+    Skipped(RunSkip),
+}
+
+impl RunEnd {
+    /// Whether those that wait for it may start.
+    pub fn is_well(&self) -> bool {
+        matches!(self, RunEnd::Finished { result, .. } if result.satisfies())
+    }
+}
+
+/// Why a planned batch was not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunSkip {
+    /// The logical time has an unfinished batch.
+    Unfinished {
+        /// Which.
+        batch: BatchId,
+    },
+    /// It is not missing, or has not failed, any more.
+    NotWanted,
+    /// The job is switched off.
+    Disabled,
+    /// The job is gone.
+    UnknownJob,
+    /// The definition of its newest run is not known any more.
+    UnknownDefinition,
+}
+
+/// What a shard is to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StartRun {
+    /// Of which plan.
+    #[serde(flatten)]
+    pub place: RerunPlace,
+    /// Which job.
+    pub job: JobId,
+    /// Which logical time.
+    pub logical_time: Timestamp,
+    /// Only if that is still so.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub only: RerunOnly,
+    /// Which definition it gets.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub definition: RerunDefinition,
+    /// Of a cold start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cold_start: bool,
+}
+
+/// How a rerun ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RerunResult {
+    /// Every planned batch ended well.
+    Done,
+    /// Some did not end well, or were skipped, or blocked by such.
+    DoneWithFailures,
+    /// Somebody ended it.
+    Cancelled,
+    /// It could not be planned, or not be approved as it was wished.
+    Refused,
+}
+
+impl RerunResult {
+    /// The word that tables, JSON and people use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RerunResult::Done => "done",
+            RerunResult::DoneWithFailures => "done_with_failures",
+            RerunResult::Cancelled => "cancelled",
+            RerunResult::Refused => "refused",
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Reruns and cold starts: their plans, and how far they are.
+
+use std::sync::Arc;
+
+use tidemill_model::{Actor, Event, JobSkip, PlannedBatch, RerunId, RerunScope, RerunWish, RunEnd, RunSkip};
+use tidemill_store::rows::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
+
+use super::batch::person;
+use super::job::json;
+use super::{Caches, Place};
+
+fn key(rerun: RerunId, number: u32) -> (i64, i64) {
+    (rerun.0, i64::from(number))
+}
+
+fn count(items: usize) -> i64 {
+    i64::try_from(items).expect("an event is bounded in size")
+}
+
+/// Which rows such an event changes or reads.
+pub(super) fn need(rows: &mut Caches, event: &Event) {
+    match event {
+        Event::RerunRequested { rerun, jobs, .. } => {
+            rows.reruns.expect_new((rerun.0,));
+            for position in 1..=count(jobs.len()) {
+                rows.rerun_jobs.expect_new((rerun.0, position));
+            }
+        }
+        Event::JobsSkipped { rerun, jobs } => {
+            rows.reruns.need((rerun.0,));
+            for skip in jobs {
+                rows.rerun_skips.expect_new((rerun.0, skip.job.0));
+            }
+        }
+        Event::BatchesPlanned { rerun, first, batches } => {
+            for (batch, number) in batches.iter().zip(*first..) {
+                rows.rerun_batches.expect_new(key(*rerun, number));
+                rows.jobs.need((batch.job.0,));
+            }
+        }
+        Event::RunsOrdered { rerun, runs } => {
+            rows.reruns.need((rerun.0,));
+            runs.iter().for_each(|run| rows.rerun_batches.need(key(*rerun, run.number)));
+        }
+        Event::RunEnded { place, .. } => {
+            rows.reruns.need((place.rerun.0,));
+            rows.rerun_batches.need(key(place.rerun, place.number));
+        }
+        Event::RunsBlocked { rerun, numbers } => {
+            rows.reruns.need((rerun.0,));
+            numbers.iter().for_each(|number| rows.rerun_batches.need(key(*rerun, *number)));
+        }
+        Event::RerunPlanned { rerun, .. }
+        | Event::RerunApproved { rerun, .. }
+        | Event::RerunPaused { rerun, .. }
+        | Event::RerunResumed { rerun, .. }
+        | Event::RerunCancelled { rerun, .. }
+        | Event::RerunEnded { rerun, .. } => rows.reruns.need((rerun.0,)),
+        other => unreachable!("{} changes no row of a rerun", other.kind()),
+    }
+}
+
+impl Caches {
+    pub(super) fn apply_rerun(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::RerunRequested { .. } => self.request(at, event),
+            Event::JobsSkipped { rerun, jobs } => {
+                self.reruns.change((rerun.0,), |row| row.jobs_skipped += count(jobs.len()));
+                for skip in jobs {
+                    self.leave_out(at, *rerun, skip.job.0, skip.reason);
+                }
+            }
+            Event::BatchesPlanned { rerun, first, batches } => {
+                for (batch, number) in batches.iter().zip(*first..) {
+                    self.plan(*rerun, number, batch);
+                }
+            }
+            Event::RerunPlanned { rerun, batches } => self.reruns.change((rerun.0,), |row| {
+                row.state = "planned".into();
+                row.planned = i64::from(*batches);
+                row.planned_at = Some(at.now);
+            }),
+            Event::RerunApproved { rerun, by } => self.reruns.change((rerun.0,), |row| {
+                row.state = "running".into();
+                row.approved_by = Some(person(by));
+                row.approved_at = Some(at.now);
+            }),
+            Event::RunsOrdered { rerun, runs } => {
+                self.reruns.change((rerun.0,), |row| row.started += count(runs.len()));
+                for run in runs {
+                    self.rerun_batches.change(key(*rerun, run.number), |row| {
+                        row.state = "started".into();
+                        row.started_at = Some(at.now);
+                    });
+                }
+            }
+            Event::RunEnded { place, end } => self.end_run(at, key(place.rerun, place.number), end),
+            Event::RunsBlocked { rerun, numbers } => {
+                self.reruns.change((rerun.0,), |row| row.blocked += count(numbers.len()));
+                for number in numbers {
+                    self.rerun_batches.change(key(*rerun, *number), |row| {
+                        row.state = "blocked".into();
+                        row.settled_at = Some(at.now);
+                    });
+                }
+            }
+            Event::RerunPaused { rerun, by } => self.change_rerun(at, *rerun, "paused", by),
+            Event::RerunResumed { rerun, by } => self.change_rerun(at, *rerun, "running", by),
+            Event::RerunCancelled { rerun, by, .. } => self.change_rerun(at, *rerun, "cancelling", by),
+            Event::RerunEnded { rerun, result, message } => self.reruns.change((rerun.0,), |row| {
+                row.state = result.as_str().into();
+                row.message = message.as_str().into();
+                row.ended_at = Some(at.now);
+            }),
+            other => unreachable!("{} is not about reruns", other.kind()),
+        }
+    }
+
+    fn request(&mut self, at: Place, event: &Event) {
+        let Event::RerunRequested { rerun, wish, by, jobs, groups } = event else {
+            unreachable!("called for that event only")
+        };
+        let wish: &RerunWish = wish;
+        self.reruns.put(RerunRow {
+            id: rerun.0,
+            kind: match wish.scope {
+                RerunScope::Rerun { .. } => "rerun".into(),
+                RerunScope::ColdStart { .. } => "cold_start".into(),
+            },
+            state: "planning".into(),
+            wish: json(wish),
+            group_names: json(groups),
+            reason: wish.reason.as_str().into(),
+            concurrency: i64::from(wish.concurrency),
+            jobs: count(jobs.len()),
+            jobs_skipped: 0,
+            planned: 0,
+            started: 0,
+            succeeded: 0,
+            failed: 0,
+            skipped: 0,
+            blocked: 0,
+            message: "".into(),
+            requested_by: person(by),
+            requested_at: at.now,
+            planned_at: None,
+            approved_by: None,
+            approved_at: None,
+            changed_by: None,
+            changed_at: None,
+            ended_at: None,
+        });
+        for (job, position) in jobs.iter().zip(1..) {
+            self.rerun_jobs.put(RerunJobRow {
+                rerun_id: rerun.0,
+                position,
+                job_id: job.job.0,
+                job_version: i64::from(job.version),
+                touches: i64::from(job.touches),
+            });
+        }
+    }
+
+    fn leave_out(&mut self, at: Place, rerun: RerunId, job_id: i64, reason: JobSkip) {
+        let (reason, batch_id, logical_time) = match reason {
+            JobSkip::Disabled => ("disabled", None, None),
+            JobSkip::Unfinished { batch, logical_time } => {
+                ("unfinished", Some(batch.0), Some(logical_time.as_millisecond()))
+            }
+        };
+        let (rerun_id, reason, skipped_at) = (rerun.0, reason.into(), at.now);
+        self.rerun_skips.put(RerunSkipRow { rerun_id, job_id, reason, batch_id, logical_time, skipped_at });
+    }
+
+    fn plan(&mut self, rerun: RerunId, number: u32, batch: &PlannedBatch) {
+        let job = self.jobs.get(&(batch.job.0,));
+        let names = job.map(|row| (Arc::clone(&row.name), Arc::clone(&row.group_name)));
+        let (job_name, group_name) = names.unwrap_or_else(|| ("".into(), "".into()));
+        self.rerun_batches.put(RerunBatchRow {
+            rerun_id: rerun.0,
+            number: i64::from(number),
+            job_id: batch.job.0,
+            job_name,
+            group_name,
+            logical_time: batch.logical_time.as_millisecond(),
+            run: batch.run.map(i64::from),
+            after_numbers: json(&batch.after),
+            state: "planned".into(),
+            batch_id: None,
+            reason: None,
+            started_at: None,
+            settled_at: None,
+        });
+    }
+
+    fn end_run(&mut self, at: Place, key: (i64, i64), end: &RunEnd) {
+        let (state, batch, reason) = match end {
+            RunEnd::Finished { batch, result } => (result.as_str(), Some(batch.0), None),
+            RunEnd::Skipped(reason) => ("skipped", None, Some(skip_word(*reason))),
+        };
+        self.reruns.change((key.0,), |row| match end {
+            RunEnd::Finished { result, .. } if result.satisfies() => row.succeeded += 1,
+            RunEnd::Finished { .. } => row.failed += 1,
+            RunEnd::Skipped(_) => row.skipped += 1,
+        });
+        self.rerun_batches.change(key, |row| {
+            row.state = state.into();
+            row.batch_id = batch;
+            row.reason = reason.map(Into::into);
+            row.settled_at = Some(at.now);
+        });
+    }
+
+    fn change_rerun(&mut self, at: Place, rerun: RerunId, state: &str, by: &Actor) {
+        self.reruns.change((rerun.0,), |row| {
+            row.state = state.into();
+            row.changed_by = Some(person(by));
+            row.changed_at = Some(at.now);
+        });
+    }
+}
+
+fn skip_word(reason: RunSkip) -> &'static str {
+    match reason {
+        RunSkip::Unfinished { .. } => "unfinished",
+        RunSkip::NotWanted => "not_wanted",
+        RunSkip::Disabled => "disabled",
+        RunSkip::UnknownJob => "unknown_job",
+        RunSkip::UnknownDefinition => "unknown_definition",
+    }
+}

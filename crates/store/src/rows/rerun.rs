@@ -1,0 +1,130 @@
+//! Reruns and cold starts, their jobs, and their plans.
+
+use std::sync::Arc;
+
+use crate::Kind::{Int, Json, Name, Text, Time};
+use crate::table::row;
+
+row! {
+    /// A rerun or a cold start.
+    RerunRow in "reruns", key (id: i64),
+    fixed (kind, wish, group_names, reason, concurrency, jobs, requested_by, requested_at), indexes [[requested_at]] {
+        /// Its id.
+        id: i64 = Int,
+        /// `rerun` or `cold_start`.
+        kind: Arc<str> = Name(16),
+        /// `planning`, `planned`, `running`, `paused`, `cancelling`; once over `done`, `done_with_failures`, `cancelled` or `refused`.
+        state: Arc<str> = Name(32),
+        /// What was wished, as JSON.
+        wish: Arc<str> = Json,
+        /// The groups that it concerns, as JSON.
+        group_names: Arc<str> = Json,
+        /// Why, for people.
+        reason: Arc<str> = Text,
+        /// Batches that are started and have not ended, at most.
+        concurrency: i64 = Int,
+        /// Jobs that it concerns.
+        jobs: i64 = Int,
+        /// Jobs that it leaves out.
+        jobs_skipped: i64 = Int,
+        /// Batches that are planned.
+        planned: i64 = Int,
+        /// Batches that shards were told to start.
+        started: i64 = Int,
+        /// Of those, the ones that ended well.
+        succeeded: i64 = Int,
+        /// The ones that ended otherwise.
+        failed: i64 = Int,
+        /// The ones that were not started.
+        skipped: i64 = Int,
+        /// Batches that are not started, for one before them has not ended well.
+        blocked: i64 = Int,
+        /// For people: why it was refused.
+        message: Arc<str> = Text,
+        /// Who wished it: application, or application/person.
+        requested_by: Arc<str> = Text,
+        /// When.
+        requested_at: i64 = Time,
+        /// When its plan was whole.
+        planned_at: Option<i64> = Time,
+        /// Who approved it.
+        approved_by: Option<Arc<str>> = Text,
+        /// When.
+        approved_at: Option<i64> = Time,
+        /// Who paused, resumed or cancelled it last.
+        changed_by: Option<Arc<str>> = Text,
+        /// When.
+        changed_at: Option<i64> = Time,
+        /// When it was over.
+        ended_at: Option<i64> = Time,
+    }
+}
+
+row! {
+    /// A job of a rerun or cold start.
+    RerunJobRow in "rerun_jobs", key (rerun_id: i64, position: i64),
+    fixed (job_id, job_version, touches), indexes [] {
+        /// The rerun.
+        rerun_id: i64 = Int,
+        /// Its place in the plan, from 1: after those that it waits for.
+        position: i64 = Int,
+        /// The job.
+        job_id: i64 = Int,
+        /// Its version when the plan was wished.
+        job_version: i64 = Int,
+        /// Jobs of the plan that come after it, directly or not.
+        touches: i64 = Int,
+    }
+}
+
+row! {
+    /// A job that a rerun or cold start leaves out.
+    RerunSkipRow in "rerun_skips", key (rerun_id: i64, job_id: i64),
+    fixed (reason, batch_id, logical_time, skipped_at), indexes [] {
+        /// The rerun.
+        rerun_id: i64 = Int,
+        /// The job.
+        job_id: i64 = Int,
+        /// `disabled` or `unfinished`.
+        reason: Arc<str> = Name(16),
+        /// The unfinished batch.
+        batch_id: Option<i64> = Int,
+        /// Its logical time.
+        logical_time: Option<i64> = Time,
+        /// When it was left out.
+        skipped_at: i64 = Time,
+    }
+}
+
+row! {
+    /// A batch of a rerun's or cold start's plan.
+    RerunBatchRow in "rerun_batches", key (rerun_id: i64, number: i64),
+    fixed (job_id, job_name, group_name, logical_time, run, after_numbers), indexes [] {
+        /// The rerun.
+        rerun_id: i64 = Int,
+        /// Its place in the plan, from 1.
+        number: i64 = Int,
+        /// Its job.
+        job_id: i64 = Int,
+        /// Its job's name.
+        job_name: Arc<str> = Name(200),
+        /// Its job's group.
+        group_name: Arc<str> = Name(64),
+        /// For which logical time.
+        logical_time: i64 = Time,
+        /// The run that it will be, as far as was known; empty: the first.
+        run: Option<i64> = Int,
+        /// The numbers of those that must have ended well before, as JSON.
+        after_numbers: Arc<str> = Json,
+        /// `planned`, `started`, `success`, `failed`, `killed`, `skipped` or `blocked`.
+        state: Arc<str> = Name(16),
+        /// The batch, once it has ended.
+        batch_id: Option<i64> = Int,
+        /// Why it was skipped: `unfinished`, `not_wanted`, `disabled`, `unknown_job` or `unknown_definition`.
+        reason: Option<Arc<str>> = Name(32),
+        /// When its shard was told to start it.
+        started_at: Option<i64> = Time,
+        /// When it ended, was skipped or was blocked.
+        settled_at: Option<i64> = Time,
+    }
+}
