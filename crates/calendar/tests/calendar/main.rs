@@ -5,6 +5,7 @@
 mod bad_input;
 mod cron_days;
 mod gaps_and_overlaps;
+mod mapping_tables;
 mod mappings;
 mod oracle;
 mod properties;
