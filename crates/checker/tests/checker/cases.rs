@@ -6,8 +6,7 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, commands, dependencies, foreign, generation, journal, life, removals, reruns, shards, things,
-    workers,
+    applies, commands, dependencies, firing, foreign, generation, journal, life, removals, reruns, shards, things, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -19,6 +18,7 @@ fn cases() -> Vec<Case> {
         removals::cases(),
         reruns::cases(),
         generation::cases(),
+        firing::cases(),
         dependencies::cases(),
         foreign::cases(),
         things::cases(),

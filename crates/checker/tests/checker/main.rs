@@ -7,6 +7,7 @@ mod cases;
 mod commands;
 mod dependencies;
 mod files;
+mod firing;
 mod foreign;
 mod generation;
 mod journal;

@@ -1,0 +1,219 @@
+//! How schedules are followed: calendars, overlap, lateness, and fires that fail.
+
+use serde_json::{Value, json};
+use tidemill_checker::Invariant;
+use tidemill_model::Event;
+
+use crate::kit::{Case, History, case, definition, event, generated, harmless, job_id, killed_by};
+
+pub(crate) fn cases() -> Vec<Case> {
+    [calendars(), left_out(), overlaps(), failing()].into_iter().flatten().collect()
+}
+
+fn fire(at: &str, logical_time: &str) -> Value {
+    json!({"at": at, "logical_time": logical_time})
+}
+
+fn hour(hour: u32) -> Value {
+    fire(&format!("2026-03-02T{hour:02}:01:00Z"), &format!("2026-03-02T{hour:02}:00:00Z"))
+}
+
+/// Job 1, hourly, followed in this way; first at 10:01 on a Monday.
+fn hourly(firing: Value) -> Event {
+    let schedule = json!({"period": "hour", "zone": "UTC"});
+    let definition = definition(1, json!({"schedule": schedule, "firing": firing}));
+    event(json!({"job_received": {"definition": definition, "enabled": true, "next": hour(10)}}))
+}
+
+fn fired(n: u64, at: u32, next: Value, more: Value) -> Event {
+    let mut batch = json!({
+        "origin": "schedule", "logical_time": format!("2026-03-02T{at:02}:00:00Z"), "next": next,
+    });
+    batch.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    generated(n, 1, batch)
+}
+
+fn skipped(from: &str, to: &str, count: u64, reason: &str, next: Value) -> Event {
+    event(json!({"fires_skipped": {
+        "job": job_id(1), "from": from, "to": to, "count": count, "reason": reason, "next": next,
+    }}))
+}
+
+fn calendar(version: u32, more: Value) -> Event {
+    let mut spec = json!({"name": "cn"});
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    event(json!({"calendar_received": {"calendar": {"version": version, "spec": spec}}}))
+}
+
+fn kept(more: Value) -> History {
+    History::new()
+        .at("2026-03-02T09:30:00Z")
+        .command([calendar(1, more)])
+        .command([hourly(json!({"calendar": {"name": "cn"}}))])
+}
+
+fn moved(next: Value) -> Event {
+    event(json!({"fire_moved": {"job": job_id(1), "next": next}}))
+}
+
+fn calendars() -> Vec<Case> {
+    let rule = Invariant::CalendarsFollowed;
+    let at_ten =
+        |more: Value| kept(json!({})).at("2026-03-02T10:01:00Z").timer([fired(1, 10, hour(11), more)]);
+    let holiday = || kept(json!({})).command([calendar(2, json!({"holidays": ["2026-03-02"]}))]);
+    let tomorrow = fire("2026-03-03T00:01:00Z", "2026-03-03T00:00:00Z");
+    let defined = |version: u32| {
+        let calendar = json!({"version": version, "spec": {"name": "cn"}});
+        History::new().on(0, 0).command([event(json!({"calendar_defined": {"calendar": calendar}}))])
+    };
+    let again = |history: History, version: u32| {
+        let calendar = json!({"version": version, "spec": {"name": "us"}});
+        history.command([event(json!({"calendar_defined": {"calendar": calendar}}))])
+    };
+    vec![
+        case(
+            rule,
+            "BYD-2: a batch names a version that is not the one known",
+            at_ten(json!({"calendar": 1})),
+            at_ten(json!({"calendar": 2})),
+        ),
+        case(
+            rule,
+            "BYD-2: a holiday does not move the fire of its day",
+            holiday().timer([moved(tomorrow.clone())]),
+            holiday().timer([moved(hour(10))]),
+        ),
+        case(
+            rule,
+            "BYD-2: a change moves nothing at all",
+            holiday().timer([moved(tomorrow)]).at_rest(),
+            holiday().timer([harmless()]).at_rest(),
+        ),
+        case(rule, "BYD-2: a version comes again", again(defined(3), 4), again(defined(3), 3)),
+    ]
+}
+
+/// What a calendar leaves out counts as skipped, and the fire after it is the first on a day that fits.
+fn left_out() -> Vec<Case> {
+    let rule = Invariant::DueTimesGeneratedOrSkipped;
+    let from_three = json!({"working_days": [], "holidays": ["2026-03-03"]});
+    let next_day = fire("2026-03-04T00:01:00Z", "2026-03-04T00:00:00Z");
+    let last = |next: Value| {
+        let history = kept(from_three.clone());
+        (10..23)
+            .fold(history, |history, at| {
+                let now = format!("2026-03-02T{at:02}:01:00Z");
+                history.at(&now).timer([fired(u64::from(at) - 9, at, hour(at + 1), json!({"calendar": 1}))])
+            })
+            .at("2026-03-02T23:01:00Z")
+            .timer([fired(14, 23, next, json!({"calendar": 1}))])
+    };
+    let skips = |count: u64| {
+        let skip =
+            skipped("2026-03-03T00:00:00Z", "2026-03-03T23:00:00Z", count, "calendar", next_day.clone());
+        last(next_day.clone()).at("2026-03-04T00:01:00Z").timer([skip])
+    };
+    let excluded = fire("2026-03-03T00:01:00Z", "2026-03-03T00:00:00Z");
+    vec![
+        case(
+            rule,
+            "BYD-2: the next fire is on a day that is left out",
+            last(next_day.clone()),
+            last(excluded),
+        ),
+        case(rule, "BYD-2: what is left out is counted wrong", skips(24), skips(23)),
+    ]
+}
+
+fn overlaps() -> Vec<Case> {
+    let rule = Invariant::OverlapsAsTheJobSays;
+    let first = |overlap: &str| {
+        History::new()
+            .at("2026-03-02T09:30:00Z")
+            .command([hourly(json!({"overlap": overlap}))])
+            .at("2026-03-02T10:01:00Z")
+            .timer([fired(1, 10, hour(11), json!({}))])
+            .at("2026-03-02T11:01:00Z")
+    };
+    let eleven = "2026-03-02T11:00:00Z";
+    let second = || fired(2, 11, hour(12), json!({}));
+    let skip = |reason: &str| skipped(eleven, eleven, 1, reason, hour(12));
+    let late = |firing: Value| {
+        History::new()
+            .at("2026-03-02T09:30:00Z")
+            .command([hourly(firing)])
+            .at("2026-03-02T10:30:00Z")
+            .timer([skipped("2026-03-02T10:00:00Z", "2026-03-02T10:00:00Z", 1, "too_late", hour(11))])
+    };
+    vec![
+        case(
+            rule,
+            "BYD-1: a job that skips gets a batch beside an unfinished one",
+            first("skip").timer([skip("overlap")]),
+            first("skip").timer([second()]),
+        ),
+        case(
+            rule,
+            "BYD-1: the old one is not ended first",
+            first("cancel_old").timer([killed_by(1), second()]),
+            first("cancel_old").timer([second()]),
+        ),
+        case(
+            rule,
+            "BYD-1: a fire is skipped though nothing is unfinished",
+            first("skip").timer([skip("overlap")]),
+            first("skip").command([killed_by(1)]).timer([skip("overlap")]),
+        ),
+        case(
+            rule,
+            "BYD-1: a fire is skipped for being late, and may be",
+            late(json!({"max_lateness_ms": 60_000})),
+            late(json!({"overlap": "skip"})),
+        ),
+    ]
+}
+
+fn failing() -> Vec<Case> {
+    let rule = Invariant::FailingGenerationTold;
+    let failed = |failures: u32, retry_at: Option<&str>| {
+        let failed = json!({"generation_failed": {
+            "job": job_id(1), "logical_time": "2026-03-02T10:00:00Z", "failures": failures, "reason": "x",
+            "retry_at": retry_at,
+        }});
+        event(failed)
+    };
+    let suspended =
+        || event(json!({"timer_suspended": {"entity": format!("job/{}", job_id(1)), "reason": "x"}}));
+    let alarm = |job: i64| {
+        event(json!({"alarm_raised": {
+            "kind": "generation_failed", "severity": "notice", "job": job, "message": "x",
+        }}))
+    };
+    let thrice = || {
+        let begun = History::new()
+            .at("2026-03-02T09:30:00Z")
+            .command([hourly(json!({}))])
+            .at("2026-03-02T10:01:00Z")
+            .timer([failed(1, Some("2026-03-02T10:01:05Z"))]);
+        begun
+            .at("2026-03-02T10:01:05Z")
+            .timer([failed(2, Some("2026-03-02T10:01:10Z"))])
+            .at("2026-03-02T10:01:10Z")
+            .timer([failed(3, Some("2026-03-02T10:01:15Z"))])
+            .at("2026-03-02T10:01:15Z")
+    };
+    let good = || thrice().timer([failed(4, None), suspended(), alarm(job_id(1))]);
+    vec![
+        case(
+            rule,
+            "GEN-4: nobody is told",
+            good(),
+            thrice().timer([failed(4, None), suspended(), harmless()]),
+        ),
+        case(rule, "GEN-4: it is tried no more after the third time", good(), {
+            let again = failed(4, Some("2026-03-02T10:01:20Z"));
+            thrice().timer([again])
+        }),
+        case(rule, "GEN-4: an alarm for nothing", good(), thrice().timer([alarm(job_id(1))])),
+    ]
+}
