@@ -278,7 +278,9 @@ fn firing_is_exported_as_written() {
         - {name: b, group: default, type: noop, schedule: {period: day, zone: UTC}, missed_runs: latest, overlap: queue}\n",
     );
     let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
-    for line in ["overlap: skip", "valid_from:", "max_lateness_s: 3600", "\"on\": holidays", "shift: previous"] {
+    for line in
+        ["overlap: skip", "valid_from:", "max_lateness_s: 3600", "\"on\": holidays", "shift: previous"]
+    {
         assert!(exported.contains(line), "{line} is not in {exported}");
     }
     assert!(exported.contains("missed_runs: latest"), "{exported}");
