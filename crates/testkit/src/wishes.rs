@@ -113,8 +113,8 @@ impl World {
             85..87 => self.freeze(rng),
             87..89 => self.keys(rng),
             89..90 => self.change_group(rng),
-            90..91 => self.calendars(rng),
-            91..93 => self.garbage(rng),
+            90..92 => self.calendars(rng),
+            92..93 => self.garbage(rng),
             93..95 => self.stray(rng),
             95..97 => self.impostor(rng),
             97..98 => self.repeat_an_old_wish(rng),
@@ -356,14 +356,16 @@ impl World {
     /// A calendar in which today may be a working day, or not any more.
     fn calendars(&mut self, rng: &mut Rng) {
         let name = format!("c{}", rng.below(3));
-        if rng.chance(15) {
-            let name = name.try_into().expect("a name");
-            self.ask(ShardId::CATALOGUE, Command::RemoveCalendar { name });
-            return;
-        }
+        let removed = rng.chance(50);
         let spec = calendar(rng, &name, self.wall());
-        let spec = CalendarSpec::from_value(spec).expect("of the right form");
-        self.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar: Box::new(spec) });
+        let calendar = Box::new(CalendarSpec::from_value(spec).expect("of the right form"));
+        if removed {
+            let name = calendar.name.clone();
+            self.ask(ShardId::CATALOGUE, Command::RemoveCalendar { name });
+        }
+        // Soon there again, so that jobs can go on naming it.
+        let delay = if removed { 2_000 } else { 0 };
+        self.ask_later(ShardId::CATALOGUE, Command::DefineCalendar { calendar }, delay);
     }
 
     /// What cannot be read, or whose decision panics.
