@@ -6,7 +6,8 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, commands, dependencies, firing, foreign, generation, journal, life, removals, reruns, shards, things, workers,
+    applies, commands, dependencies, firing, foreign, generation, journal, life, removals, reruns, shards,
+    things, workers,
 };
 
 fn cases() -> Vec<Case> {
