@@ -1,5 +1,7 @@
 //! A small quality service: it answers every question with a status, and remembers what it was asked.
 
+#![allow(dead_code, reason = "each test file uses a part")]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};

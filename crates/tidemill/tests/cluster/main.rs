@@ -14,3 +14,4 @@ mod reruns;
 mod stopped_owner;
 mod stopping;
 mod tables;
+mod third_party;

@@ -1,7 +1,6 @@
 //! What happens, and what has to come of it.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -25,6 +24,8 @@ pub(crate) const SETTINGS: [(&str, &str); 2] =
 const LONGEST: Duration = Duration::from_secs(30);
 /// What a pass over all paths may take, for every thousand of them.
 const PASS: Duration = Duration::from_secs(1);
+/// Jobs that are applied at once.
+const AT_ONCE: usize = 1_000;
 /// All the rest is over within this, for every thousand batches.
 const PATIENCE: Duration = Duration::from_secs(6);
 
@@ -137,16 +138,19 @@ pub(crate) fn run(name: &str, site: &mut impl Site, scale: Scale) {
 /// One job for each path, as many batches of it as there are for a path; a parent's batches bring them.
 fn wait_for(site: &impl Site, scale: Scale, url: &str, paths: &[String], hung: &str) {
     let group = site.group();
-    let mut jobs = format!("jobs:\n- {{name: start, group: {group}, type: noop}}\n");
     let inputs = paths.iter().map(|path| format!("{url}{path}")).chain([hung.to_owned()]);
-    for (number, input) in inputs.enumerate() {
+    let waits = inputs.enumerate().map(|(number, input)| {
         let job = format!("name: wait-{number}, group: {group}, type: noop, parents: [start]");
-        writeln!(jobs, "- {{{job}, inputs: ['{input}']}}").unwrap();
-    }
+        format!("- {{{job}, inputs: ['{input}']}}")
+    });
+    let jobs: Vec<String> =
+        [format!("- {{name: start, group: {group}, type: noop}}")].into_iter().chain(waits).collect();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("jobs.yaml");
-    std::fs::write(&file, jobs).unwrap();
-    site.apply_file(&file);
+    for jobs in jobs.chunks(AT_ONCE) {
+        std::fs::write(&file, format!("jobs:\n{}\n", jobs.join("\n"))).unwrap();
+        site.apply_file(&file);
+    }
     let start = format!("{group}/start");
     for number in 0..scale.batches / scale.paths {
         let logical_time = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(number as i64);

@@ -31,6 +31,7 @@ pub(crate) struct Cluster {
     roles: BTreeMap<String, Process>,
     pub(crate) database: Database,
     _topics: Topics,
+    others: Vec<Topics>,
     dir: TempDir,
     kafka: KafkaConfig,
     /// Name of a dispatcher by where it answers.
@@ -65,6 +66,7 @@ impl Cluster {
             roles: BTreeMap::new(),
             database: Database::create(),
             _topics: Topics(kafka.clone()),
+            others: Vec::new(),
             dir: TempDir::new().unwrap(),
             kafka,
             addresses: BTreeMap::new(),
@@ -165,7 +167,6 @@ impl Cluster {
     }
 
     /// A role that looks outside: for paths, for the quality service, for third parties.
-    #[allow(dead_code, reason = "the test of many paths uses it")]
     pub(crate) fn start_producers(&mut self, name: &str, settings: &[(&str, &str)]) {
         self.start_role(name, "producers", settings);
         self.role(name).says(&["what owners wait for is looked for"]);
@@ -217,6 +218,16 @@ impl Cluster {
             let output = self.run(&["topics", "create"]);
             output.status.success().then_some(())
         });
+    }
+
+    /// A topic that is not of the log, and the way to write it: as if its events were another log's.
+    #[allow(dead_code, reason = "the test of many paths needs none")]
+    pub(crate) fn topic_of_the_site(&mut self) -> (String, KafkaLog) {
+        let mut kafka = self.kafka.clone();
+        kafka.prefix.push_str("-site");
+        self.others.push(Topics(kafka.clone()));
+        KafkaLog::create_topics(&kafka).unwrap();
+        (kafka.topic_name(Topic::Events), KafkaLog::open(&kafka).unwrap())
     }
 
     /// The log, beside everyone else.
