@@ -66,6 +66,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ForeignFinishAccepted, &["late_reports_change_nothing"], SOME),
     bug(Bug::KilledTriesAgain, &["killed_stays_killed"], FEW),
     bug(Bug::DependencyForgotten, &["assigned_only_when_conditions_held"], FEW),
+    bug(Bug::RerunNotToldToOtherGroups, &["watches_answered"], SOME),
     bug(Bug::FireLost, &["due_times_generated_or_skipped"], FEW),
     bug(Bug::RunNumberReused, &["one_generated_per_run"], FEW),
     bug(Bug::WorkForDrainedWorker, &["assigned_only_when_conditions_held"], FEW),

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod accept_loss;
+mod across_groups;
 mod checked;
 mod kit;
 mod pipeline;

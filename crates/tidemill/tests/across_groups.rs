@@ -1,0 +1,197 @@
+//! DEP-3, GEN-9, JOB-9: parents in other groups, through the command line and REST.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
+mod server;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use server::{Server, code, text};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Group `default` has a worker; what the others run completes by itself.
+const JOBS: &str = "jobs:\n\
+    - {name: load, group: default, type: shell, command: 'while [ ! -e \"$TIDEMILL_PARAM_GO\" ]; do sleep 0.1; done',\n\
+       parameters: {go: GO}}\n\
+    - {name: publish, group: lake, type: anchor, parents: [default/load]}\n\
+    - {name: report, group: shop, type: anchor, parents: [lake/publish]}\n\
+    - {name: notify, group: default, type: noop, parents: [shop/report]}\n";
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun_at = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Three groups and a chain of jobs through them, of which the first ends once the file is there.
+fn chain(dir: &std::path::Path) -> (Server, std::path::PathBuf) {
+    let server = Server::start(&dir.join("data"));
+    for group in ["lake", "shop"] {
+        server.json(&["group", "define", group]);
+    }
+    let go = dir.join("go");
+    server.apply(&JOBS.replace("GO}", &format!("'{}'}}", go.display())));
+    // Batches of a parent bring forth those of its children once its group has heard of them: first that the
+    // group of the child has such children, then that they want each generation.
+    let heard = ["events", "tail", "--from", "start", "--type", "parent.followed", "--limit", "6"];
+    assert_eq!(code(&server.run(&heard)), 0);
+    (server, go)
+}
+
+fn batches(server: &Server, job: &str) -> Vec<Value> {
+    server.json(&["batch", "ls", "--job", job])["items"].as_array().unwrap().clone()
+}
+
+fn ended(server: &Server, batch: &str) -> Value {
+    until("the batch ends", || {
+        Some(server.json(&["batch", "show", batch])).filter(|shown| shown["state"] == "finished")
+    })
+}
+
+fn newest(server: &Server, job: &str) -> String {
+    until(&format!("{job} has a batch"), || batches(server, job).first().map(|batch| batch["id"].to_string()))
+}
+
+/// GEN-9, DEP-3: each job of a chain through three groups gets one batch, waits for its parent in another group
+/// and says so, and goes on when that has succeeded; a rerun of the first makes no further ones.
+#[test]
+fn a_chain_through_groups_runs_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, go) = chain(dir.path());
+    let time = "2026-03-01T00:00:00Z";
+    let load = server.json(&["job", "run", "default/load", "--logical-time", time])["batch"].to_string();
+    let publish = newest(&server, "lake/publish");
+    let condition = until("its parent has answered", || {
+        let why = server.json(&["batch", "why", &publish]);
+        let condition = why["conditions"][0].clone();
+        condition["message"].as_str()?.contains("last said").then_some(condition)
+    });
+    let message = condition["message"].as_str().unwrap();
+    assert!(message.contains("waits for default/load of 2026-03-01T00:00:00Z"), "{message}");
+    assert!(
+        message.contains(&format!("its group last said that batch {load} (run 0) is not finished")),
+        "{message}"
+    );
+    let shown = server.json(&["batch", "show", &publish]);
+    assert_eq!(shown["origin"], "parent");
+    assert_eq!(shown["dependencies"][0]["parent_name"], "default/load", "{shown}");
+    assert_eq!(shown["dependencies"][0]["met"], false, "{shown}");
+
+    std::fs::write(&go, "").unwrap();
+    let notify = newest(&server, "default/notify");
+    for batch in [&load, &publish, &newest(&server, "shop/report"), &notify] {
+        assert_eq!(ended(&server, batch)["result"], "success");
+    }
+    assert_eq!(server.json(&["batch", "show", &publish])["dependencies"][0]["met"], true);
+
+    let again = server.json(&["batch", "rerun", &load])["batch"].to_string();
+    assert_eq!(ended(&server, &again)["result"], "success");
+    for job in ["lake/publish", "shop/report", "default/notify"] {
+        assert_eq!(batches(&server, job).len(), 1, "{job}");
+    }
+    assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+}
+
+/// DEP-3: a batch waits for the newest run of its parent in another group: it is not satisfied by one that failed,
+/// and it is by the rerun.
+#[test]
+fn the_newest_run_in_another_group_decides() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, go) = chain(dir.path());
+    let time = "2026-03-01T00:00:00Z";
+    let load = server.json(&["job", "run", "default/load", "--logical-time", time])["batch"].to_string();
+    let publish = newest(&server, "lake/publish");
+    server.json(&["batch", "kill", &load]);
+    assert_eq!(ended(&server, &load)["result"], "killed");
+    until("it hears of the end", || {
+        let why = server.json(&["batch", "why", &publish]);
+        why["conditions"][0]["message"].as_str()?.contains("(run 0) killed").then_some(())
+    });
+    std::fs::write(&go, "").unwrap();
+    let again = server.json(&["batch", "rerun", &load])["batch"].to_string();
+    assert_eq!(ended(&server, &again)["result"], "success");
+    assert_eq!(ended(&server, &publish)["result"], "success");
+}
+
+/// DEP-3: all of a parent's hours in another group, for a day: the times are those of the mapping, each is waited
+/// for, and each is heard of, also of those that succeeded long before.
+#[test]
+fn a_day_waits_for_all_hours_of_a_job_in_another_group() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.json(&["group", "define", "lake"]);
+    server.apply(
+        "jobs:\n\
+         - {name: hourly, group: lake, type: anchor, schedule: {period: hour, zone: UTC}}\n\
+         - {name: daily, group: default, type: noop, schedule: {period: day, zone: UTC},\n\
+            parents: [{job: lake/hourly, mapping: all}]}\n",
+    );
+    let hour = |hour: u32| format!("2026-03-01T{hour:02}:00:00Z");
+    let run = |time: &str| server.json(&["job", "run", "lake/hourly", "--logical-time", time]);
+    for time in (1..23).map(hour) {
+        run(&time);
+    }
+    let daily = ["job", "run", "default/daily", "--logical-time", "2026-03-02T00:00:00Z"];
+    let daily = server.json(&daily)["batch"].to_string();
+    let two_left = until("it has heard of all that there is", || {
+        let shown = server.json(&["batch", "show", &daily]);
+        let dependencies = shown["dependencies"].as_array().unwrap().clone();
+        let open: Vec<Value> = dependencies.iter().filter(|it| it["met"] == false).cloned().collect();
+        assert_eq!(dependencies.len(), 24, "{shown}");
+        (open.len() == 2).then_some(open)
+    });
+    assert_eq!(two_left[0]["logical_time"], "2026-03-01T23:00:00Z", "{two_left:?}");
+    for time in [hour(23), "2026-03-02T00:00:00Z".to_owned()] {
+        run(&time);
+    }
+    assert_eq!(ended(&server, &daily)["result"], "success");
+}
+
+/// JOB-5, JOB-6, JOB-9: a parent of another group is named as group/name and comes back so from an export that
+/// changes nothing; one that is not there, on another grid, or around in a circle is refused; and a parent is not
+/// deleted as long as another group has children of it.
+#[test]
+fn definitions_with_parents_in_other_groups_are_held_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, _) = chain(dir.path());
+    let exported = until("the tables have all jobs", || {
+        let jobs = server.json(&["job", "export"])["jobs"].as_array().unwrap().clone();
+        (jobs.len() == 4).then_some(jobs)
+    });
+    let publish = exported.iter().find(|job| job["name"] == "publish").unwrap();
+    assert_eq!(publish["parents"], json!(["default/load"]), "{publish}");
+    let (status, applied) = server.post("/api/jobs/apply", "again", &json!({ "jobs": exported }));
+    assert_eq!(status, 200, "{applied}");
+    let changes = applied["changes"].as_array().unwrap();
+    assert!(changes.iter().all(|change| change["change"] == "unchanged"), "{applied}");
+
+    let refusals = [
+        (json!({"name": "load", "group": "default", "type": "noop", "parents": ["default/notify"]}), "cycle"),
+        (
+            json!({"name": "x", "group": "lake", "type": "noop", "parents": ["shop/nobody"]}),
+            "no job of that name",
+        ),
+        (
+            json!({"name": "load", "group": "default", "type": "noop", "parents": [{"job": "lake/publish", "mapping": "latest"}]}),
+            "cycle",
+        ),
+    ];
+    for (n, (job, named)) in refusals.iter().enumerate() {
+        let (status, refused) =
+            server.post("/api/jobs/apply", &format!("bad-{n}"), &json!({ "jobs": [job] }));
+        assert!((400..500).contains(&status), "{refused}");
+        assert!(refused.to_string().contains(named), "{named}: {refused}");
+    }
+    let refused = server.run(&["job", "delete", "default/load"]);
+    let told = text(&refused.stderr);
+    assert_eq!(code(&refused), 3, "{told}");
+    assert!(told.contains("lake/publish"), "{told}");
+}

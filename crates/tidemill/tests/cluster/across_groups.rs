@@ -1,0 +1,69 @@
+//! A chain of jobs through three groups, whose middle one loses its owner.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::kit::{Cluster, History, until};
+
+/// The partition of the second group's shard, which is the middle one's.
+const MIDDLE: usize = 2;
+const FIRST: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const SECOND: Timestamp = Timestamp::constant(1_704_070_800, 0);
+
+fn jobs(go: &str) -> String {
+    format!(
+        "jobs:\n\
+         - {{name: extract, group: demo, type: shell, max_concurrent: 9,\n\
+            command: 'while [ ! -e \"{go}\" ]; do sleep 0.1; done'}}\n\
+         - {{name: refine, group: middle, type: anchor, parents: [demo/extract]}}\n\
+         - {{name: report, group: last, type: anchor, parents: [middle/refine]}}\n\
+         - {{name: mail, group: demo, type: noop, parents: [last/report]}}\n"
+    )
+}
+
+fn count(cluster: &Cluster, job: &str) -> usize {
+    let id = &cluster.json(&["job", "show", job])["id"];
+    cluster.get(&format!("/api/batches?job={id}"))["items"].as_array().unwrap().len()
+}
+
+/// DEP-3, GEN-9, OPS-6: the owner of the middle group dies while its batch waits for the first group's, and another
+/// logical time is generated meanwhile. The next owner hears all of it, once, and each group does its part.
+#[test]
+fn a_chain_through_groups_outlives_the_owner_of_its_middle() {
+    let mut cluster = Cluster::start();
+    cluster.start_executor("executor-1", 1_000);
+    let groups = cluster.json(&["group", "ls"]);
+    let key = groups["items"][0]["worker_key"].clone();
+    for name in ["middle", "last"] {
+        cluster.post("/api/groups", &json!({"name": name, "worker_key": key}));
+    }
+    let go = cluster.path("go");
+    cluster.apply(&jobs(go.to_str().unwrap()));
+    // Each of the three parents' groups has heard that there are children, and that they want each generation.
+    cluster.succeeds(&["events", "tail", "--from", "start", "--type", "parent.followed", "--limit", "6"]);
+    let extract = cluster.json(&["job", "show", "demo/extract"])["id"].clone();
+    let mut journal = cluster.journal();
+    let owner = cluster.both_own(&mut journal)[MIDDLE].clone();
+
+    cluster.run_job(&extract, FIRST);
+    until("the middle waits for the first", || (count(&cluster, "middle/refine") == 1).then_some(()));
+    cluster.role(&owner).kill();
+    // Nobody owns the middle now; the first group, whose owner may be the same, goes on as soon as it can.
+    cluster.run_job(&extract, SECOND);
+    std::fs::write(&go, "").unwrap();
+    let other = cluster.other_owner(&mut journal, MIDDLE as u32, &owner);
+    println!("{other} took over the middle from {owner}");
+
+    for group in ["demo", "middle", "last"] {
+        cluster.succeeded(&format!("group={group}"), if group == "demo" { 4 } else { 2 });
+    }
+    let history = History::of(journal.events());
+    for job in ["demo/extract", "middle/refine", "last/report", "demo/mail"] {
+        let mut times: Vec<Timestamp> = history.of_job(job).iter().map(|story| story.logical_time).collect();
+        times.sort_unstable();
+        assert_eq!(times, [FIRST, SECOND], "{job}");
+    }
+    let checked: Value = cluster.json(&["verify", "--journal"]);
+    assert_eq!(checked["finding_count"], 0, "{checked:#}");
+    assert_eq!(cluster.json(&["verify"])["difference_count"], 0);
+}
