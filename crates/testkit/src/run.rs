@@ -183,7 +183,7 @@ impl World {
                 return Err(format!("nobody knows why {batch}"));
             };
             let has = |kinds: &[&str]| why.conditions.iter().any(|c| kinds.contains(&c.kind.as_str()));
-            if has(&["pinned_host", "no_worker"]) {
+            if has(&["pinned_host", "no_worker", "no_memory"]) {
                 stuck.extend(job);
             } else if has(&["concurrency"]) {
                 limited.push((job, why));

@@ -201,8 +201,8 @@ impl World {
                 group: format!("g{}", group + 1).try_into().expect("a group's name"),
                 shard: ShardId(group as u16 + 1),
                 host: format!("host-{index}"),
+                reserved: BTreeMap::new(),
                 slots: slots(rng),
-                reserved: reserved(&mut rng.aside("reserved")),
                 worker: None,
                 id: WorkerId::new("none"),
                 ids: 0,
@@ -217,6 +217,7 @@ impl World {
                 floor: 0,
                 hear_floor: 0,
             };
+            site.reserved = reserved(&mut rng.aside("reserved"), &site.slots);
             site.wipe();
             self.sites.push(site);
             // Some begin late.
@@ -403,9 +404,11 @@ fn slots(rng: &mut Rng) -> BTreeMap<JobType, u32> {
 }
 
 /// What some workers keep for pinned jobs, and for those of high priority.
-fn reserved(rng: &mut Rng) -> BTreeMap<JobType, Reserved> {
+fn reserved(rng: &mut Rng, slots: &BTreeMap<JobType, u32>) -> BTreeMap<JobType, Reserved> {
     let kind = JobType::try_from("shell").expect("a type");
     let least = rng.chance(60).then(|| Priority::try_from(rng.range(0, 6) as i64).expect("0 to 9"));
     let kept = Reserved { slots: 1, priority: least };
-    if rng.chance(30) { BTreeMap::from([(kind, kept)]) } else { BTreeMap::new() }
+    // One at least is left for all others, which would wait for ever.
+    let can = slots.get(&kind).is_some_and(|slots| *slots > 1);
+    if can && rng.chance(30) { BTreeMap::from([(kind, kept)]) } else { BTreeMap::new() }
 }

@@ -75,6 +75,20 @@ pub(super) async fn get(
     app.read(move |tables| detail(tables, row)).await.map(Json)
 }
 
+/// The assignments of a batch that ended without an attempt, the oldest first (DSP-5).
+pub(super) async fn reassignments(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<List<ReturnView>>, Problem> {
+    params.only(&[])?;
+    let row = batch_row(&app, id("batch", &text)?).await?;
+    caller.may_read(&row.group_name)?;
+    let returned = app.read(move |tables| tables.reassignments(row.id)).await?;
+    Ok(Json(List { items: returned.into_iter().map(ReturnView::from).collect(), next: None }))
+}
+
 /// The row of a batch.
 pub(super) async fn batch_row(app: &App, batch: BatchId) -> Result<BatchRow, Problem> {
     let row = app.read(move |tables| tables.batch(batch.0)).await?;

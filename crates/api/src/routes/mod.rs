@@ -29,8 +29,8 @@ use crate::openapi::{Call, Calls, Verb};
 use crate::ports::{ClusterStatus, OperationStatus};
 use crate::view::{
     AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, FreezeView, GroupView, JobDetail,
-    JobView, KeyView, LateCheckView, List, PreviewView, RerunBatchView, RerunJobs, RerunView, SkippedView,
-    ThirdPartyView, WorkerView, Written,
+    JobView, KeyView, LateCheckView, List, PreviewView, RerunBatchView, RerunJobs, RerunView, ReturnView,
+    SkippedView, ThirdPartyView, WorkerView, Written,
 };
 use crate::worker_logs::LogPart;
 
@@ -209,6 +209,17 @@ fn batch_calls(calls: Calls) -> Calls {
                 .query(&[AT_LEAST])
                 .gives::<tidemill_model::Why>(),
             batches::why,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/batches/{id}/reassignments",
+                "Assignments of a batch that ended without an attempt",
+            )
+            .role(Role::Viewer)
+            .query(&[AT_LEAST])
+            .gives::<List<ReturnView>>(),
+            batches::reassignments,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/kill", "Ends a batch")

@@ -261,6 +261,8 @@ pub(crate) struct ReturnView {
     pub(crate) attempt: i64,
     /// Who had it.
     pub(crate) worker: String,
+    /// Since when.
+    pub(crate) assigned_at: Option<Timestamp>,
     /// Until when.
     pub(crate) returned_at: Timestamp,
     /// `rejected`, `not_started`, `worker_lost` or `worker_restarted`.
@@ -275,6 +277,7 @@ impl From<ReassignRow> for ReturnView {
             token: row.token,
             attempt: row.attempt,
             worker: row.worker_id.to_string(),
+            assigned_at: row.assigned_at.map(time),
             returned_at: time(row.returned_at),
             reason: row.reason.to_string(),
             message: row.message.to_string(),

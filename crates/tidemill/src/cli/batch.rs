@@ -40,6 +40,11 @@ pub(crate) enum BatchCommand {
         /// Its id
         batch: i64,
     },
+    /// List the assignments of a batch that ended without an attempt, and why
+    Reassignments {
+        /// Its id
+        batch: i64,
+    },
     /// End a batch with its whole process tree
     Kill {
         /// Its id

@@ -209,6 +209,7 @@ mod tests {
             "batch ls --state waiting --result failed --job demo/load-1",
             "batch show 4097",
             "batch why 4097",
+            "batch reassignments 4097",
             "batch kill 4097 --reason enough",
             "batch rerun 4097 --wait",
             "batch override 4097 --all --reason late",

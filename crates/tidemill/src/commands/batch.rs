@@ -47,6 +47,10 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             output::line(why::told(&answer, &shown, &why::advice(session, &answer, &shown)?));
             Ok(Exit::Success)
         }
+        BatchCommand::Reassignments { batch } => {
+            let answer = session.client.get(&format!("/api/batches/{batch}/reassignments"), &[])?;
+            Ok(session.show(&answer, |answer| render::list(answer, RETURNED, "No assignment came back.")))
+        }
         BatchCommand::Kill { batch, reason } => {
             let body = serde_json::json!({ "reason": reason });
             let answer = session.client.post(&format!("/api/batches/{batch}/kill"), Some(&body))?;
