@@ -83,7 +83,6 @@ impl Prober {
     }
 
     /// The same, for whoever asks again and again.
-    #[must_use]
     pub fn watch(&self) -> impl Fn() -> Status + Send + Sync + 'static + use<> {
         let status = Arc::clone(&self.status);
         move || status.lock().unwrap_or_else(PoisonError::into_inner).clone()
