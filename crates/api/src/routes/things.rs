@@ -90,6 +90,7 @@ pub(super) async fn report(
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
+    caller.has_role(Role::User)?;
     let report: ThirdPartyReport = parse(body)?;
     let command = Command::ReportThirdParty(report);
     written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)

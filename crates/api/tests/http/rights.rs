@@ -24,6 +24,7 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
     let batch = format!("/api/batches/{}", batch(1, 3).id);
     let kill = format!("{batch}/kill");
     let mark = format!("{batch}/mark");
+    let (waive, quality) = (format!("{batch}/override"), format!("{batch}/quality"));
     let (get, post) = (Method::GET, Method::POST);
     for (app, method, path, status) in [
         ("viewer", &get, batch.as_str(), 200),
@@ -32,6 +33,8 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
         ("demo-user", &post, "/api/jobs/4096/run", 200),
         ("demo-user", &post, kill.as_str(), 200),
         ("viewer", &post, mark.as_str(), 403),
+        ("viewer", &post, waive.as_str(), 403),
+        ("viewer", &post, quality.as_str(), 403),
         ("demo-user", &get, "/api/jobs/12288", 403),
         ("demo-user", &post, "/api/jobs/12288/run", 403),
         ("demo-user", &get, "/api/jobs/other/other", 403),
@@ -67,6 +70,18 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
                 site.request(Method::POST, path, app).json(&json!({"group": group, "reason": "moved"}));
             assert_eq!(send(asked).await.status, status, "{app} {path} {group}");
         }
+    // DEP-2, DEP-7, DEP-9: what concerns everything is not for everybody.
+    let report = json!({"code": "erp", "logical_time": "2026-03-01T00:00:00Z"});
+    let skip = json!({"what": "all", "reason": "late"});
+    for (app, path, body, status) in [
+        ("viewer", "/api/third-party", &report, 403),
+        ("demo-user", "/api/third-party", &report, 200),
+        ("demo-user", "/api/checks/now", &json!({}), 403),
+        ("admin", "/api/checks/now", &json!({}), 200),
+        ("demo-user", waive.as_str(), &skip, 200),
+    ] {
+        let answered = send(site.request(Method::POST, path, app).json(body)).await;
+        assert_eq!(answered.status, status, "{app} {path}: {answered:?}");
     }
     let foreign = json!({"jobs": [{"name": "a", "group": "other", "type": "noop"}]});
     let apply = site.request(Method::POST, "/api/jobs/apply", "demo-user").json(&foreign);
