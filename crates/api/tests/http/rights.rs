@@ -70,6 +70,7 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
                 site.request(Method::POST, path, app).json(&json!({"group": group, "reason": "moved"}));
             assert_eq!(send(asked).await.status, status, "{app} {path} {group}");
         }
+    }
     // DEP-2, DEP-7, DEP-9: what concerns everything is not for everybody.
     let report = json!({"code": "erp", "logical_time": "2026-03-01T00:00:00Z"});
     let skip = json!({"what": "all", "reason": "late"});
