@@ -113,7 +113,7 @@ impl Timetable {
             Shift::Next => self.schedule.logical_after(earlier(after, LONGEST_SHIFT))?,
             Shift::Previous => self.schedule.logical_after(earlier(after, LONGEST_DELAY))?,
         };
-        let mut fire = self.from_logical(first);
+        let mut fire = self.first_at(first);
         while let Some(early) = fire.filter(|fire| fire.at <= after) {
             fire = self.next(early);
         }
@@ -122,7 +122,7 @@ impl Timetable {
 
     /// The fire that follows `fire`: the next one by its logical time, due no earlier.
     pub fn next(&self, fire: Fire) -> Option<Fire> {
-        self.from_logical(self.schedule.logical_after(fire.logical_time)?)
+        self.first_at(self.schedule.logical_after(fire.logical_time)?)
     }
 
     /// Those that follow `fire`, and are due until `until`.
@@ -138,7 +138,7 @@ impl Timetable {
 
     /// The fire for the first logical time that is not before this one, whenever it is due.
     pub fn at_or_after_logical(&self, time: Timestamp) -> Option<Fire> {
-        self.from_logical(self.schedule.logical_after(just_before(time))?)
+        self.first_at(self.schedule.logical_after(just_before(time))?)
     }
 
     /// Whether a fire on another day goes elsewhere, rather than nowhere.
@@ -192,7 +192,7 @@ impl Timetable {
 
     /// The oldest logical time after `at`.
     pub fn logical_after(&self, at: Timestamp) -> Option<Timestamp> {
-        Some(self.from_logical(self.schedule.logical_after(at)?)?.logical_time)
+        Some(self.first_at(self.schedule.logical_after(at)?)?.logical_time)
     }
 
     /// Whether it has every logical time of its schedule.
@@ -221,7 +221,7 @@ impl Timetable {
     }
 
     /// The first fire at or after a logical time of the schedule.
-    fn from_logical(&self, first: Timestamp) -> Option<Fire> {
+    fn first_at(&self, first: Timestamp) -> Option<Fire> {
         let Some(bounds) = &self.bounds else { return self.schedule.fire_for(first) };
         let mut time = first;
         loop {

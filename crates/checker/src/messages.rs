@@ -55,8 +55,11 @@ pub(crate) struct Messages {
     /// The calendars, and the shards that have them.
     calendars: HashMap<CalendarName, (Arc<Calendar>, BTreeSet<ShardId>)>,
     /// The shards of what reruns concern, and of their batches that were started and have not ended.
-    reruns: HashMap<RerunId, (HashMap<JobId, ShardId>, BTreeMap<u32, ShardId>)>,
+    reruns: HashMap<RerunId, (HashMap<JobId, ShardId>, Started)>,
 }
+
+/// Batches of a rerun that were started and have not ended, by their place in the plan.
+type Started = BTreeMap<u32, ShardId>;
 
 /// Third parties' reports as the catalogue keeps them, and which groups hear of which codes.
 #[derive(Debug, Default)]

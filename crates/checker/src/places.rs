@@ -9,6 +9,9 @@ use crate::Invariant;
 use crate::at::At;
 use crate::findings::{Findings, Violation};
 
+/// How many run now, how many did at most, and where that was: partition and offset.
+type Running = (u32, u32, (u32, u64));
+
 /// What is known of all partitions together.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
@@ -16,7 +19,7 @@ pub(crate) struct Places {
     /// Where a batch was started or skipped: it must be once.
     settled: HashMap<RerunPlace, ShardId>,
     live: HashMap<BatchId, RerunPlace>,
-    running: HashMap<(RerunId, ShardId), (u32, u32, (u32, u64))>,
+    running: HashMap<(RerunId, ShardId), Running>,
     told: HashMap<RerunPlace, RunEnd>,
     heard: HashMap<RerunPlace, (RunEnd, (u32, u64))>,
 }
