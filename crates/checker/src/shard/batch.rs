@@ -84,6 +84,8 @@ pub(super) struct Batch {
     /// Attempts that have ended.
     pub(super) attempts: u32,
     pub(super) waits: Vec<Waits>,
+    /// When a worker gave it back, if that was the last that became of an assignment.
+    pub(super) rejected: Option<Timestamp>,
     /// The record that asks for its end.
     pub(super) kill: Option<u64>,
     pub(super) events: u32,

@@ -91,6 +91,7 @@ impl Shard {
             attempts: 0,
             waits,
             kill: None,
+            rejected: None,
             events: 1,
             deadlines,
             earliest: *earliest_start,

@@ -1,6 +1,6 @@
 //! What happens to a batch between generation and result.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId, Nonce,
     ReturnReason, Token, WorkerId,
@@ -17,6 +17,8 @@ use crate::findings::Findings;
 
 /// Finished jobs-for-once that are still known. Owners keep fewer.
 const ENDED_SUBMISSIONS: usize = 20_000;
+/// How long what every worker gave back waits before it is offered again.
+const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 impl Shard {
     pub(super) fn batch_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
@@ -120,6 +122,9 @@ impl Shard {
             at.contradicts(found, Invariant::StartTimeoutKept, why, &[held.said]);
         }
         self.step(id, Phase::Waiting);
+        if let Some(batch) = self.batches.get_mut(&id) {
+            batch.rejected = matches!(reason, ReturnReason::Rejected(_)).then_some(at.now);
+        }
     }
 
     /// `start_granted_only_to_assigned`
@@ -260,8 +265,14 @@ impl Shard {
     }
 
     fn retry_due(&mut self, at: &At<'_>, id: BatchId, found: &mut Findings) {
-        let Some(batch) = self.batches.get(&id) else { return };
-        let Phase::Pausing { until } = batch.phase else {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let until = match batch.phase {
+            Phase::Pausing { until } => Some(until),
+            // Given back by a worker that had it before, it waits a while before it is offered again.
+            Phase::Waiting => batch.rejected.take().map(|at| at + REJECTION_PAUSE),
+            _ => None,
+        };
+        let Some(until) = until else {
             return self.not_allowed(at, id, "the end of its pause is said", found);
         };
         if at.now < until {
