@@ -38,7 +38,7 @@ fn site(data: &std::path::Path) -> Server {
         - {{name: bad, group: default, type: shell, command: 'test -e {0}/good', {daily}}}\n\
         - {{name: after, group: default, type: noop, parents: [bad], {daily}}}\n\
         - {{name: slow, group: default, type: shell, command: exec sleep 1000, {daily}}}\n\
-        - {{name: off, group: default, type: noop, enabled: false, {daily}}}\n\
+        - {{name: idle, group: default, type: noop, enabled: false, {daily}}}\n\
         - {{name: hourly, group: default, type: noop, schedule: {{period: hour, zone: UTC}}}}\n",
         data.display()
     ));
@@ -248,7 +248,7 @@ fn bad_wishes_name_their_field() {
             server.post("/api/reruns", &format!("bad-{field}-{status}-{more}"), &body(more.clone()));
         assert_eq!((got, answer["errors"][0]["field"].as_str()), (status, Some(field)), "{more}: {answer}");
     }
-    let off = server.post("/api/reruns", "off", &body(json!({"jobs": ["default/off"]})));
+    let off = server.post("/api/reruns", "off", &body(json!({"jobs": ["default/idle"]})));
     assert_eq!((off.0, off.1["code"].as_str()), (409, Some("job_disabled")), "{}", off.1);
     assert_eq!(server.json(&["rerun", "list"])["items"], json!([]));
 }

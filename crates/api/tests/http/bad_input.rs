@@ -201,11 +201,11 @@ async fn apply_names_the_place_of_every_bad_job() {
             422 application/problem+json
             {
               "code": "invalid",
-              "detail": "jobs[2].colour: \"red\": is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, retry_backoff, exit_codes, host, earliest_start_minutes, missed_runs, dependency_timeout_s, output_timeout_s, not_successful_by, execution_timeout_s, cancel_on_timeout, inputs, outputs, third_party, quality_gate, enabled; jobs[3].name: \"a/b\": job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first; jobs[4].priority: \"10\": priority 10 must be 0 (highest) to 9",
+              "detail": "jobs[2].colour: \"red\": is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, retry_backoff, exit_codes, host, earliest_start_minutes, memory_mb, missed_runs, overlap, valid_from, valid_until, calendar, dependency_timeout_s, output_timeout_s, not_successful_by, execution_timeout_s, cancel_on_timeout, inputs, outputs, third_party, quality_gate, enabled; jobs[3].name: \"a/b\": job name \"a/b\" must be 1 to 200 characters: letters, digits, and . _ - after the first; jobs[4].priority: \"10\": priority 10 must be 0 (highest) to 9",
               "errors": [
                 {
                   "field": "jobs[2].colour",
-                  "rule": "is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, retry_backoff, exit_codes, host, earliest_start_minutes, missed_runs, dependency_timeout_s, output_timeout_s, not_successful_by, execution_timeout_s, cancel_on_timeout, inputs, outputs, third_party, quality_gate, enabled",
+                  "rule": "is no field of a job; known are name, group, owner, app_name, type, command, program, class, arguments, parameters, business_type, comment, priority, schedule, parents, depends_on_past, max_concurrent, retries, retry_interval_s, retry_backoff, exit_codes, host, earliest_start_minutes, memory_mb, missed_runs, overlap, valid_from, valid_until, calendar, dependency_timeout_s, output_timeout_s, not_successful_by, execution_timeout_s, cancel_on_timeout, inputs, outputs, third_party, quality_gate, enabled",
                   "value": "red"
                 },
                 {

@@ -78,6 +78,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "worker": "w1"
             }
           ],
+          "calendar_version": null,
           "dependencies": [
             {
               "logical_time": "2025-03-01T00:00:00Z",
@@ -112,6 +113,8 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "parameters": {},
           "quality": null,
           "ready_at": "2025-03-02T00:00:00Z",
+          "rerun": null,
+          "rerun_number": null,
           "result": "success",
           "retry_at": null,
           "return_count": 0,

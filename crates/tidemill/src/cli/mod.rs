@@ -301,6 +301,6 @@ mod tests {
     #[test]
     fn help_lists_the_exit_codes() {
         let help = Cli::command().render_help().to_string();
-        assert!(help.contains("10  with --wait: the batch failed"), "{help}");
+        assert!(help.contains("10  with --wait: the batch, or one of a rerun, failed"), "{help}");
     }
 }

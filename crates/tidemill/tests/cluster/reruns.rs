@@ -54,7 +54,10 @@ fn wish(cluster: &Cluster, roots: &[String], days: usize, concurrency: usize) ->
     let body = json!({
         "jobs": roots, "cascade": "logic", "from": from, "to": to, "concurrency": concurrency, "reason": "C3",
     });
-    cluster.post("/api/reruns", &body)["rerun"].as_i64().unwrap()
+    let written = cluster.post("/api/reruns", &body);
+    let (rerun, position) = (written["rerun"].as_i64().unwrap(), written["position"].as_str().unwrap());
+    cluster.get(&format!("/api/reruns/{rerun}?at_least={position}"));
+    rerun
 }
 
 fn shown(cluster: &Cluster, rerun: i64) -> Value {

@@ -124,7 +124,10 @@ mod tests {
         let row =
             text.lines().find(|line| line.starts_with("finished_is_final")).expect("the rule has a row");
         let cells: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(cells.join(" "), "finished_is_final 3 Nothing changes a finished batch.");
+        assert_eq!(
+            cells.join(" "),
+            "finished_is_final 3 Nothing changes a finished batch but a mark by hand."
+        );
         let json = json("x.journal", &report);
         assert_eq!(json["finding_count"], 3);
         assert_eq!(json["findings"][0]["position"], "1:17");
