@@ -47,15 +47,25 @@ pub(crate) fn command_path(name: &str) -> String {
 #[must_use]
 pub fn events() -> BTreeMap<String, Value> {
     let root = schemars::schema_for!(Event).to_value();
+    let kinds: BTreeMap<String, &str> =
+        samples().iter().map(|event| (variant_of(event), event.kind())).collect();
     variants(&root)
         .map(|variant| {
-            let kind = variant.name.replacen('_', ".", 1);
+            let kind = kinds.get(variant.name).copied().map(str::to_owned);
+            let kind = kind.unwrap_or_else(|| variant.name.replacen('_', ".", 1));
             let mut schema = envelope(&kind, variant.schema.clone());
             schema["description"] = json!(variant.description);
             schema["$defs"] = reachable(&root, variant.schema);
             (kind, schema)
         })
         .collect()
+}
+
+/// The name that an event's variant has on record.
+fn variant_of(event: &Event) -> String {
+    let recorded = serde_json::to_value(event).ok();
+    let name = recorded.as_ref().and_then(Value::as_object).and_then(|object| object.keys().next());
+    name.cloned().unwrap_or_default()
 }
 
 fn envelope(kind: &str, data: Value) -> Value {

@@ -15,6 +15,18 @@ use crate::{Error, From, Topic};
 /// How long a broker may take to answer a question.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 
+/// What a client is told whose picture of the cluster is old, or a partition that is just being made or moved.
+const MOVED: [RDKafkaErrorCode; 5] = [
+    RDKafkaErrorCode::UnknownPartition,
+    RDKafkaErrorCode::UnknownTopic,
+    RDKafkaErrorCode::UnknownTopicOrPartition,
+    RDKafkaErrorCode::NotLeaderForPartition,
+    RDKafkaErrorCode::LeaderNotAvailable,
+];
+/// How often, and with which pauses, that is asked again with a new picture.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(100);
+
 pub(crate) struct Connection {
     pub(crate) config: KafkaConfig,
     /// Reads nothing; asks.
@@ -69,14 +81,16 @@ pub(crate) fn watermarks(
     partition: u32,
 ) -> Result<Range<u64>, KafkaError> {
     let ask = || client.fetch_watermarks(name, number(partition), ANSWER);
-    let answer = ask().or_else(|error| {
-        let unknown = [RDKafkaErrorCode::UnknownPartition, RDKafkaErrorCode::UnknownTopic];
-        if !error.rdkafka_error_code().is_some_and(|code| unknown.contains(&code)) {
-            return Err(error);
+    let mut answer = ask();
+    for _ in 0..TRIES {
+        let Err(error) = &answer else { break };
+        if !error.rdkafka_error_code().is_some_and(|code| MOVED.contains(&code)) {
+            break;
         }
         client.fetch_metadata(Some(name), ANSWER)?;
-        ask()
-    });
+        std::thread::sleep(PAUSE);
+        answer = ask();
+    }
     let (low, high) = answer?;
     Ok(offset(low)..offset(high))
 }
