@@ -286,7 +286,7 @@ fn operators_ask_for_a_pass_now() {
     server.json(&["check"]);
     let asked = events(&server, "checks.requested", 3);
     // Of the batch; the catalogue's wish, and the group that heard it.
-    let of_batch = asked.iter().filter(|asked| asked["batch"].to_string() == batch);
+    let of_batch = asked.iter().filter(|asked| asked["batch"].as_i64() == batch.parse().ok());
     let of_all = asked.iter().filter(|asked| asked["batch"].is_null() && asked["by"]["app"] == "admin");
     assert_eq!((of_batch.count(), of_all.count()), (1, 2), "{asked:?}");
     server.json(&["batch", "override", &batch, "--all", "--reason", "late"]);
