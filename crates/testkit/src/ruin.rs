@@ -56,6 +56,7 @@ const GIVEN_UP: &[Invariant] = &[
     Invariant::MessagesBetweenShardsOnceInOrder,
     Invariant::VersionsRise,
     Invariant::GeneratedFromKnownVersion,
+    Invariant::RerunsKeepToPlan,
     // What an owner of lost records sends late links to them, and is void.
     Invariant::ChainUnbroken,
 ];
