@@ -57,6 +57,7 @@ const GIVEN_UP: &[Invariant] = &[
     Invariant::VersionsRise,
     Invariant::GeneratedFromKnownVersion,
     Invariant::RerunsKeepToPlan,
+    Invariant::HeardOfOtherGroupsWasSo,
     // What an owner of lost records sends late links to them, and is void.
     Invariant::ChainUnbroken,
 ];

@@ -114,7 +114,27 @@ fn left_out() -> Vec<Case> {
         last(next_day.clone()).at("2026-03-04T00:01:00Z").timer([skip])
     };
     let excluded = fire("2026-03-03T00:01:00Z", "2026-03-03T00:00:00Z");
+    // Due before the calendar closed the day: it is not moved any more, and counts.
+    let closed_meanwhile = |count: u64| {
+        let ten = "2026-03-02T10:00:00Z";
+        let firing = json!({"calendar": {"name": "cn"}, "max_lateness_ms": 60_000});
+        let tomorrow = fire("2026-03-03T00:01:00Z", "2026-03-03T00:00:00Z");
+        History::new()
+            .at("2026-03-02T09:30:00Z")
+            .command([calendar(1, json!({}))])
+            .command([hourly(firing)])
+            .at("2026-03-02T11:00:00Z")
+            .command([calendar(2, json!({"holidays": ["2026-03-02"]}))])
+            .timer([moved(hour(10))])
+            .timer([skipped(ten, ten, count, "too_late", tomorrow)])
+    };
     vec![
+        case(
+            rule,
+            "BYD-2: what was due before its day was closed counts twice",
+            closed_meanwhile(1),
+            closed_meanwhile(2),
+        ),
         case(
             rule,
             "BYD-2: the next fire is on a day that is left out",
