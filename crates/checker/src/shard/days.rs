@@ -43,8 +43,8 @@ struct Known {
 enum Placed {
     /// It is due.
     At(Fire),
-    /// It makes no batch.
-    Out,
+    /// It makes no batch, nor does any other with a logical time up to this one.
+    Out(Timestamp),
     /// It and all after it make none.
     Over,
     /// It cannot be told here.
@@ -69,6 +69,13 @@ fn fits(spec: &CalendarSpec, used: &CalendarUse, zone: &TimeZone, at: Timestamp)
     is_working(spec, zone.to_datetime(at).date()) == (used.on == CalendarDays::WorkingDays)
 }
 
+/// The last instant of the day that it lies in; that instant itself where the zone's rules end.
+fn end_of_day(zone: &TimeZone, at: Timestamp) -> Timestamp {
+    let morrow = zone.to_datetime(at).date().tomorrow().and_then(|date| date.to_zoned(zone.clone()));
+    let end = morrow.and_then(|start| start.timestamp().checked_sub(SignedDuration::from_nanos(1)));
+    end.map_or(at, |end| end.max(at))
+}
+
 impl Shard {
     /// The version of the calendar that a definition names, as the shard has it.
     pub(super) fn calendar_version(&self, version: &Version) -> Option<u32> {
@@ -84,7 +91,7 @@ impl Shard {
             let Some(fire) = calendar.fire_after(time)? else { return Some(None) };
             match self.placed(version, fire) {
                 Placed::At(fire) => return Some(Some(fire)),
-                Placed::Out => time = fire.logical_time,
+                Placed::Out(until) => time = until,
                 Placed::Over => return Some(None),
                 Placed::Unknown => return None,
             }
@@ -128,7 +135,7 @@ impl Shard {
             seen += 1;
             match self.placed(version, fire) {
                 Placed::At(_) => count += 1,
-                Placed::Out | Placed::Over => {}
+                Placed::Out(_) | Placed::Over => {}
                 Placed::Unknown => return None,
             }
             if seen > most {
@@ -150,7 +157,10 @@ impl Shard {
                 let Ok((days, own)) = zones else { return Placed::Unknown };
                 match shifted(&known.spec, used, (&days, &own), fire) {
                     Some(fire) => fire,
-                    None => return Placed::Out,
+                    None if used.shift == Shift::None => {
+                        return Placed::Out(end_of_day(&days, fire.logical_time));
+                    }
+                    None => return Placed::Out(fire.logical_time),
                 }
             }
             (Some(_), None) => return Placed::Unknown,
@@ -159,7 +169,7 @@ impl Shard {
         if valid_until.is_some_and(|until| fire.at >= until) {
             Placed::Over
         } else if valid_from.is_some_and(|from| fire.at < from) {
-            Placed::Out
+            Placed::Out(fire.logical_time)
         } else {
             Placed::At(fire)
         }
