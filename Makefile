@@ -17,6 +17,8 @@ MINUTES ?= 10
 FUZZ_SEED ?= $(shell date +%s)
 FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
+# One build for both: no bug is in what sim runs, for nothing switches one on.
+SIMULATED = $(CARGO) run --locked --release -p tidemill-testkit --features planted --bin
 
 .PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci rerun-full chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
 	services-start services-stop clean-services
@@ -71,7 +73,7 @@ rerun-full: ## a rerun of 30 days of 500 jobs in 4 groups on Kafka, with its own
 	$(CARGO) test --locked --release --all-features -p tidemill --test cluster reruns -- --nocapture
 
 sim: ## histories of a simulated cluster: SEEDS=0..10000
-	$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- --seeds $(SEEDS) --shrink
+	$(SIMULATED) sim -- --seeds $(SEEDS) --shrink
 
 chaos: chaos-build ## faults against real processes and services: MINUTES=10 SEED=…
 	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
@@ -91,11 +93,10 @@ chaos-build:
 	$(CARGO) build --locked -p tidemill -p tidemill-chaos --features tidemill/kafka,tidemill/mysql
 
 planted: ## plant each bug in turn: the checker must name it; ARGS=--write writes docs/reference/planted.md
-	$(CARGO) run --locked --release -p tidemill-testkit --features planted --bin planted -- $(ARGS)
+	$(SIMULATED) planted -- $(ARGS)
 
-# With the features of the tests, so that nothing is built again.
 planted-ci: ## three planted bugs, others each day
-	$(CARGO) run --locked --all-features --bin planted -- --rotate 3 $(ARGS)
+	$(SIMULATED) planted -- --rotate 3 $(ARGS)
 
 # One target after the other, each for its share of the time. What fails is kept in tests/corpus.
 fuzz: ## mutations of tests/corpus for MINUTES=10
@@ -109,13 +110,13 @@ fuzz: ## mutations of tests/corpus for MINUTES=10
 
 sim-modes: ## the same where the log loses what it acknowledged, or an event cannot be folded
 	set -e; for mode in lost-tail lost-topic failing-fold; do \
-		$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- --mode $$mode --seeds $(SEEDS) --shrink; \
+		$(SIMULATED) sim -- --mode $$mode --seeds $(SEEDS) --shrink; \
 	done
 
 sim-ci: ## three minutes of new histories, other ones in each run
 	@base=$$(($$(date +%s) * 1000)); \
 	echo "again: sim --seeds $$base..$$((base + 1000000)) --minutes 3"; \
-	$(CARGO) run --locked --release -p tidemill-testkit --bin sim -- \
+	$(SIMULATED) sim -- \
 		--seeds $$base..$$((base + 1000000)) --minutes 3 --shrink; \
 	$(MAKE) sim-modes SEEDS=$$base..$$((base + 500))
 
