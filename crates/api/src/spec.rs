@@ -63,6 +63,8 @@ pub(crate) fn spec_of(
         schedule: definition.schedule.map(schedule_input),
         parents,
         depends_on_past,
+        on_parent_failure: definition.on_parent_failure,
+        run_if: definition.run_if,
         max_concurrent: definition.max_concurrent,
         retries: definition.retries,
         retry_interval_s: seconds(definition.retry_interval_ms),

@@ -229,8 +229,7 @@ impl Foreign {
 
 /// What a shard hears, in the words of the parent's journal.
 fn said(standing: &Standing) -> Stand {
-    let ended = standing.run.is_some() && (standing.result.is_some() || standing.batch.is_none());
-    Stand { run: standing.run, ended, succeeded: standing.succeeded }
+    Stand { run: standing.run, ended: standing.has_ended(), succeeded: standing.succeeded }
 }
 
 fn breaks(found: &mut Findings, rule: Invariant, place: Place, why: String) {

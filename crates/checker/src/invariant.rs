@@ -115,6 +115,8 @@ invariants! {
     KilledStaysKilled => "killed_stays_killed",
     /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, for a parent in another group as it was heard last, and counted right.
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
+    /// A batch ends for its parents, or runs on failure only, exactly as its job says and they ended; at quiescence none is left.
+    ParentFailureRuleKept => "parent_failure_rule_kept",
     /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, and a worker that is there, neither draining nor overloaded, on the pinned host.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.

@@ -303,6 +303,7 @@ fn failed(
         | Task::Settle(_)
         | Task::Cancel(_)
         | Task::MoveFire(_)
+        | Task::Conclude(_)
         | Task::Trigger
         | Task::ForgetThings
         | Task::AskQuality(_)

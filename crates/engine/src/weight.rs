@@ -107,7 +107,8 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let backoff = definition.retry_backoff.as_ref().map_or(0, |_| 110);
     let earliest = definition.earliest_start_ms.map_or(0, |_| 44);
     let memory = definition.memory_mb.map_or(0, |_| 32);
-    let rare = firing + earliest + timeouts + data + exit_codes + backoff + memory;
+    let failure = if definition.has_failure_rule() { 60 } else { 0 };
+    let rare = failure + firing + earliest + timeouts + data + exit_codes + backoff + memory;
     380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 

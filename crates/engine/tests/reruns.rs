@@ -136,6 +136,42 @@ fn what_waits_for_a_failed_batch_is_blocked_and_the_rest_goes_on() {
     .assert_eq(&of_rerun(&world.told()));
 }
 
+/// BYD-18, GEN-7: where a job says what it does when a parent failed, it does so in a rerun, too, and the plan goes on.
+#[test]
+fn rules_for_failed_parents_hold_within_a_rerun() {
+    let mut world = World::new();
+    let after = |parent: &str, more: serde_json::Value| {
+        let mut fields = json!({"parents": [parent]});
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fields
+    };
+    let ids = world.define(vec![
+        daily("a", json!({})),
+        daily("cleans", after("a", json!({"run_if": "failure"}))),
+        daily("fails", after("a", json!({"on_parent_failure": "fail"}))),
+        daily("waits", after("a", json!({}))),
+        daily("last", after("waits", json!({"on_parent_failure": "run"}))),
+    ]);
+    world.worker("w", 4, Script::Fail);
+    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]));
+    approve(&mut world, rerun);
+    expect![[r#"
+        rerun requested, 5 jobs
+        planned from 1: a 2026-06-30 00:00 first; cleans 2026-06-30 00:00 first after [1]; fails 2026-06-30 00:00 first after [1]; waits 2026-06-30 00:00 first after [1]; last 2026-06-30 00:00 first after [4]
+        rerun planned, 5 batches
+        rerun approved
+        ordered 1
+        ended 1: failed
+        blocked [4]
+        blocked [5]
+        ordered 2, 3
+        ended 3: failed
+        ended 2: failed
+        rerun ended done_with_failures
+    "#]].assert_eq(&of_rerun(&world.told()));
+    assert_eq!(world.folded(), world.partition);
+}
+
 /// GEN-7: paused, nothing more starts; resumed, it goes on; cancelled, nothing starts and what runs may be ended.
 #[test]
 fn paused_and_cancelled_reruns_start_nothing() {

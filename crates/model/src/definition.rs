@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Backoff, CalendarUse, ExitCodes, Firing, GroupId, GroupName, JobData, JobId, JobName, JobType, Overlap,
-    Timeouts,
+    Backoff, CalendarUse, ExitCodes, Firing, GroupId, GroupName, JobData, JobId, JobName, JobType,
+    OnParentFailure, Overlap, RunIf, Timeouts,
 };
 
 /// 0 (highest) to 9.
@@ -203,6 +203,12 @@ pub struct JobDefinition {
     /// After what.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<Parent>,
+    /// What becomes of its batches when a parent failed for good.
+    #[serde(default, skip_serializing_if = "OnParentFailure::is_default")]
+    pub on_parent_failure: OnParentFailure,
+    /// When its batches run, once their parents have ended.
+    #[serde(default, skip_serializing_if = "RunIf::is_default")]
+    pub run_if: RunIf,
     /// Batches assigned or running at once.
     pub max_concurrent: u32,
     /// Further attempts after a failed one.
@@ -254,6 +260,16 @@ impl JobDefinition {
     /// What happens to a fire while an earlier scheduled batch is unfinished.
     pub fn overlap(&self) -> Overlap {
         self.firing.as_ref().map(|firing| firing.overlap).unwrap_or_default()
+    }
+
+    /// Whether it says what its batches do when a parent failed for good (BYD-18).
+    pub fn has_failure_rule(&self) -> bool {
+        !self.on_parent_failure.is_default() || !self.run_if.is_default()
+    }
+
+    /// Whether its batches wait for the end of their parents, and not for success.
+    pub fn waits_for_ends(&self) -> bool {
+        self.on_parent_failure == OnParentFailure::Run || self.run_if == RunIf::Failure
     }
 
     /// As `group/name`.

@@ -779,7 +779,8 @@ pub enum Event {
         /// Which.
         batch: BatchId,
     },
-    /// One of the times that a batch waits for has succeeded, or was skipped.
+    /// One of the times that a batch waits for has succeeded, or was skipped; or ended otherwise, where its job waits
+    /// for ends.
     DependencySatisfied {
         /// The waiting batch.
         batch: BatchId,

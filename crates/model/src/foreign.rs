@@ -42,6 +42,13 @@ pub struct Standing {
     pub result: Option<BatchResult>,
 }
 
+impl Standing {
+    /// Whether the newest run has ended, however.
+    pub fn has_ended(&self) -> bool {
+        self.run.is_some() && (self.result.is_some() || self.batch.is_none())
+    }
+}
+
 /// What the shard of a job's children wants to hear of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

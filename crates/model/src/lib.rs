@@ -11,6 +11,7 @@ mod command;
 mod definition;
 mod envelope;
 mod event;
+mod failure;
 mod firing;
 mod foreign;
 mod freeze;
@@ -41,6 +42,7 @@ pub use event::{
     AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, Origin, ReturnReason, SkipReason,
     Usage,
 };
+pub use failure::{OnParentFailure, RunIf};
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
 pub use foreign::{Follow, ForeignParent, Standing};
 pub use freeze::{Freeze, FreezeScope};

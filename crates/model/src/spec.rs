@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping, MissedRunsInput,
-    Overlap, PathSpec, Period, Priority, TimeOfDay,
+    OnParentFailure, Overlap, PathSpec, Period, Priority, RunIf, TimeOfDay,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -143,6 +143,12 @@ pub struct JobSpec {
     /// Also after the own previous batch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub depends_on_past: bool,
+    /// What becomes of a batch when a parent failed for good: wait (default), fail, skip or run.
+    #[serde(default, skip_serializing_if = "OnParentFailure::is_default")]
+    pub on_parent_failure: OnParentFailure,
+    /// When a batch runs, once its parents have ended: on success (default) or on failure.
+    #[serde(default, skip_serializing_if = "RunIf::is_default")]
+    pub run_if: RunIf,
     /// Batches assigned or running at once; default 1.
     #[serde(default = "one")]
     pub max_concurrent: u32,

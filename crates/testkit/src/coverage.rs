@@ -148,7 +148,14 @@ const REJECTIONS: &[&str] = &[
 ];
 
 /// What several faults add up to, or how the cluster is.
-const CONDITIONS: &[&str] = &["late_worker", "shim_outlives_worker", "two_owners"];
+const CONDITIONS: &[&str] = &[
+    "late_worker",
+    "shim_outlives_worker",
+    "two_owners",
+    "failed_for_parent",
+    "skipped_for_parent",
+    "skipped_for_success",
+];
 
 /// What the chain is for.
 const VOIDS: &[&str] = &["wrong_epoch"];

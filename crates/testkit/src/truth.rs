@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{
-    Answer, BatchId, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome, RequestId, RerunId,
-    ShardId, Source, Thing, ThingId, Token, WorkerId,
+    Answer, BatchId, BatchResult, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome,
+    RequestId, RerunId, ShardId, Source, Thing, ThingId, Token, WorkerId,
 };
 
 use crate::stats::Stats;
@@ -88,6 +88,28 @@ impl Truth {
     }
 }
 
+/// BYD-18: a batch that ended for its parents.
+fn ended_for_parents(event: &Event) -> Option<&'static str> {
+    match event {
+        Event::BatchFinished { result: BatchResult::Failed, message, .. }
+            if message.starts_with("its parent") =>
+        {
+            Some("failed_for_parent")
+        }
+        Event::BatchFinished { result: BatchResult::Skipped, message, .. }
+            if message.starts_with("its parent") =>
+        {
+            Some("skipped_for_parent")
+        }
+        Event::BatchFinished { result: BatchResult::Skipped, message, .. }
+            if message.starts_with("it runs only") =>
+        {
+            Some("skipped_for_success")
+        }
+        _ => None,
+    }
+}
+
 fn reason_name(reason: tidemill_log::VoidReason) -> &'static str {
     use tidemill_log::VoidReason;
     match reason {
@@ -134,6 +156,9 @@ impl Known {
         }
         for recorded in &envelope.events {
             stats.add("event", recorded.event.kind());
+            if let Some(condition) = ended_for_parents(&recorded.event) {
+                stats.add("condition", condition);
+            }
             self.event(recorded.shard, &recorded.event);
         }
         wrong

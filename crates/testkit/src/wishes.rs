@@ -154,6 +154,7 @@ impl World {
             let parents = parents(rng, &group, &names, &known);
             if !parents.is_empty() {
                 spec["parents"] = Value::Array(parents);
+                when_parents_fail(&mut rng.clone(), &mut spec);
             }
             names.push(name);
             jobs.push(spec);
@@ -488,6 +489,15 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
     }
     resources(&mut rng.aside("needs"), &mut job);
     job
+}
+
+/// What it does when a parent failed for good.
+fn when_parents_fail(rng: &mut Rng, job: &mut Value) {
+    match rng.range(0, 10) {
+        0..5 => {}
+        5..8 => job["on_parent_failure"] = json!(["fail", "skip", "run"][rng.below(3)]),
+        _ => job["run_if"] = json!("failure"),
+    }
 }
 
 /// What its exit codes mean, and how its pauses grow.

@@ -146,3 +146,75 @@ fn batch_waits_for_its_earliest_start() {
     let changes = server.apply(&exported)["changes"].clone();
     assert_eq!(changes[0]["change"], "unchanged");
 }
+
+/// BYD-18: children of a failed parent fail, are skipped, run, or run because of it, in its group and in another; after
+/// a rerun of it that succeeds, what waited goes on; of one that succeeded, what runs on failure is skipped; the rules
+/// are exported as written.
+#[test]
+fn children_of_a_failed_parent_do_what_their_jobs_say() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.json(&["group", "define", "lake"]);
+    let go = dir.path().join("go");
+    server.apply(
+        &"jobs:\n\
+        - {name: p, group: default, type: shell, command: test -e GO}\n\
+        - {name: fails, group: default, type: noop, parents: [p], on_parent_failure: fail}\n\
+        - {name: skips, group: default, type: noop, parents: [p], on_parent_failure: skip}\n\
+        - {name: runs, group: default, type: noop, parents: [p], on_parent_failure: run}\n\
+        - {name: rescues, group: default, type: noop, parents: [p], run_if: failure}\n\
+        - {name: waits, group: default, type: noop, parents: [p]}\n\
+        - {name: fails, group: lake, type: anchor, parents: [default/p], on_parent_failure: fail}\n\
+        - {name: rescues, group: lake, type: anchor, parents: [default/p], run_if: failure}\n\
+        - {name: waits, group: lake, type: anchor, parents: [default/p]}\n"
+            .replace("GO", go.to_str().unwrap()),
+    );
+    // The parent's group has heard that another one wants each of its batches.
+    let heard = ["events", "tail", "--from", "start", "--type", "parent.followed", "--limit", "2"];
+    assert_eq!(code(&server.run(&heard)), 0);
+    let result = |job: &str, result: &str| {
+        until(job, || {
+            let shown = server.json(&["batch", "show", &newest(&server, job)]);
+            (shown["result"] == result).then_some(shown)
+        })
+    };
+    let time = "2026-03-01T00:00:00Z";
+    let batch = server.json(&["job", "run", "default/p", "--logical-time", time])["batch"].to_string();
+    for group in ["default", "lake"] {
+        let failed = result(&format!("{group}/fails"), "failed");
+        assert!(
+            failed["message"].as_str().unwrap().contains("its parent default/p of 2026-03-01"),
+            "{failed}"
+        );
+        result(&format!("{group}/rescues"), "success");
+        let waits = newest(&server, &format!("{group}/waits"));
+        assert_eq!(server.json(&["batch", "why", &waits])["conditions"][0]["kind"], "dependency");
+    }
+    result("default/skips", "skipped");
+    result("default/runs", "success");
+
+    std::fs::write(&go, "").unwrap();
+    server.json(&["batch", "rerun", &batch]);
+    result("default/waits", "success");
+    result("lake/waits", "success");
+    server.json(&["job", "run", "default/p", "--logical-time", "2026-03-02T00:00:00Z"]);
+    for job in ["default/rescues", "lake/rescues"] {
+        let skipped = result(job, "skipped");
+        assert!(skipped["message"].as_str().unwrap().contains("it runs only on failure"), "{skipped}");
+    }
+
+    let shown = server.json(&["job", "show", "default/skips"]);
+    assert_eq!(
+        (&shown["on_parent_failure"], &shown["run_if"]),
+        (&json!("skip"), &json!("success")),
+        "{shown}"
+    );
+    let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
+    assert!(
+        exported.contains("on_parent_failure: fail") && exported.contains("run_if: failure"),
+        "{exported}"
+    );
+    let changes = server.apply(&exported)["changes"].clone();
+    assert!(changes.as_array().unwrap().iter().all(|change| change["change"] == "unchanged"), "{changes}");
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+}

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
-    Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRunsInput, Overlap, Priority,
-    Program, ScheduleInput, ShardId, Submission,
+    Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRunsInput, OnParentFailure, Overlap,
+    Priority, Program, RunIf, ScheduleInput, ShardId, Submission,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
@@ -240,6 +240,8 @@ impl Job {
             schedule,
             parents: Vec::new(),
             depends_on_past: false,
+            on_parent_failure: OnParentFailure::Wait,
+            run_if: RunIf::Success,
             max_concurrent: 1,
             retries: 0,
             retry_interval_s: 60,

@@ -62,6 +62,10 @@ pub(crate) struct JobView {
     pub(crate) memory_mb: Option<u64>,
     /// `all`, `latest` or `none`.
     pub(crate) missed_runs: String,
+    /// What becomes of a batch when a parent failed for good: `wait`, `fail`, `skip` or `run`.
+    pub(crate) on_parent_failure: String,
+    /// When a batch runs, once its parents have ended: on `success` or on `failure`.
+    pub(crate) run_if: String,
     /// How the pause between attempts grows; null: it does not.
     pub(crate) retry_backoff: Value,
     /// Exit codes that mean more than *failed*; null: none does.
@@ -113,6 +117,11 @@ impl From<JobRow> for JobView {
             host: string(row.pinned_host),
             memory_mb: json(&row.definition)["memory_mb"].as_u64(),
             missed_runs: row.missed_runs.to_string(),
+            on_parent_failure: json(&row.definition)["on_parent_failure"]
+                .as_str()
+                .unwrap_or("wait")
+                .to_owned(),
+            run_if: json(&row.definition)["run_if"].as_str().unwrap_or("success").to_owned(),
             retry_backoff: json(&row.definition)["retry_backoff"].clone(),
             exit_codes: json(&row.definition)["exit_codes"].clone(),
             firing: json(&row.definition)["firing"].clone(),

@@ -100,6 +100,8 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         retries: 2,
         retry_interval_ms: 60_000,
         earliest_start_ms: None,
+        on_parent_failure: tidemill_model::OnParentFailure::Wait,
+        run_if: tidemill_model::RunIf::Success,
         retry_backoff: None,
         exit_codes: None,
         host: None,

@@ -5,6 +5,7 @@ use tidemill_model::{BatchId, JobId};
 
 use super::Shard;
 use super::batch::Waits;
+use super::job::Version;
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -27,7 +28,7 @@ impl Shard {
     pub(super) fn met_at_generation(
         &self,
         at: &At<'_>,
-        batch: BatchId,
+        (batch, job, of): (BatchId, JobId, Option<&Version>),
         waits: &[Waits],
         found: &mut Findings,
     ) {
@@ -35,7 +36,8 @@ impl Shard {
             for time in &waits.dependency.times {
                 let said = waits.met.contains(time);
                 let parent = waits.dependency.parent;
-                if let Some(truth) = self.truth(parent, *time).filter(|truth| *truth != said) {
+                let truth = self.truth_for((job, of), parent, *time);
+                if let Some(truth) = truth.filter(|truth| *truth != said) {
                     let why = format!(
                         "batch {batch} is generated with {parent} for {time} {}, though its newest run {}",
                         if said { "met" } else { "unmet" },
@@ -56,7 +58,9 @@ impl Shard {
         (met, unmet): (bool, u32),
         found: &mut Findings,
     ) {
-        if let Some(truth) = self.truth(parent, time).filter(|truth| *truth != met) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let truth = self.truth_for((batch.job, batch.of.as_deref()), parent, time);
+        if let Some(truth) = truth.filter(|truth| *truth != met) {
             let why = format!(
                 "batch {id} hears that {parent} for {time} is {}, though its newest run {}",
                 if met { "met" } else { "unmet" },
@@ -89,9 +93,10 @@ impl Shard {
             return Some((format!("{} dependencies are unmet", batch.unmet()), vec![batch.said]));
         }
         batch.waits.iter().find_map(|waits| {
-            let parent = waits.dependency.parent;
-            let is_met =
-                |time: &Timestamp| waits.met.contains(time) && self.truth(parent, *time).unwrap_or(true);
+            let (parent, of) = (waits.dependency.parent, (batch.job, batch.of.as_deref()));
+            let is_met = |time: &Timestamp| {
+                waits.met.contains(time) && self.truth_for(of, parent, *time).unwrap_or(true)
+            };
             let lost = waits.met.iter().find(|time| !is_met(time)).copied();
             let lost = lost.filter(|_| !batch.is_satisfied(waits, &is_met))?;
             let why = format!("the newest run of {parent} for {lost} has not succeeded");
@@ -108,7 +113,9 @@ impl Shard {
                 let parent = waits.dependency.parent;
                 for time in &waits.dependency.times {
                     let marked = waits.met.contains(time);
-                    if let Some(truth) = self.truth(parent, *time).filter(|truth| *truth != marked) {
+                    let of = (self.batches[&id].job, self.batches[&id].of.as_deref());
+                    let truth = self.truth_for(of, parent, *time);
+                    if let Some(truth) = truth.filter(|truth| *truth != marked) {
                         let why =
                             format!("batch {id} has not heard that {parent} for {time} {}", succeeded(truth));
                         at.contradicts(found, RULE, why, &self.said(parent, *time));

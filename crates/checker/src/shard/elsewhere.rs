@@ -21,6 +21,8 @@ struct Heard {
     waiting: u32,
     /// What was heard last.
     succeeded: bool,
+    /// Its newest run has ended.
+    ended: bool,
     /// Since then there was a moment at which nothing waited for it, so the owner may have forgotten it.
     is_old: bool,
     said: u64,
@@ -61,6 +63,15 @@ impl Elsewhere {
         }
     }
 
+    /// Whether its newest run has ended, as far as it was heard; `None`: either is right.
+    pub(super) fn has_ended(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+        match self.times.get(&(parent, time)) {
+            Some(heard) if heard.is_old && heard.ended => None,
+            Some(heard) => Some(heard.ended),
+            None => Some(false),
+        }
+    }
+
     pub(super) fn said(&self, parent: JobId, time: Timestamp) -> Option<u64> {
         self.times.get(&(parent, time)).map(|heard| heard.said)
     }
@@ -94,6 +105,7 @@ impl Shard {
                 for standing in standings {
                     let heard = self.elsewhere.times.entry((*parent, standing.logical_time)).or_default();
                     heard.succeeded = standing.succeeded;
+                    heard.ended = standing.has_ended();
                     heard.is_old = heard.waiting == 0;
                     heard.said = offset;
                 }

@@ -54,7 +54,7 @@ impl Shard {
         }
         self.late.retain(|_, late| (late.job, late.time) != (job, time));
         let waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
-        self.met_at_generation(at, batch, &waits, found);
+        self.met_at_generation(at, (batch, job, of.as_deref()), &waits, found);
         for dependency in dependencies {
             if self.is_elsewhere(dependency.parent) {
                 self.elsewhere.wait(dependency);

@@ -10,6 +10,7 @@ use tidemill_model::{
 };
 
 use super::Shard;
+use super::failure::Rule;
 use super::timeouts::Limits;
 use crate::Invariant;
 use crate::at::At;
@@ -24,6 +25,7 @@ pub(super) struct Version {
     pub(super) retry_interval_ms: u64,
     pub(super) backoff: Option<Backoff>,
     pub(super) earliest_ms: Option<u64>,
+    pub(super) rule: Rule,
     pub(super) exit_codes: Option<ExitCodes>,
     pub(super) host: Option<String>,
     pub(super) priority: Priority,
@@ -53,6 +55,7 @@ impl Version {
             retry_interval_ms: definition.retry_interval_ms,
             backoff: definition.retry_backoff.clone(),
             earliest_ms: definition.earliest_start_ms,
+            rule: Rule::of(definition),
             exit_codes: definition.exit_codes.clone(),
             host: definition.host.clone(),
             priority: definition.priority,

@@ -136,6 +136,7 @@ impl Shard {
         found: &mut Findings,
     ) {
         self.granted_only_with_its_things(at, id, found);
+        self.has_a_failure(at, id, "granted a start", found);
         let Some(batch) = self.batches.get(&id) else { return };
         let rule = Invariant::StartGrantedOnlyToAssigned;
         let Phase::Assigned(held) = &batch.phase else {
@@ -359,11 +360,14 @@ impl Shard {
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
             (Phase::Waiting, BatchResult::Success) if anchor => {
                 self.may_begin(at, id, "completed", found);
+                self.has_a_failure(at, id, "completed", found);
                 if let Some((why, earlier)) = self.unheld(id) {
                     let why = format!("batch {id} is completed, though {why}");
                     at.contradicts(found, Invariant::AssignedOnlyWhenConditionsHeld, why, &earlier);
                 }
             }
+            (Phase::Waiting | Phase::Pausing { .. }, BatchResult::Failed | BatchResult::Skipped)
+                if !by && self.ends_for_its_parents(at, id, result, found) => {}
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }

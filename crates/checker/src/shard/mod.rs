@@ -13,6 +13,7 @@ mod days;
 mod dependencies;
 mod elsewhere;
 mod failing;
+mod failure;
 mod fires;
 mod freeze;
 mod generation;

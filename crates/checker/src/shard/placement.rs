@@ -25,6 +25,7 @@ impl Shard {
         }
         self.assigned_only_when_conditions_held(at, id, wanted.worker, found);
         self.may_begin(at, id, "assigned", found);
+        self.has_a_failure(at, id, "assigned", found);
         self.attempt_numbers_without_gaps(at, id, wanted.attempt, found);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let incarnation = self.workers.get(wanted.worker).map(|worker| worker.incarnation.clone());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, RerunId, RerunOnly, RerunOrder,
-    RerunResult, RerunWish, ToldRun,
+    Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, RerunDefinition, RerunId, RerunOnly,
+    RerunOrder, RerunResult, RerunWish, RunEnd, ToldRun,
 };
 
 use crate::Invariant;
@@ -19,7 +19,10 @@ enum Stand {
     Planned,
     Ordered,
     Well,
-    Unwell,
+    /// It ran.
+    Failed,
+    /// It never ran.
+    Left,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,8 @@ struct Planned {
 struct Rerun {
     wish: Arc<RerunWish>,
     versions: BTreeMap<JobId, u32>,
+    /// The parents of jobs that say what they do when one of these failed.
+    ruled: BTreeMap<JobId, Vec<JobId>>,
     stage: Stage,
     parts: u32,
     upto: usize,
@@ -210,14 +215,20 @@ impl Reruns {
             Event::RerunRequested { rerun, wish, jobs, .. } => {
                 self.minted = self.minted.max(rerun.0);
                 let versions = jobs.iter().map(|job| (job.job, job.version)).collect();
-                self.live.insert(*rerun, Rerun::new(Arc::clone(wish), versions));
+                let known = jobs.iter().filter_map(|job| self.known.get(&job.job));
+                let ruled = known.filter(|definition| definition.has_failure_rule());
+                let parents = |of: &JobDefinition| of.parents.iter().map(|parent| parent.job).collect();
+                let ruled = ruled.map(|definition| (definition.id, parents(definition))).collect();
+                self.live.insert(*rerun, Rerun::new(Arc::clone(wish), versions, ruled));
             }
             Event::RerunEnded { rerun, .. } => {
                 self.live.remove(rerun);
             }
             Event::RunEnded { place, end } => {
                 if let Some(rerun) = self.live.get_mut(&place.rerun) {
-                    rerun.settle(place.number, end.is_well());
+                    let ran = matches!(end, RunEnd::Finished { .. });
+                    let otherwise = if ran { Stand::Failed } else { Stand::Left };
+                    rerun.settle(place.number, if end.is_well() { Stand::Well } else { otherwise });
                 }
             }
             Event::RunsAsked { rerun, .. }
@@ -241,10 +252,11 @@ impl Reruns {
 }
 
 impl Rerun {
-    fn new(wish: Arc<RerunWish>, versions: BTreeMap<JobId, u32>) -> Self {
+    fn new(wish: Arc<RerunWish>, versions: BTreeMap<JobId, u32>, ruled: BTreeMap<JobId, Vec<JobId>>) -> Self {
         Self {
             wish,
             versions,
+            ruled,
             stage: Stage::Planning,
             parts: 0,
             upto: 0,
@@ -275,7 +287,10 @@ impl Rerun {
             else {
                 return Some(format!("{} is started, and is not that batch, or was before", run.number));
             };
-            let not_well = |number: &&u32| self.at(**number).is_none_or(|batch| batch.stand != Stand::Well);
+            let not_well = |number: &&u32| {
+                self.at(**number)
+                    .is_none_or(|before| before.stand != Stand::Well && !self.bears(batch, before))
+            };
             if let Some(before) = batch.after.iter().find(not_well) {
                 return Some(format!("{} is started before {before} has ended well", run.number));
             }
@@ -283,11 +298,26 @@ impl Rerun {
         None
     }
 
+    /// Whether the job of `batch` says what it does when its parent's `before` failed, as that did.
+    fn bears(&self, batch: &Planned, before: &Planned) -> bool {
+        let parents = self.ruled.get(&batch.job);
+        before.stand == Stand::Failed
+            && self.wish.definition == RerunDefinition::Today
+            && batch.job != before.job
+            && parents.is_some_and(|parents| parents.contains(&before.job))
+    }
+
     fn wrong_block(&self, numbers: &[u32]) -> Option<String> {
-        let is_unwell = |number: &u32| self.at(*number).is_some_and(|batch| batch.stand == Stand::Unwell);
         let may_be_blocked = |number: &&u32| {
-            let batch = self.at(**number).filter(|batch| batch.stand == Stand::Planned);
-            batch.is_some_and(|batch| batch.after.iter().any(is_unwell))
+            let Some(batch) = self.at(**number).filter(|batch| batch.stand == Stand::Planned) else {
+                return false;
+            };
+            let mut before = batch.after.iter().filter_map(|number| self.at(*number));
+            before.any(|before| match before.stand {
+                Stand::Failed => !self.bears(batch, before),
+                Stand::Left => true,
+                Stand::Planned | Stand::Ordered | Stand::Well => false,
+            })
         };
         let wrong = numbers.iter().find(|number| !may_be_blocked(number));
         wrong.map(|number| format!("{number} is blocked, and nothing before it ended otherwise than well"))
@@ -314,14 +344,14 @@ impl Rerun {
         }
     }
 
-    fn settle(&mut self, number: u32, is_well: bool) {
+    fn settle(&mut self, number: u32, stand: Stand) {
         let Some(batch) = (number as usize).checked_sub(1).and_then(|at| self.batches.get_mut(at)) else {
             return;
         };
         if batch.stand == Stand::Ordered {
             self.outstanding -= 1;
         }
-        batch.stand = if is_well { Stand::Well } else { Stand::Unwell };
+        batch.stand = stand;
     }
 
     fn fold(&mut self, event: &Event) {
@@ -366,7 +396,7 @@ impl Rerun {
             }
             Event::RunsBlocked { numbers, .. } => {
                 for number in numbers {
-                    self.settle(*number, false);
+                    self.settle(*number, Stand::Left);
                 }
             }
             _ => {}

@@ -15,6 +15,7 @@ impl Shard {
         self.nothing_due_is_left(at, found);
         self.all_have_heard(at, found);
         self.no_timeout_is_missed(at, found);
+        self.none_is_left_to_end(at, found);
         self.nothing_is_left_of_things(at, found);
         self.calendars_followed(at, found);
     }

@@ -60,6 +60,14 @@ pub(crate) fn cases() -> Vec<Case> {
             cut(8, vec![cancelled(), ordered(&[(1, 1)]), run_ended(1, "success"), over("cancelled")]),
         ),
         case(rule, "a block without a cause", of_failed(true), of_failed(false)),
+        case(rule, "a start after a failure that its job does not bear", after_failure("run"), {
+            after_failure("wait")
+        }),
+        case(rule, "a block of what goes on after a failure", of_failed(true), {
+            let rule =
+                json!({"parents": [{"job": job_id(1), "mapping": "same"}], "on_parent_failure": "skip"});
+            of([vec![defined(1, json!({})), defined(2, rule)], failed_and_blocked(true)].concat())
+        }),
         case(rule, "a turn that comes twice", shard(&[1, 2]), shard(&[1, 1])),
         case(rule, "another end than the shard told", told("success"), told("failed")),
     ]
@@ -86,10 +94,27 @@ fn whole() -> Vec<Event> {
 
 fn of_failed(failed: bool) -> History {
     let mut events = whole();
-    events.truncate(9);
+    events.truncate(2);
+    events.extend(failed_and_blocked(failed));
+    of(events)
+}
+
+/// From the wish to the end.
+fn failed_and_blocked(failed: bool) -> Vec<Event> {
+    let mut events = whole()[2..9].to_vec();
     events.push(run_ended(1, if failed { "failed" } else { "success" }));
     events.push(event(json!({"runs_blocked": {"rerun": 4096, "numbers": [2]}})));
     events.push(over("done_with_failures"));
+    events
+}
+
+/// BYD-18: the parent fails; the child, with this rule, is started.
+fn after_failure(rule: &str) -> History {
+    let parents = json!([{"job": job_id(1), "mapping": "same"}]);
+    let mut events = whole();
+    events[1] = defined(2, json!({"parents": parents, "on_parent_failure": rule}));
+    events[9] = run_ended(1, "failed");
+    events[12] = over("done_with_failures");
     of(events)
 }
 

@@ -231,6 +231,31 @@ pub(super) fn memory(spec: &JobSpec) -> Result<Option<u32>, FieldError> {
     Ok(Some(memory_mb))
 }
 
+/// BYD-18: what it does when a parent failed needs one, and is said once.
+pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), FieldError> {
+    let (rule, run_if) = (definition.on_parent_failure, definition.run_if);
+    let has_parents = definition.parents.iter().any(|parent| parent.job != definition.id);
+    let said = [
+        ("on_parent_failure", !rule.is_default(), serde_json::to_value(rule).ok()),
+        ("run_if", !run_if.is_default(), serde_json::to_value(run_if).ok()),
+    ];
+    for (field, is_said, value) in said {
+        if is_said && !has_parents {
+            let value = value.as_ref().and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+            return Err(FieldError::new(
+                field,
+                value,
+                "is for jobs with parents; name some, or leave it out",
+            ));
+        }
+    }
+    if !rule.is_default() && !run_if.is_default() {
+        let rule = "says what a failed parent does already; leave on_parent_failure out";
+        return Err(FieldError::new("run_if", "failure", rule));
+    }
+    Ok(())
+}
+
 /// Numbers and texts in their bounds.
 pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     let numbers = [

@@ -11,8 +11,8 @@ use tidemill_model::{
 };
 
 use super::accept::{
-    backoff, check_bounds, check_program, exit_codes, firing, is_ambiguous_in_overlap, memory, program,
-    schedule, timeouts,
+    backoff, check_bounds, check_failure_rule, check_program, exit_codes, firing, is_ambiguous_in_overlap,
+    memory, program, schedule, timeouts,
 };
 use super::data::data;
 use super::graph::Overlay;
@@ -195,6 +195,8 @@ impl Catalogue {
             priority: spec.priority,
             schedule,
             parents: self.parents(spec, id, names)?,
+            on_parent_failure: spec.on_parent_failure,
+            run_if: spec.run_if,
             max_concurrent: spec.max_concurrent,
             retries: spec.retries,
             retry_interval_ms: u64::from(spec.retry_interval_s) * 1000,
@@ -208,6 +210,7 @@ impl Catalogue {
             data: data(spec)?,
             memory_mb: memory(spec)?,
         };
+        check_failure_rule(&definition)?;
         check_program(&definition)?;
         Ok((definition, spec.enabled))
     }

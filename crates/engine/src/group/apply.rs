@@ -117,6 +117,7 @@ impl GroupShard {
                     known.since = now;
                     self.timers.insert((*at, Timer::Retry(*batch)));
                 }
+                self.reconsider(*batch);
             }
             Event::RetryDue { batch } => self.retry_due(now, *batch),
             Event::StartDue { batch } => self.start_due(now, *batch),
@@ -485,6 +486,7 @@ impl GroupShard {
         self.watch(*id, base);
         self.hold_until(*id, *earliest_start, now);
         self.make_ready(now, *id);
+        self.reconsider(*id);
         if is_newest {
             self.newest_changed(*job_id, *logical_time);
         }
@@ -555,6 +557,7 @@ impl GroupShard {
         } else {
             self.make_unready(now, id);
         }
+        self.reconsider(id);
         let key = (parent, time);
         if let Some(last) = self.changed.get_mut(&key) {
             *last = told;
@@ -572,6 +575,7 @@ impl GroupShard {
         } else {
             self.changed.remove(&(job, time));
         }
+        self.reconsider_waiters(job, time);
     }
 
     /// Puts a batch whose own conditions are all met into the queue, or parks it behind its job's limit.
@@ -579,6 +583,9 @@ impl GroupShard {
         let Some(batch) = self.batches.get(&id) else { return };
         let unmet = batch.unmet() > u32::from(planted!(DependencyForgotten));
         if batch.phase != Phase::Waiting || unmet || !batch.has_its_things() {
+            return;
+        }
+        if self.lacks_a_failure(batch) {
             return;
         }
         if batch.gate().is_some_and(|gate| !gate.is_open()) {
@@ -725,6 +732,11 @@ impl GroupShard {
     /// unwilling workers do not pass it round for ever.
     fn assignment_returned(&mut self, now: Timestamp, id: BatchId, worker: &WorkerId, reason: &ReturnReason) {
         self.watch_returned(id);
+        self.returned(now, id, worker, reason);
+        self.reconsider(id);
+    }
+
+    fn returned(&mut self, now: Timestamp, id: BatchId, worker: &WorkerId, reason: &ReturnReason) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         batch.phase = Phase::Waiting;
         batch.since = now;
@@ -800,6 +812,7 @@ impl GroupShard {
     fn batch_finished(&mut self, now: Timestamp, id: BatchId, result: BatchResult) {
         self.cancelling.remove(&id);
         self.marks.remove(&id);
+        self.concluding.remove(&id);
         self.forget_early(id);
         let Some(batch) = self.batches.get(&id) else { return };
         if let Some((token, _)) = batch.holder() {

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use tidemill_model::{BatchId, BatchResult, Event, JobId, JobType, ReturnReason, WorkerId};
 
 use super::batch::{Phase, Waiter};
+use super::failure::counts;
 use super::queue::Lane;
 use super::{GroupShard, Timer};
 
@@ -16,6 +17,8 @@ pub(crate) enum Task {
     Tell(JobId, Timestamp, Waiter),
     /// The calendar of this job has changed.
     MoveFire(JobId),
+    /// A batch is to be ended for its parents.
+    Conclude(BatchId),
     Trigger,
     /// Nobody waits for some things any more.
     ForgetThings,
@@ -42,6 +45,9 @@ impl GroupShard {
         }
         if let Some(job) = self.calendars.next_moved() {
             return Some(Task::MoveFire(job));
+        }
+        if let Some(batch) = self.next_concluding() {
+            return Some(Task::Conclude(batch));
         }
         if !self.triggers.is_empty() {
             return Some(Task::Trigger);
@@ -74,6 +80,7 @@ impl GroupShard {
             Task::Cancel(batch) => self.cancel(*batch),
             Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
             Task::MoveFire(job) => self.fire_moved(*job, now),
+            Task::Conclude(batch) => self.conclude(*batch),
             Task::Trigger => self.triggered(now).unwrap_or_default(),
             Task::ForgetThings => self.things.forget(now),
             Task::AskQuality(batch) => self.ask_quality(*batch, now),
@@ -120,7 +127,7 @@ impl GroupShard {
 
     fn tell(&self, parent: JobId, time: Timestamp, (id, _): Waiter) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
-        let met = self.has_succeeded(parent, time);
+        let met = self.is_met_for(&batch.definition, parent, time);
         let unmet = batch.unmet_after(parent, time, met);
         let logical_time = time;
         if met {
@@ -146,15 +153,16 @@ impl GroupShard {
         after: Option<Waiter>,
     ) -> Option<Waiter> {
         let waiters = self.waiters.get(&(parent, time))?;
-        let met = self.has_succeeded(parent, time);
+        let stand = self.stand_of(parent, time);
         let behind = match after {
             Some(after) => std::ops::Bound::Excluded(after),
             None => std::ops::Bound::Unbounded,
         };
         waiters.range((behind, std::ops::Bound::Unbounded)).copied().find(|(id, index)| {
-            self.batches
-                .get(id)
-                .and_then(|batch| batch.dependencies.get(usize::from(*index)))
+            let Some(batch) = self.batches.get(id) else { return false };
+            let met = counts(&batch.definition, parent, stand);
+            let dependency = batch.dependencies.get(usize::from(*index));
+            dependency
                 .and_then(|dependency| Some(dependency.met[dependency.position(time)?] != met))
                 .unwrap_or(false)
         })

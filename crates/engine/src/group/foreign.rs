@@ -131,14 +131,6 @@ impl Foreign {
 }
 
 impl GroupShard {
-    /// Whether the newest run of a parent's logical time succeeded, by what this shard knows or was told.
-    pub(crate) fn has_succeeded(&self, parent: JobId, time: Timestamp) -> bool {
-        match self.jobs.get(&parent) {
-            Some(job) => job.has_succeeded(time),
-            None => self.foreign.standing(parent, time).is_some_and(|standing| standing.succeeded),
-        }
-    }
-
     /// The jobs that name `parent`, wherever it runs.
     pub(crate) fn children_of(&self, parent: JobId) -> Option<&BTreeSet<JobId>> {
         let local = self.jobs.get(&parent).map(|job| &job.children);

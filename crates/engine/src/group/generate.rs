@@ -10,6 +10,7 @@ use tidemill_model::{
     BatchId, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin, Parent, SkipReason,
 };
 
+use super::failure::counts;
 use super::foreign::ForeignJob;
 use super::job::Job;
 use super::overlap::Before;
@@ -130,7 +131,7 @@ impl GroupShard {
     ) -> Vec<Dependency> {
         let parents = definition.parents.iter();
         let mut dependencies: Vec<Dependency> =
-            parents.map(|parent| self.resolve(job, parent, logical_time)).collect();
+            parents.map(|parent| self.resolve(job, definition, parent, logical_time)).collect();
         bound_times(&mut dependencies);
         dependencies
     }
@@ -139,7 +140,13 @@ impl GroupShard {
         BatchId::mint(self.batches_minted + 1, self.id)
     }
 
-    fn resolve(&self, job: &Job, parent: &Parent, logical_time: Timestamp) -> Dependency {
+    fn resolve(
+        &self,
+        job: &Job,
+        definition: &JobDefinition,
+        parent: &Parent,
+        logical_time: Timestamp,
+    ) -> Dependency {
         if job.submitted {
             return self.resolve_newest(parent, logical_time);
         }
@@ -154,8 +161,8 @@ impl GroupShard {
             times.retain(|time| job.history.get(*time).is_some());
         }
         let met = |time: &&Timestamp| match known {
-            Some(Known::Here(known)) => known.has_succeeded(**time),
-            Some(Known::Elsewhere(_)) => self.has_succeeded(parent.job, **time),
+            Some(Known::Here(known)) => counts(definition, parent.job, known.stand(**time)),
+            Some(Known::Elsewhere(_)) => self.is_met_for(definition, parent.job, **time),
             None => false,
         };
         let met = times.iter().filter(met).copied().collect();

@@ -19,6 +19,7 @@ mod decide;
 mod deliver;
 mod due;
 mod failing;
+mod failure;
 mod finish;
 mod followers;
 mod foreign;
@@ -115,6 +116,8 @@ pub struct GroupShard {
     pub(crate) reruns: BTreeMap<BatchId, RerunPlace>,
     /// Batches that ended without success and have a time ahead.
     pub(crate) late: Late,
+    /// Batches that are to be ended for their parents.
+    pub(crate) concluding: BTreeSet<BatchId>,
     /// What may not be assigned now.
     pub(crate) frozen: Frozen,
     /// Batches whose earliest start is ahead.
@@ -250,6 +253,7 @@ impl GroupShard {
             suspended: BTreeSet::new(),
             reruns: BTreeMap::new(),
             late: Late::default(),
+            concluding: BTreeSet::new(),
             frozen: Frozen::default(),
             early: Early::new(),
             marks: Marks::default(),

@@ -43,7 +43,7 @@ impl GroupShard {
             Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
                 refused("an earlier life of the worker had it; it is taken back")
             }
-            Phase::Assigned { .. } if !batch.may_run() => {
+            Phase::Assigned { .. } if !batch.may_run() || self.lacks_a_failure(batch) => {
                 let reason = ReturnReason::Rejected("something that it waits for was withdrawn".to_owned());
                 let (token, worker) = (*token, worker.clone());
                 Decision::events(vec![Event::AssignmentReturned { batch: id, token, worker, reason }])

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Answer, BatchId, Event, JobDefinition, JobId, Mapping, MissedRuns, Origin, Parent, Rejection, Submission,
+    Answer, BatchId, Event, JobDefinition, JobId, Mapping, MissedRuns, OnParentFailure, Origin, Parent,
+    Rejection, RunIf, Submission,
 };
 
 use super::GroupShard;
@@ -56,6 +57,8 @@ impl GroupShard {
             priority: submission.priority,
             schedule: None,
             parents: parents.collect(),
+            on_parent_failure: OnParentFailure::Wait,
+            run_if: RunIf::Success,
             max_concurrent: 1,
             retries: submission.retries,
             retry_interval_ms: submission.retry_interval_ms,

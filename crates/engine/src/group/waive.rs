@@ -79,6 +79,7 @@ impl GroupShard {
             gate.waive();
         }
         self.make_ready(now, *id);
+        self.reconsider(*id);
     }
 }
 

@@ -246,7 +246,7 @@ impl GroupShard {
         Condition { kind: kind.to_owned(), message, since, job: None, logical_time: None }
     }
 
-    fn name_of(&self, job: JobId) -> String {
+    pub(crate) fn name_of(&self, job: JobId) -> String {
         let name = |definition: &JobDefinition| format!("{}/{}", definition.group, definition.name);
         let here = self.jobs.get(&job).map(|job| name(&job.definition));
         let name = here.or_else(|| self.foreign.get(job).map(|job| job.name.clone()));

@@ -1,7 +1,8 @@
 //! What is approved is carried out: started while there is room, each batch after those that it waits for.
 
 use tidemill_model::{
-    Actor, Event, OrderedRun, RerunId, RerunPlace, RerunResult, RerunScope, RunEnd, ShardMessage, StartRun,
+    Actor, Event, OrderedRun, RerunDefinition, RerunId, RerunPlace, RerunResult, RerunScope, RunEnd,
+    ShardMessage, StartRun,
 };
 
 use super::{CHUNK, Rerun, Stage};
@@ -57,12 +58,13 @@ impl Catalogue {
         let Some(batch) = rerun.batch_mut(number) else { return };
         batch.settled = true;
         let before = std::mem::take(&mut batch.before);
-        if !end.is_well() {
-            rerun.unwell += 1;
-            rerun.doom(&before);
-            return;
-        }
-        for next in before {
+        let is_well = end.is_well();
+        rerun.unwell += u32::from(!is_well);
+        let has_run = matches!(end, RunEnd::Finished { .. });
+        let goes_on = |next: &u32| is_well || (has_run && rerun.bears_failure(*next, number));
+        let (free, doomed): (Vec<u32>, Vec<u32>) = before.into_iter().partition(goes_on);
+        rerun.doom(&doomed);
+        for next in free {
             let Some(waiting) = rerun.batch_mut(next) else { continue };
             waiting.waits = waiting.waits.saturating_sub(1);
             if waiting.waits == 0 && !waiting.settled {
@@ -106,6 +108,18 @@ impl Rerun {
         let batch = self.batch(number)?;
         let job = self.jobs[batch.job].definition.id;
         Some(OrderedRun { number, job, logical_time: batch.time })
+    }
+
+    /// BYD-18: whether the job of a planned batch says what it does when this one, of a parent, failed: then its group
+    /// decides, and the plan goes on. A recorded definition may say otherwise than today's, so there it does not.
+    fn bears_failure(&self, next: u32, failed: u32) -> bool {
+        let (Some(next), Some(failed)) = (self.batch(next), self.batch(failed)) else { return false };
+        let definition = &self.jobs[next.job].definition;
+        let parent = self.jobs[failed.job].definition.id;
+        self.wish.definition == RerunDefinition::Today
+            && next.job != failed.job
+            && definition.has_failure_rule()
+            && definition.parents.iter().any(|known| known.job == parent)
     }
 
     /// These are never started.

@@ -1,0 +1,186 @@
+//! BYD-18: what a batch does when a parent failed for good.
+//!
+//! ```text
+//!  a parent's time stands     wait    fail / skip    run      run_if: failure
+//!  open                       waits   waits          waits    waits
+//!  satisfied                  met     met            met      met; all of them: skipped
+//!  failed                     waits   it ends so     met      met, and it may run
+//! ```
+//!
+//! *Invariant:* the batches that are to be ended for their parents stand in [`GroupShard::concluding`]; whether one
+//! does is looked at again whenever a parent's newest run, what it has heard of it, or its own phase changes.
+
+use jiff::Timestamp;
+use tidemill_model::{
+    BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, OnParentFailure, RunIf, WaivedParent,
+};
+
+use super::GroupShard;
+use super::batch::{Batch, Phase, WaitsFor};
+use super::job::Job;
+
+/// How the newest run of a job's logical time stands for those who wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// It is not there, or has not ended.
+    Open,
+    /// It succeeded, or was skipped.
+    Satisfied,
+    /// It ended otherwise.
+    Failed,
+}
+
+impl Job {
+    pub(crate) fn stand(&self, time: Timestamp) -> Stand {
+        let ended = match self.history.get(time) {
+            Some(newest) => newest.result.is_some(),
+            None => self.evicted.holds(time),
+        };
+        match (ended, self.has_succeeded(time)) {
+            (_, true) => Stand::Satisfied,
+            (true, false) => Stand::Failed,
+            (false, false) => Stand::Open,
+        }
+    }
+}
+
+impl GroupShard {
+    /// How a parent's logical time stands, as far as this shard knows.
+    pub(crate) fn stand_of(&self, parent: JobId, time: Timestamp) -> Stand {
+        let Some(job) = self.jobs.get(&parent) else { return self.stand_elsewhere(parent, time) };
+        job.stand(time)
+    }
+
+    /// The same of a parent in another group, as its shard last said.
+    fn stand_elsewhere(&self, parent: JobId, time: Timestamp) -> Stand {
+        match self.foreign.standing(parent, time) {
+            Some(standing) if standing.succeeded => Stand::Satisfied,
+            Some(standing) if standing.has_ended() => Stand::Failed,
+            Some(_) | None => Stand::Open,
+        }
+    }
+
+    /// Whether a parent's time is what a batch of this job waits for.
+    pub(crate) fn is_met_for(&self, definition: &JobDefinition, parent: JobId, time: Timestamp) -> bool {
+        counts(definition, parent, self.stand_of(parent, time))
+    }
+
+    /// Whether a batch that runs on failure only has none to run for. Somebody who lets it run without a parent lets it
+    /// run without a failure, too.
+    pub(crate) fn lacks_a_failure(&self, batch: &Batch) -> bool {
+        batch.definition.run_if == RunIf::Failure
+            && batch.waived().is_empty()
+            && !self.parents_of(batch).any(|(parent, time)| self.stand_of(parent, time) == Stand::Failed)
+    }
+
+    /// Parents' times that it waits for, the own past left out.
+    fn parents_of<'a>(&self, batch: &'a Batch) -> impl Iterator<Item = (JobId, Timestamp)> + 'a {
+        of_others(batch).flat_map(|dependency| {
+            dependency.declared.times.iter().map(|time| (dependency.declared.parent, *time))
+        })
+    }
+
+    /// How a batch is to be ended for its parents, and why; `None`: it is not.
+    fn verdict(&self, batch: &Batch) -> Option<(BatchResult, String)> {
+        if !matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }) {
+            return None;
+        }
+        if batch.definition.run_if == RunIf::Failure {
+            let mut parents = self.parents_of(batch);
+            let all = parents.all(|(parent, time)| self.stand_of(parent, time) == Stand::Satisfied);
+            let is_idle = all && batch.waived().is_empty() && batch.unmet() == 0;
+            let message = "it runs only on failure, and none of its parents failed".to_owned();
+            return is_idle.then_some((BatchResult::Skipped, message));
+        }
+        let result = match batch.definition.on_parent_failure {
+            OnParentFailure::Wait | OnParentFailure::Run => return None,
+            OnParentFailure::Fail => BatchResult::Failed,
+            OnParentFailure::Skip => BatchResult::Skipped,
+        };
+        let (parent, time) = of_others(batch).find_map(|dependency| self.lost(batch, dependency))?;
+        Some((result, format!("its parent {} of {time} ended without success", self.name_of(parent))))
+    }
+
+    /// A parent's time for which a dependency cannot be met any more.
+    fn lost(&self, batch: &Batch, dependency: &WaitsFor) -> Option<(JobId, Timestamp)> {
+        if batch.is_met(dependency, &[]) {
+            return None;
+        }
+        let parent = dependency.declared.parent;
+        let failed = |time: &&Timestamp| {
+            let waiver = WaivedParent { job: parent, logical_time: Some(**time) };
+            self.stand_of(parent, **time) == Stand::Failed && !batch.waived().contains(&waiver)
+        };
+        let mut times = dependency.declared.times.iter();
+        let lost = match dependency.declared.mapping {
+            Mapping::Any if times.clone().all(|time| failed(&time)) => times.next(),
+            Mapping::Any => None,
+            Mapping::Same | Mapping::Offset(_) | Mapping::All | Mapping::Latest => times.find(failed),
+        };
+        lost.map(|time| (parent, *time))
+    }
+
+    /// The first batch that is to be ended for its parents.
+    pub(crate) fn next_concluding(&self) -> Option<BatchId> {
+        let is_due = |id: &&BatchId| self.batches.get(id).is_some_and(|batch| self.verdict(batch).is_some());
+        self.concluding.iter().find(is_due).copied()
+    }
+
+    pub(crate) fn conclude(&self, id: BatchId) -> Vec<Event> {
+        let verdict = self.batches.get(&id).and_then(|batch| self.verdict(batch));
+        let finished = |(result, message)| Event::BatchFinished { batch: id, result, by: None, message };
+        verdict.map(finished).into_iter().collect()
+    }
+
+    /// Looks again whether a batch is to be ended for its parents, or may not run any more.
+    pub(crate) fn reconsider(&mut self, id: BatchId) {
+        let Some(batch) = self.batches.get(&id).filter(|batch| has_rule(&batch.definition)) else { return };
+        if let Phase::Ready { key } = batch.phase
+            && self.lacks_a_failure(batch)
+        {
+            let definition = std::sync::Arc::clone(&batch.definition);
+            if let Some(batch) = self.batches.get_mut(&id) {
+                batch.phase = Phase::Waiting;
+            }
+            self.unqueue(&definition, key);
+        } else if batch.phase == Phase::Waiting {
+            // What runs on failure may have got one without hearing anything new.
+            self.make_ready(batch.since, id);
+        }
+        let ends = self.batches.get(&id).is_some_and(|batch| self.verdict(batch).is_some());
+        if ends {
+            self.concluding.insert(id);
+        } else {
+            self.concluding.remove(&id);
+        }
+    }
+
+    /// The newest run of a parent's time is another one, or ended.
+    pub(crate) fn reconsider_waiters(&mut self, parent: JobId, time: Timestamp) {
+        let Some(waiters) = self.waiters.get(&(parent, time)) else { return };
+        let ruled = |id: &BatchId| self.batches.get(id).is_some_and(|batch| has_rule(&batch.definition));
+        let concerned: Vec<BatchId> = waiters.iter().map(|(id, _)| *id).filter(ruled).collect();
+        for id in concerned {
+            self.reconsider(id);
+        }
+    }
+}
+
+/// Whether a parent's time that stands so is what a batch of this job waits for.
+pub(crate) fn counts(definition: &JobDefinition, parent: JobId, stand: Stand) -> bool {
+    match stand {
+        Stand::Open => false,
+        Stand::Satisfied => true,
+        Stand::Failed => definition.waits_for_ends() && parent != definition.id,
+    }
+}
+
+fn has_rule(definition: &JobDefinition) -> bool {
+    definition.run_if == RunIf::Failure
+        || matches!(definition.on_parent_failure, OnParentFailure::Fail | OnParentFailure::Skip)
+}
+
+fn of_others(batch: &Batch) -> impl Iterator<Item = &WaitsFor> {
+    let own = batch.definition.id;
+    batch.dependencies.iter().filter(move |dependency| dependency.declared.parent != own)
+}
