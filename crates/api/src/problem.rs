@@ -139,6 +139,7 @@ impl From<Rejection> for Problem {
             | Rejection::BatchUnfinished { .. }
             | Rejection::JobInUse { .. }
             | Rejection::CalendarInUse { .. }
+            | Rejection::PoolInUse { .. }
             | Rejection::JobDisabled { .. }
             | Rejection::StaleToken { .. }
             | Rejection::OutOfOrder { .. }

@@ -78,6 +78,7 @@ pub(crate) fn spec_of(
         valid_until: firing.valid_until,
         calendar: firing.calendar,
         memory_mb: definition.memory_mb,
+        pools: definition.pools.into_iter().map(tidemill_model::PoolUseInput::from).collect(),
         dependency_timeout_s: timeouts.dependency_ms.map(seconds),
         output_timeout_s: timeouts.output_ms.map(seconds),
         not_successful_by: timeouts.successful_by,

@@ -123,10 +123,12 @@ invariants! {
     NothingAssignedBeyondTheFreeze => "nothing_assigned_beyond_the_freeze",
     /// A batch is assigned at its earliest start or later, which is the base time of its period and its job's minutes.
     EarliestStartKept => "earliest_start_kept",
-    /// Neither a job's limit nor a worker's slots are ever exceeded.
+    /// Neither a job's limit, a worker's slots, nor slots and rate of a group's pool are ever exceeded.
     RunningNeverAboveLimit => "running_never_above_limit",
     /// Neither a worker's memory nor the slots that it keeps for some jobs are given to more than they are for.
     ResourcesNeverOversold => "resources_never_oversold",
+    /// Permits for pools that groups share are given only within slots and rate of each, let one batch be assigned each, and come back as they were told; at quiescence all are back that were used.
+    PermitsAccountedFor => "permits_accounted_for",
     /// A start is granted once, only to the worker and the life of it that hold the assignment, for the question it asked.
     StartGrantedOnlyToAssigned => "start_granted_only_to_assigned",
     /// Attempts count up by 1 and stay within the job's maximum.

@@ -32,6 +32,7 @@ mod link;
 mod messages;
 mod parents;
 mod partition;
+mod permits;
 mod places;
 mod reference;
 mod requests;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{
     Calendar, CalendarName, CalendarUse, Event, ForeignParent, FreezeScope, GroupName, JobDefinition, JobId,
-    Recorded, RerunId, ShardId,
+    Pool, PoolName, Recorded, RerunId, ShardId,
 };
 
 use crate::Invariant;
@@ -15,6 +15,7 @@ use crate::at::At;
 use crate::findings::{Findings, Violation};
 use crate::foreign::Foreign;
 use crate::parents::Parents;
+use crate::permits::PermitReports;
 use crate::requests::fingerprint;
 
 /// Parents that one message tells of.
@@ -52,6 +53,8 @@ pub(crate) struct Messages {
     reports: Reports,
     parents: Parents,
     pub(crate) foreign: Foreign,
+    pub(crate) permits: PermitReports,
+    pools: BTreeMap<PoolName, Arc<Pool>>,
     /// The calendars, and the shards that have them.
     calendars: HashMap<CalendarName, (Arc<Calendar>, BTreeSet<ShardId>)>,
     /// The shards of what reruns concern, and of their batches that were started and have not ended.
@@ -80,6 +83,10 @@ impl Messages {
                 self.send(at, *shard, says(event), found);
                 if let Some(frozen) = self.frozen.filter(|_| is_new) {
                     self.send(at, *shard, Some(frozen), found);
+                }
+                let shared = self.pools.values().filter(|pool| is_new && pool.spec.group.is_none());
+                for pool in shared.cloned().collect::<Vec<_>>() {
+                    self.send(at, *shard, says(&Event::PoolReceived { pool }), found);
                 }
             }
             Event::JobDefined { definition, .. } => {
@@ -134,6 +141,16 @@ impl Messages {
                     self.send(at, to, says(event), found);
                 }
             }
+            Event::PoolDefined { pool } => {
+                self.pools.insert(pool.spec.name.clone(), Arc::clone(pool));
+                self.send_of_pool(at, pool, event, found);
+            }
+            Event::PoolRemoved { name } => {
+                if let Some(pool) = self.pools.remove(name) {
+                    self.send_of_pool(at, &pool, event, found);
+                }
+            }
+            Event::PermitsGranted { to, .. } => self.send(at, *to, says(event), found),
             Event::JobEnabled { job } | Event::JobDisabled { job } => {
                 if let Some(to) = self.jobs.get(job).copied() {
                     self.send(at, to, says(event), found);
@@ -234,6 +251,14 @@ impl Messages {
         }
     }
 
+    fn send_of_pool(&mut self, at: &At<'_>, pool: &Pool, event: &Event, found: &mut Findings) {
+        let concerned =
+            self.groups.iter().filter(|(name, _)| pool.spec.group.as_ref().is_none_or(|of| of == *name));
+        for to in concerned.map(|(_, shard)| *shard).collect::<Vec<_>>() {
+            self.send(at, to, says(event), found);
+        }
+    }
+
     fn send(&mut self, at: &At<'_>, to: ShardId, says: Option<u64>, found: &mut Findings) {
         let lane = self.lanes.entry((ShardId::CATALOGUE, to)).or_default();
         lane.sent += 1;
@@ -286,6 +311,7 @@ impl Messages {
     /// What only all partitions together show. `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
         self.foreign.finish(at_rest, found);
+        self.permits.finish(at_rest, found);
         for ((from, to), lane) in &self.lanes {
             let rule = Invariant::MessagesBetweenShardsOnceInOrder;
             if let Some(place) = lane.acknowledged_in.filter(|_| lane.acknowledged > lane.received) {
@@ -363,6 +389,13 @@ fn says(event: &Event) -> Option<u64> {
         Event::JobDisabled { job } => fingerprint(&("switch", job, false)),
         Event::JobSwitched { job, enabled, .. } => fingerprint(&("switch", job, enabled)),
         Event::JobDeleted { job } | Event::JobRemoved { job } => fingerprint(&("remove", job)),
+        Event::PoolDefined { pool } | Event::PoolReceived { pool } => {
+            fingerprint(&("pool", serde_json::to_string(pool).ok()))
+        }
+        Event::PoolRemoved { name } | Event::PoolForgotten { name } => fingerprint(&("forget pool", name)),
+        Event::PermitsGranted { pools, permits, .. } | Event::PermitsReceived { pools, permits } => {
+            fingerprint(&("permits", serde_json::to_string(pools).ok(), permits))
+        }
         Event::CalendarDefined { calendar } | Event::CalendarReceived { calendar } => {
             fingerprint(&("calendar", serde_json::to_string(calendar).ok()))
         }

@@ -13,6 +13,7 @@ use crate::effects::Effects;
 use crate::findings::{Findings, PartitionSummary};
 use crate::link::Link;
 use crate::messages::Messages;
+use crate::permits::Side;
 use crate::places::Places;
 use crate::requests::Requests;
 use crate::shard::{Bounds, Shard};
@@ -248,6 +249,12 @@ impl Partition {
             }
             Event::OutboxAcknowledged { to, upto } => {
                 shared.messages.acknowledged(at, shard, (*to, *upto), shared.found);
+            }
+            Event::PermitsReported { report } => {
+                shared.messages.permits.report(at, shard, report, Side::Told, shared.found);
+            }
+            Event::PermitsHeard { from, report } => {
+                shared.messages.permits.report(at, *from, report, Side::Heard, shared.found);
             }
             event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event, shared.found),
             _ => {}

@@ -70,7 +70,8 @@ impl LiveHandle {
             LiveQuery::Why { .. }
             | LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedThings { .. }
-            | LiveQuery::WantedQuality { .. } => PATIENCE,
+            | LiveQuery::WantedQuality { .. }
+            | LiveQuery::Pool { .. } => PATIENCE,
         };
         self.ask(partition, patience, |answer| Question::Live { shard, query, answer })
     }

@@ -308,7 +308,9 @@ fn failed(
         | Task::ForgetThings
         | Task::AskQuality(_)
         | Task::Anchor(_)
-        | Task::Place(..) => resume_unwind(panic),
+        | Task::Place(..)
+        | Task::OpenRate(_)
+        | Task::Report(_) => resume_unwind(panic),
     }
 }
 

@@ -220,6 +220,15 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::ParentUnwatched { .. }
         | Event::BatchGenerated { .. }
         | Event::FiresSkipped { .. }
+        | Event::PoolReceived { .. }
+        | Event::PoolForgotten { .. }
+        | Event::PermitsReceived { .. }
+        | Event::PermitsReported { .. }
+        | Event::PoolDefined { .. }
+        | Event::PoolRemoved { .. }
+        | Event::PermitsHeard { .. }
+        | Event::PermitsGranted { .. }
+        | Event::RateOpened { .. }
         | Event::CalendarDefined { .. }
         | Event::CalendarRemoved { .. }
         | Event::CalendarReceived { .. }

@@ -28,6 +28,7 @@ mod effect;
 mod group;
 mod outbox;
 mod partition;
+mod rate;
 mod rig;
 mod schedule;
 mod weight;

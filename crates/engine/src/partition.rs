@@ -266,7 +266,11 @@ impl Partition {
                 Some(catalogue) => catalogue.plan(jobs, prune, self.now),
                 None => Catalogue::default().plan(jobs, prune, self.now),
             },
+            LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
+                self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))
+            }
             LiveQuery::Why { .. }
+            | LiveQuery::Pool { .. }
             | LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedThings { .. }
             | LiveQuery::WantedQuality { .. } => {

@@ -65,6 +65,7 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
             | Answer::Group { .. }
             | Answer::Submitted { .. }
             | Answer::Calendar { .. }
+            | Answer::Pool { .. }
             | Answer::Generated { .. }
             | Answer::Rerun { .. },
         ) => 120,
@@ -108,7 +109,9 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let earliest = definition.earliest_start_ms.map_or(0, |_| 44);
     let memory = definition.memory_mb.map_or(0, |_| 32);
     let failure = if definition.has_failure_rule() { 60 } else { 0 };
-    let rare = failure + firing + earliest + timeouts + data + exit_codes + backoff + memory;
+    let pools: usize = definition.pools.iter().map(|of| 40 + of_text(of.name.as_str())).sum();
+    let pools = if pools > 0 { pools + 16 } else { 0 };
+    let rare = pools + failure + firing + earliest + timeouts + data + exit_codes + backoff + memory;
     380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 

@@ -216,6 +216,15 @@ impl Model {
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
             | Event::CalendarDefined { .. }
+            | Event::PoolReceived { .. }
+            | Event::PoolForgotten { .. }
+            | Event::PermitsReceived { .. }
+            | Event::PermitsReported { .. }
+            | Event::PoolDefined { .. }
+            | Event::PoolRemoved { .. }
+            | Event::PermitsHeard { .. }
+            | Event::PermitsGranted { .. }
+            | Event::RateOpened { .. }
             | Event::CalendarRemoved { .. }
             | Event::CalendarReceived { .. }
             | Event::CalendarForgotten { .. }

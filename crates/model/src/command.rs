@@ -12,8 +12,9 @@ use crate::rerun::{AskedRuns, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
 use crate::{
     AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
     Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobName, JobSpec, JobType, MarkedResult, Measure, Nonce, PathAnswer, Priority, Program, RequestId,
-    Reserved, ShardId, Standing, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId,
+    JobName, JobSpec, JobType, MarkedResult, Measure, Nonce, PathAnswer, PermitReport, Pool, PoolName,
+    PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing, ThingId, ThirdPartyReport,
+    Token, Usage, Waiver, WorkerId,
 };
 
 /// Who wishes it.
@@ -196,6 +197,30 @@ pub enum ShardMessage {
         /// Its name.
         name: CalendarName,
     },
+    // ---- pools
+    /// A pool that jobs of the receiving shard may use, new or changed.
+    Pool {
+        /// As accepted.
+        pool: Arc<Pool>,
+    },
+    /// A pool is gone.
+    ForgetPool {
+        /// Its name.
+        name: PoolName,
+    },
+    /// To the catalogue: what became of permits of shared pools, and how many the sender would have.
+    ReportPermits {
+        /// Since the last one.
+        report: PermitReport,
+    },
+    /// From the catalogue: permits of shared pools.
+    GrantPermits {
+        /// All that one batch needs.
+        pools: Vec<PoolUse>,
+        /// How many more, each for one batch.
+        permits: u32,
+    },
+    // ---- freezes
     /// The latest logical time that may be assigned.
     Freeze {
         /// Of what.
@@ -473,6 +498,17 @@ pub enum Command {
     RemoveCalendar {
         /// Its name.
         name: CalendarName,
+    },
+    // ---- pools
+    /// Adds or changes a pool. What runs goes on, also where it takes more than there is now.
+    DefinePool {
+        /// As written.
+        pool: Box<PoolSpec>,
+    },
+    /// Removes a pool that no job uses.
+    RemovePool {
+        /// Its name.
+        name: PoolName,
     },
     // ---- freezes
     /// Lets no batch beyond a logical time be assigned.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Backoff, CalendarUse, ExitCodes, Firing, GroupId, GroupName, JobData, JobId, JobName, JobType,
-    OnParentFailure, Overlap, RunIf, Timeouts,
+    OnParentFailure, Overlap, PoolUse, RunIf, Timeouts,
 };
 
 /// 0 (highest) to 9.
@@ -242,6 +242,9 @@ pub struct JobDefinition {
     /// Memory of a worker that each of its batches has for itself, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u32>,
+    /// What each of its batches takes of pools, in order of name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolUse>,
 }
 
 impl JobDefinition {

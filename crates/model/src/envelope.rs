@@ -130,6 +130,11 @@ pub enum Answer {
         /// Its version.
         version: u32,
     },
+    /// A pool is there.
+    Pool {
+        /// Its version.
+        version: u32,
+    },
     /// A batch was made.
     Generated {
         /// Which.

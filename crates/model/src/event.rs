@@ -17,9 +17,9 @@ use crate::rerun::{
 use crate::{
     Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, Follow, ForeignParent, Freeze,
     FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobSpec,
-    JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, Removal, RequestId, Reserved, Role, Severity,
-    ShardId, Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent,
-    WorkerId,
+    JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, PermitReport, Pool, PoolName, PoolUse, Removal,
+    RequestId, Reserved, Role, Severity, ShardId, Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind,
+    Token, UnfinishedJob, WaivedParent, WorkerId,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -359,6 +359,61 @@ pub enum Event {
         /// Who waits for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
+    },
+
+    // ---- pools, and permits of those that groups share
+    /// A pool was added or changed.
+    PoolDefined {
+        /// As accepted.
+        pool: Arc<Pool>,
+    },
+    /// A pool that no job uses is gone.
+    PoolRemoved {
+        /// Its name.
+        name: PoolName,
+    },
+    /// The shard knows a pool that its jobs may use.
+    PoolReceived {
+        /// As accepted.
+        pool: Arc<Pool>,
+    },
+    /// The shard forgot a pool.
+    PoolForgotten {
+        /// Its name.
+        name: PoolName,
+    },
+    /// Starts that a pool's rate counted are so long ago that more batches may start.
+    RateOpened {
+        /// Whose.
+        name: PoolName,
+    },
+    /// The group's shard has told what became of its permits, and how many it would have.
+    PermitsReported {
+        /// Since the last one.
+        report: PermitReport,
+    },
+    /// The catalogue has heard that.
+    PermitsHeard {
+        /// Of which shard.
+        from: ShardId,
+        /// As it was told.
+        report: PermitReport,
+    },
+    /// The catalogue has given permits to a group's shard.
+    PermitsGranted {
+        /// Which shard.
+        to: ShardId,
+        /// All shared pools that one batch needs.
+        pools: Vec<PoolUse>,
+        /// How many more, each for one batch.
+        permits: u32,
+    },
+    /// The group's shard has them.
+    PermitsReceived {
+        /// All shared pools that one batch needs.
+        pools: Vec<PoolUse>,
+        /// How many more, each for one batch.
+        permits: u32,
     },
 
     // ---- calendars, and what fires of schedules come to
@@ -1182,6 +1237,15 @@ impl Event {
             Event::JobEnabled { .. } => "job.enabled",
             Event::JobDisabled { .. } => "job.disabled",
             Event::JobDeleted { .. } => "job.deleted",
+            Event::PoolDefined { .. } => "pool.defined",
+            Event::PoolRemoved { .. } => "pool.removed",
+            Event::PoolReceived { .. } => "pool.received",
+            Event::PoolForgotten { .. } => "pool.forgotten",
+            Event::RateOpened { .. } => "rate.opened",
+            Event::PermitsReported { .. } => "permits.reported",
+            Event::PermitsHeard { .. } => "permits.heard",
+            Event::PermitsGranted { .. } => "permits.granted",
+            Event::PermitsReceived { .. } => "permits.received",
             Event::CalendarDefined { .. } => "calendar.defined",
             Event::CalendarRemoved { .. } => "calendar.removed",
             Event::CalendarReceived { .. } => "calendar.received",
@@ -1304,6 +1368,16 @@ impl Event {
             | Event::StandingsHeard { parent: job, .. }
             | Event::GenerationsHeard { parent: job, .. }
             | Event::TimesHeard { parent: job, .. } => format!("job/{job}"),
+            Event::PoolDefined { pool } | Event::PoolReceived { pool } => format!("pool/{}", pool.spec.name),
+            Event::PoolRemoved { name } | Event::PoolForgotten { name } | Event::RateOpened { name } => {
+                format!("pool/{name}")
+            }
+            Event::PermitsReported { report: PermitReport { pools, .. } }
+            | Event::PermitsHeard { report: PermitReport { pools, .. }, .. }
+            | Event::PermitsGranted { pools, .. }
+            | Event::PermitsReceived { pools, .. } => {
+                format!("pool/{}", pools.first().map_or("", |of| of.name.as_str()))
+            }
             Event::CalendarDefined { calendar } | Event::CalendarReceived { calendar } => {
                 format!("calendar/{}", calendar.spec.name)
             }

@@ -19,6 +19,7 @@ mod id;
 mod live;
 mod mark;
 mod name;
+mod pools;
 mod rejection;
 mod rerun;
 mod resources;
@@ -52,7 +53,8 @@ pub use id::{
 };
 pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
 pub use mark::MarkedResult;
-pub use name::{CalendarName, GroupName, JobName, JobType, NameError};
+pub use name::{CalendarName, GroupName, JobName, JobType, NameError, PoolName};
+pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, PoolUseInput, Rate};
 pub use rejection::{FieldError, Rejection};
 pub use rerun::{
     AskedRuns, Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RerunDefinition,

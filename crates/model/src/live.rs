@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BatchId, BatchResult, GroupName, JobChange, JobId, JobSpec, QualityAsk, Rejection, ShardId, ThingId,
-    WantedThing,
+    BatchId, BatchResult, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName, QualityAsk, Rejection,
+    ShardId, ThingId, WantedThing,
 };
 
 /// The state of a batch; its result is another thing.
@@ -74,6 +74,12 @@ pub enum LiveQuery {
         /// At most so many, 1,000 in any case.
         limit: u32,
     },
+    /// Who holds slots of a pool? To the catalogue's owner for groups' shares of one that they share, to a
+    /// group's owner for its batches.
+    Pool {
+        /// Its name.
+        name: PoolName,
+    },
     /// What an `apply` of these jobs would change. To the catalogue's owner.
     PlanApply {
         /// As written.
@@ -95,6 +101,7 @@ impl LiveQuery {
             LiveQuery::WantedQuality { after, .. } => {
                 of_job.or(after.map(BatchId::shard)).unwrap_or(ShardId::CATALOGUE)
             }
+            LiveQuery::Pool { .. } => of_job.unwrap_or(ShardId::CATALOGUE),
             LiveQuery::PlanApply { .. } => ShardId::CATALOGUE,
         }
     }
@@ -126,6 +133,11 @@ pub enum LiveAnswer {
         asks: Vec<QualityAsk>,
         /// There are more behind the last one.
         more: bool,
+    },
+    /// To [`LiveQuery::Pool`].
+    Pool {
+        /// At most 1,000, those with most slots first.
+        holders: Vec<PoolHolder>,
     },
     /// To [`LiveQuery::PlanApply`], when it would be accepted.
     Planned(Box<ApplyPlan>),
@@ -187,7 +199,7 @@ pub struct Why {
 pub struct Condition {
     /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
     /// `no_memory`, `worker_overloaded`, `pinned_host`, `drained`, `frozen`, `earliest_start`, `not_started`, `path`,
-    /// `third_party`, `quality_gate`.
+    /// `third_party`, `quality_gate`, `pool`, `rate_limit`.
     pub kind: String,
     /// For people, naming job, worker, limit.
     pub message: String,
@@ -200,4 +212,7 @@ pub struct Condition {
     /// Its logical time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logical_time: Option<Timestamp>,
+    /// The pools waited for, if it is some that groups share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolName>,
 }

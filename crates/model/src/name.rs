@@ -82,6 +82,10 @@ name!(
     CalendarName, "calendar name", 64
 );
 name!(
+    /// The name of a pool.
+    PoolName, "pool name", 64
+);
+name!(
     /// A job type: `shell`, `python`, `noop`, `anchor`, or one that a worker's configuration adds.
     JobType, "job type", 32
 );

@@ -95,6 +95,14 @@ pub enum Rejection {
         /// The jobs that use it, by name.
         reason: String,
     },
+    /// The pool cannot be removed while jobs use it.
+    #[error("pool {pool} cannot be removed: {reason}")]
+    PoolInUse {
+        /// Its name.
+        pool: String,
+        /// The jobs that use it, by name.
+        reason: String,
+    },
     /// The job is switched off.
     #[error("job {job} is disabled; enable it first")]
     JobDisabled {
@@ -211,6 +219,7 @@ impl Rejection {
             Rejection::BatchUnfinished { .. } => "batch_unfinished",
             Rejection::JobInUse { .. } => "job_in_use",
             Rejection::CalendarInUse { .. } => "calendar_in_use",
+            Rejection::PoolInUse { .. } => "pool_in_use",
             Rejection::JobDisabled { .. } => "job_disabled",
             Rejection::StaleToken { .. } => "stale_token",
             Rejection::BadRegistration { .. } => "bad_registration",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping, MissedRunsInput,
-    OnParentFailure, Overlap, PathSpec, Period, Priority, RunIf, TimeOfDay,
+    OnParentFailure, Overlap, PathSpec, Period, PoolUseInput, Priority, RunIf, TimeOfDay,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -21,7 +21,6 @@ pub const NOT_BUILT: &[&str] = &[
     "expected_duration_s",
     "final_command",
     "alarms",
-    "pools",
 ];
 
 /// A file of jobs.
@@ -173,6 +172,9 @@ pub struct JobSpec {
     /// Memory of a worker that each batch has for itself while it is assigned or runs, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u32>,
+    /// Pools, at most 8, of which each batch takes slots while it is assigned or runs: names, or `{name, weight}`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolUseInput>,
     /// What to do about base times missed in an outage; default all. With a bound: `{policy: all,
     /// max_lateness_s: 3600}`.
     #[serde(default)]
@@ -290,6 +292,9 @@ pub(crate) fn told_of(
     if text.contains("enum PathSpec") {
         let rule = "must be a path, or {path: /data/${yyyyMMdd}, mark: _SUCCESS}";
         return FieldError::new(path, value, rule);
+    }
+    if path.starts_with("pools[") && text.contains("untagged enum") {
+        return FieldError::new(path, value, "must be the name of a pool, or {name: api, weight: 2}");
     }
     if path == "missed_runs" && text.contains("untagged enum") {
         let rule = "must be all, latest or none, or with a bound {policy: all, max_lateness_s: 3600}";

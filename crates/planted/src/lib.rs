@@ -92,6 +92,8 @@ bugs! {
     RunNumberReused = "run_number_reused",
     /// A drained worker gets new work.
     WorkForDrainedWorker = "work_for_drained_worker",
+    /// A permit for shared pools is given once more while its report is on the way.
+    PermitGivenAgain = "permit_given_again",
     /// A worker gets one attempt more than it has slots.
     OneSlotTooMany = "one_slot_too_many",
     /// A worker starts on a grant that arrives after the end of its lease, and without a bound.

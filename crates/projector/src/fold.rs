@@ -15,6 +15,7 @@ mod cache;
 mod calendar;
 mod group;
 mod job;
+mod pool;
 mod rerun;
 mod sources;
 mod things;
@@ -22,9 +23,9 @@ mod things;
 use tidemill_model::{Envelope, Event, Recorded};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow,
-    ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow,
-    SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
+    QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
+    ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -164,6 +165,7 @@ impl Caches {
         self.resources.clear();
         self.worker_groups.clear();
         self.calendars.clear();
+        self.pools.clear();
         self.freezes.clear();
         self.app_keys.clear();
         self.quarantine.clear();
@@ -221,6 +223,7 @@ impl Caches {
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. } => self.apply_things(at, event),
             Event::CalendarDefined { .. } | Event::CalendarRemoved { .. } => self.apply_calendar(at, event),
+            Event::PoolDefined { .. } | Event::PoolRemoved { .. } => self.apply_pool(at, event),
             Event::RerunRequested { .. }
             | Event::JobsSkipped { .. }
             | Event::BatchesPlanned { .. }
@@ -262,6 +265,13 @@ impl Caches {
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
             | Event::CalendarReceived { .. }
+            | Event::PoolReceived { .. }
+            | Event::PoolForgotten { .. }
+            | Event::RateOpened { .. }
+            | Event::PermitsHeard { .. }
+            | Event::PermitsGranted { .. }
+            | Event::PermitsReceived { .. }
+            | Event::PermitsReported { .. }
             | Event::CalendarForgotten { .. }
             | Event::GenerationFailed { .. }
             | Event::RunsAsked { .. }

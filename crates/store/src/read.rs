@@ -2,8 +2,8 @@
 
 use crate::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, QuarantineRow,
-    ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
+    FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
+    QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
     SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
@@ -436,6 +436,22 @@ pub trait ReadTables: Tables {
     /// The database, or a cursor of another list.
     fn calendars(&self, request: &PageRequest) -> Result<Page<CalendarRow>, Error> {
         page(self, Select::new(CalendarRow::TABLE, &["name"]), request)
+    }
+
+    /// The pools, by name.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn pools(&self, request: &PageRequest) -> Result<Page<PoolRow>, Error> {
+        page(self, Select::new(PoolRow::TABLE, &["name"]), request)
+    }
+
+    /// A pool by name.
+    ///
+    /// # Errors
+    /// The database.
+    fn pool(&self, name: &str) -> Result<Option<PoolRow>, Error> {
+        one(self, Select::new(PoolRow::TABLE, &["name"]).equal("name", name))
     }
 
     /// A calendar by name.

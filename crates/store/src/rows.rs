@@ -6,6 +6,7 @@ mod calendar;
 mod freeze;
 mod job;
 mod journal;
+mod pool;
 mod rerun;
 mod thing;
 mod worker;
@@ -15,6 +16,7 @@ pub use calendar::CalendarRow;
 pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
+pub use pool::PoolRow;
 pub use rerun::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 pub use thing::{BatchQualityRow, BatchThingRow, LateCheckRow, OverrideRow, ThingRow, ThirdPartyReportRow};
 pub use worker::{GroupRow, ResourceRow, WorkerRow};
@@ -32,7 +34,7 @@ macro_rules! for_each_row {
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
             attempts: AttemptRow, reassign_log: ReassignRow, reruns: RerunRow,
             rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow, workers: WorkerRow, resources: ResourceRow,
-            worker_groups: GroupRow, calendars: CalendarRow, freezes: FreezeRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
+            worker_groups: GroupRow, calendars: CalendarRow, pools: PoolRow, freezes: FreezeRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
         }
     };
 }

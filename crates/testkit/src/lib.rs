@@ -18,6 +18,7 @@ mod outside;
 mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;
+mod pools;
 mod reruns;
 mod rng;
 mod ruin;

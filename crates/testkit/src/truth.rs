@@ -285,7 +285,7 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
         Answer::Rerun { rerun: wanted } => {
             has(&|event| matches!(event, Event::RerunRequested { rerun, .. } if rerun == wanted))
         }
-        Answer::Group { .. } | Answer::Calendar { .. } | Answer::Done => true,
+        Answer::Group { .. } | Answer::Calendar { .. } | Answer::Pool { .. } | Answer::Done => true,
     };
     (!is_there).then(|| format!("answered {answer:?} without its event"))
 }

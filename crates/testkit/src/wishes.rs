@@ -12,6 +12,7 @@ use tidemill_model::{
 };
 
 use crate::outside::CODES;
+use crate::pools;
 use crate::rng::Rng;
 use crate::site::public_key;
 use crate::truth::KnownJob;
@@ -33,6 +34,7 @@ impl World {
             // One after the other, so that their numbers follow their names.
             self.ask_later(ShardId::CATALOGUE, command, 100 * index as u64);
         }
+        self.define_pools(&mut rng.aside("pools"));
         for index in 0..3 {
             let spec = calendar(&mut rng.clone(), &format!("c{index}"), self.wall());
             let calendar = Box::new(CalendarSpec::from_value(spec).expect("of the right form"));
@@ -97,6 +99,10 @@ impl World {
         let mut rng = Rng::new(self.plan.seed, "wish", index as u64);
         let rng = &mut rng;
         self.wish_of_reruns(index);
+        let aside = &mut rng.aside("pool");
+        if index > 4 && aside.chance(5) {
+            self.change_pool(aside);
+        }
         if rng.range(0, 1_500) == 0 {
             return self.run_often(rng);
         }
@@ -488,6 +494,7 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
         job["earliest_start_minutes"] = json!(rng.clone().range(0, 2));
     }
     resources(&mut rng.aside("needs"), &mut job);
+    pools::uses(&mut rng.aside("pools"), &mut job);
     job
 }
 

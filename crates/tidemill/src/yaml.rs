@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tidemill_model::{CalendarSpec, SpecFile};
+use tidemill_model::{CalendarSpec, PoolSpec, SpecFile};
 
 use crate::cli::Parameter;
 use crate::exit::Exit;
@@ -150,6 +150,22 @@ fn jobs_of(file: &Path) -> Done<Vec<Value>> {
 /// The calendars of a file, as written; the server judges the fields.
 pub(crate) fn calendars(file: &Path) -> Done<Vec<Value>> {
     list_of(file, &text_of(file)?, "calendars", CALENDARS_HINT)
+}
+
+const POOLS_HINT: &str = "write `pools:` and under it a list of pools, each with its name and slots";
+
+/// The pools of a file, as written; the server judges the fields.
+pub(crate) fn pools(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "pools", POOLS_HINT)
+}
+
+/// Writes pools as YAML, fields in the order of the documentation.
+pub(crate) fn write_pools(pools: Vec<Value>) -> Done<String> {
+    let pools: Vec<PoolSpec> = serde_json::from_value(Value::Array(pools)).map_err(|error| {
+        Failure::caused("the server's pools are of another form than this program's", &error)
+    })?;
+    let file = std::collections::BTreeMap::from([("pools", pools)]);
+    serde_saphyr::to_string(&file).map_err(|error| Failure::caused("cannot write YAML", &error))
 }
 
 fn text_of(file: &Path) -> Done<String> {

@@ -136,7 +136,10 @@ pub(super) async fn why(
     let shard = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
     let answer = app.deps.live.query(shard, LiveQuery::Why { batch }).await;
     match answer {
-        Ok(LiveAnswer::Why(why)) => Ok(Json(why)),
+        Ok(LiveAnswer::Why(mut why)) => {
+            super::pools::tell_holders(&app, &mut why.conditions).await;
+            Ok(Json(why))
+        }
         // The owner keeps finished batches for a while only; the tables keep all.
         Ok(
             LiveAnswer::NotFound
@@ -144,6 +147,7 @@ pub(super) async fn why(
             | LiveAnswer::Planned(_)
             | LiveAnswer::Wanted { .. }
             | LiveAnswer::WantedQuality { .. }
+            | LiveAnswer::Pool { .. }
             | LiveAnswer::Refused(_),
         ) => finished(batch_row(&app, batch).await?).map(Json),
         Err(error) => {

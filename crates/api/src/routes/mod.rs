@@ -12,6 +12,7 @@ mod keys;
 mod logs;
 mod open;
 mod operate;
+mod pools;
 mod reruns;
 mod run;
 mod staged;
@@ -29,8 +30,8 @@ use crate::openapi::{Call, Calls, Verb};
 use crate::ports::{ClusterStatus, OperationStatus};
 use crate::view::{
     AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, FreezeView, GroupView, JobDetail,
-    JobView, KeyView, LateCheckView, List, PreviewView, RerunBatchView, RerunJobs, RerunView, ReturnView,
-    SkippedView, ThirdPartyView, WorkerView, Written,
+    JobView, KeyView, LateCheckView, List, PoolDetail, PoolView, PreviewView, RerunBatchView, RerunJobs,
+    RerunView, ReturnView, SkippedView, ThirdPartyView, WorkerView, Written,
 };
 use crate::worker_logs::LogPart;
 
@@ -40,8 +41,9 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
-    let mut calls =
-        thing_calls(worker_calls(calendar_calls(rerun_calls(batch_calls(job_calls(Calls::new()))))));
+    let mut calls = thing_calls(worker_calls(pool_calls(calendar_calls(rerun_calls(batch_calls(
+        job_calls(Calls::new()),
+    ))))));
     for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
         // The document has them as `/api/jobs/{id}/{name}`.
         calls.router = calls.router.route(path, get(jobs::get_named_like_a_call));
@@ -174,6 +176,37 @@ fn calendar_calls(calls: Calls) -> Calls {
                 .role(Role::Administrator)
                 .gives::<Written>(),
             calendars::remove,
+        )
+}
+
+fn pool_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/pools", "Pools that batches of several jobs share, by name")
+                .role(Role::Viewer)
+                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<PoolView>>(),
+            pools::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/pools", "Adds or changes a pool; what runs goes on")
+                .role(Role::Administrator)
+                .takes::<tidemill_model::PoolSpec>()
+                .gives::<pools::PoolDefined>(),
+            pools::define,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/pools/{name}", "A pool, and who has slots of it now")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<PoolDetail>(),
+            pools::get,
+        )
+        .add(
+            Call::new(Verb::Delete, "/api/pools/{name}", "Removes a pool that no job uses")
+                .role(Role::Administrator)
+                .gives::<Written>(),
+            pools::remove,
         )
 }
 

@@ -60,6 +60,7 @@ impl Wish {
                 | LiveAnswer::NewestBatch { .. }
                 | LiveAnswer::Wanted { .. }
                 | LiveAnswer::WantedQuality { .. }
+                | LiveAnswer::Pool { .. }
                 | LiveAnswer::NotFound,
             ) => Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again")),
             Err(error) => Err(live_problem(&error)),

@@ -52,6 +52,7 @@ pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Ne
             | LiveAnswer::Planned(_)
             | LiveAnswer::Wanted { .. }
             | LiveAnswer::WantedQuality { .. }
+            | LiveAnswer::Pool { .. }
             | LiveAnswer::Refused(_),
         ) => {
             let known = in_tables(app, job).await?;

@@ -255,6 +255,7 @@ impl Job {
             valid_until: None,
             calendar: None,
             memory_mb: None,
+            pools: Vec::new(),
             dependency_timeout_s: None,
             output_timeout_s: None,
             not_successful_by: None,

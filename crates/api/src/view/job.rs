@@ -60,6 +60,8 @@ pub(crate) struct JobView {
     pub(crate) host: Option<String>,
     /// Memory of a worker that each batch has for itself, MiB.
     pub(crate) memory_mb: Option<u64>,
+    /// Pools of which each batch takes slots; null: none.
+    pub(crate) pools: Value,
     /// `all`, `latest` or `none`.
     pub(crate) missed_runs: String,
     /// What becomes of a batch when a parent failed for good: `wait`, `fail`, `skip` or `run`.
@@ -116,6 +118,7 @@ impl From<JobRow> for JobView {
             retry_interval_ms: row.retry_interval_ms,
             host: string(row.pinned_host),
             memory_mb: json(&row.definition)["memory_mb"].as_u64(),
+            pools: json(&row.definition)["pools"].clone(),
             missed_runs: row.missed_runs.to_string(),
             on_parent_failure: json(&row.definition)["on_parent_failure"]
                 .as_str()

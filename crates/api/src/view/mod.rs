@@ -3,6 +3,7 @@
 mod batch;
 mod calendar;
 mod job;
+mod pool;
 mod rerun;
 mod thing;
 mod worker;
@@ -16,6 +17,7 @@ use tidemill_store::Page;
 pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView};
 pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
+pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
 pub(crate) use rerun::{RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, groups_of};
 pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
 pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};
@@ -46,7 +48,7 @@ pub(crate) struct Written {
 }
 
 /// A time of a row.
-fn time(ms: i64) -> Timestamp {
+pub(crate) fn time(ms: i64) -> Timestamp {
     // Rows hold times that were timestamps; the bounds are the same.
     Timestamp::from_millisecond(ms).unwrap_or(if ms < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }

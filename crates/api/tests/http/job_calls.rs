@@ -155,6 +155,7 @@ async fn status_is_a_number_and_a_result() {
             LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedThings { .. }
             | LiveQuery::WantedQuality { .. }
+            | LiveQuery::Pool { .. }
             | LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
         })
     };

@@ -39,6 +39,7 @@ async fn site() -> Site {
         LiveQuery::Why { .. }
         | LiveQuery::WantedThings { .. }
         | LiveQuery::WantedQuality { .. }
+        | LiveQuery::Pool { .. }
         | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),
     };
     let site = Site::with(config, answers_done(), Box::new(answers)).await;

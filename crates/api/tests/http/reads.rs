@@ -247,6 +247,7 @@ async fn why_is_asked_from_the_owner() {
                 since: None,
                 job: None,
                 logical_time: None,
+                pools: Vec::new(),
             };
             let conditions = vec![condition];
             return Ok(LiveAnswer::Why(Why {

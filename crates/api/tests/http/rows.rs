@@ -110,6 +110,7 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         timeouts: None,
         data: None,
         memory_mb: None,
+        pools: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, Priority,
+    Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, PoolUse, Priority,
     ScheduleSpec,
 };
 
@@ -30,6 +30,7 @@ pub(super) struct Version {
     pub(super) host: Option<String>,
     pub(super) priority: Priority,
     pub(super) memory_mb: u32,
+    pub(super) pools: Vec<PoolUse>,
     pub(super) job_type: JobType,
     pub(super) parents: Vec<JobId>,
     pub(super) schedule: Option<ScheduleSpec>,
@@ -60,6 +61,7 @@ impl Version {
             host: definition.host.clone(),
             priority: definition.priority,
             memory_mb: definition.memory_mb.unwrap_or(0),
+            pools: definition.pools.clone(),
             job_type: definition.job_type.clone(),
             parents: definition.parents.iter().map(|parent| parent.job).collect(),
             schedule: definition.schedule.clone(),

@@ -22,6 +22,7 @@ mod life;
 mod marks;
 mod overlap;
 mod placement;
+mod pools;
 mod removals;
 mod reruns;
 mod resources;
@@ -46,6 +47,7 @@ pub(crate) use self::elsewhere::Stand;
 use self::failing::Failing;
 use self::freeze::Freezes;
 use self::job::{Job, Run};
+use self::pools::Pools;
 use self::removals::Removals;
 use self::reruns::Reruns;
 use self::things::Things;
@@ -90,6 +92,7 @@ pub(crate) struct Shard {
     /// Attempts that ended in the envelope at hand; each must be settled in it.
     unsettled: Vec<BatchId>,
     applies: Applies,
+    pools: Pools,
     removals: Removals,
     reruns: Reruns,
     /// Versions of the catalogue's definitions.
@@ -129,6 +132,7 @@ impl Shard {
             last_token: 0,
             unsettled: Vec::new(),
             applies: Applies::default(),
+            pools: Pools::default(),
             removals: Removals::default(),
             reruns: Reruns::default(),
             versions: HashMap::new(),
@@ -240,6 +244,15 @@ impl Shard {
             | Event::LeaseExpired { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. } => self.worker_event(at, &recorded.event, found),
+            Event::PoolDefined { .. }
+            | Event::PoolRemoved { .. }
+            | Event::PoolReceived { .. }
+            | Event::PoolForgotten { .. }
+            | Event::RateOpened { .. }
+            | Event::PermitsHeard { .. }
+            | Event::PermitsGranted { .. }
+            | Event::PermitsReceived { .. }
+            | Event::PermitsReported { .. } => self.pool_event(at, &recorded.event, found),
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }

@@ -41,6 +41,7 @@ impl Shard {
         self.occupy(id, 1);
         self.running_never_above_limit(at, (id, job), wanted.worker, found);
         self.resources_never_oversold(at, id, wanted.worker, found);
+        self.pools_never_above_limit(at, id, found);
     }
 
     fn may_be_assigned(&self, at: &At<'_>, id: BatchId, wanted: &Wanted<'_>, found: &mut Findings) -> bool {
@@ -154,6 +155,9 @@ impl Shard {
         }
         if let (Some(of), Some(worker)) = (&batch.of, self.workers.get_mut(&assignment.worker)) {
             worker.occupy(id, &of.job_type, by);
+        }
+        if by < 0 {
+            self.pools.give_back(id);
         }
     }
 }

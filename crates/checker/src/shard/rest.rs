@@ -18,6 +18,7 @@ impl Shard {
         self.none_is_left_to_end(at, found);
         self.nothing_is_left_of_things(at, found);
         self.calendars_followed(at, found);
+        self.permits_are_back(at, found);
     }
 
     fn every_assignment_ends(&self, at: &At<'_>, found: &mut Findings) {

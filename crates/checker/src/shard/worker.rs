@@ -253,6 +253,8 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::StageJobs { .. }
         | Command::CommitApply { .. }
         | Command::DefineJob { .. }
+        | Command::DefinePool { .. }
+        | Command::RemovePool { .. }
         | Command::DefineCalendar { .. }
         | Command::RemoveCalendar { .. }
         | Command::SwitchJob { .. }

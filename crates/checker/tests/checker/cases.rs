@@ -6,8 +6,8 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, commands, dependencies, firing, foreign, generation, journal, life, removals, reruns, shards,
-    things, workers,
+    applies, commands, dependencies, firing, foreign, generation, journal, life, pools, removals, reruns,
+    shards, things, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -23,6 +23,7 @@ fn cases() -> Vec<Case> {
         dependencies::cases(),
         foreign::cases(),
         things::cases(),
+        pools::cases(),
         life::cases(),
         workers::cases(),
     ]

@@ -13,6 +13,7 @@ mod generation;
 mod journal;
 mod kit;
 mod life;
+mod pools;
 mod removals;
 mod reruns;
 mod shards;

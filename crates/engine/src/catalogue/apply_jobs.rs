@@ -209,6 +209,7 @@ impl Catalogue {
             timeouts: timeouts(spec)?,
             data: data(spec)?,
             memory_mb: memory(spec)?,
+            pools: self.pools_of(spec)?,
         };
         check_failure_rule(&definition)?;
         check_program(&definition)?;

@@ -10,6 +10,7 @@ mod freeze;
 mod graph;
 mod manage;
 mod plan;
+mod pools;
 mod remove;
 mod reports;
 mod reruns;
@@ -29,6 +30,7 @@ pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::calendars::Calendars;
 use self::freeze::Freezes;
 pub use self::plan::check_jobs;
+use self::pools::Pools;
 pub(crate) use self::remove::Wisher;
 use self::remove::{Pending, Terms};
 use self::reports::Reports;
@@ -50,6 +52,7 @@ pub struct Catalogue {
     /// Job → those that name it as parent.
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) calendars: Calendars,
+    pub(crate) pools: Pools,
     pub(crate) jobs_minted: u64,
     /// Counts the changes of definitions.
     pub(crate) revision: u64,
@@ -123,6 +126,8 @@ impl Catalogue {
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
             Command::RemoveCalendar { name } => self.remove_calendar(name).into(),
+            Command::DefinePool { pool } => self.define_pool(pool).into(),
+            Command::RemovePool { name } => self.remove_pool(name).into(),
             Command::PlanRerun(wish) => self.plan_rerun(wish, wisher.actor, now).into(),
             Command::ApproveRerun { rerun } => self.approve_rerun(*rerun, wisher.actor).into(),
             Command::PauseRerun { rerun } => self.pause_rerun(*rerun, wisher.actor).into(),
@@ -175,6 +180,7 @@ impl Catalogue {
                 self.post.send(*shard, message);
                 if !self.groups.contains_key(name) {
                     self.freeze_new_group(*shard);
+                    self.tell_of_shared_pools(*shard);
                 }
                 let (worker_key, settings) = (worker_key.clone(), settings.clone());
                 let group = Group { id: *group, shard: *shard, worker_key, settings };
@@ -204,6 +210,11 @@ impl Catalogue {
             }
             Event::CalendarDefined { calendar } => self.calendar_defined(calendar),
             Event::CalendarRemoved { name } => self.calendar_removed(name),
+            Event::PoolDefined { pool } => self.pool_defined(pool),
+            Event::PoolRemoved { name } => self.pool_removed(name),
+            Event::PermitsHeard { from, report } => self.permits_heard(now, *from, report),
+            Event::PermitsGranted { to, pools, permits } => self.permits_granted(*to, pools, *permits),
+            Event::RateOpened { name } => self.rate_opened(now, name),
             Event::JobsStaged { .. }
             | Event::StagingDropped { .. }
             | Event::ApplyCommitted { .. }
@@ -242,6 +253,10 @@ impl Catalogue {
             | Event::ParentFollowed { .. }
             | Event::ParentWatched { .. }
             | Event::ParentUnwatched { .. }
+            | Event::PoolReceived { .. }
+            | Event::PoolForgotten { .. }
+            | Event::PermitsReceived { .. }
+            | Event::PermitsReported { .. }
             | Event::GroupReceived { .. }
             | Event::JobReceived { .. }
             | Event::JobSwitched { .. }
@@ -364,5 +379,7 @@ fn changes_definitions(command: &Command) -> bool {
             | Command::DeleteJob { .. }
             | Command::DefineCalendar { .. }
             | Command::RemoveCalendar { .. }
+            | Command::DefinePool { .. }
+            | Command::RemovePool { .. }
     )
 }

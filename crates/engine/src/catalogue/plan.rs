@@ -114,6 +114,12 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
     }
     let mut warnings = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
+        for (at, pool) in job.pools.iter().enumerate() {
+            let name = pool.to_use().name;
+            warnings
+                .push(format!("jobs[{index}].pools[{at}]: whether there is a pool {name} is not known here"));
+            catalogue.suppose_pool(&name);
+        }
         if let Some(used) = &job.calendar {
             let name = &used.name;
             warnings.push(format!(

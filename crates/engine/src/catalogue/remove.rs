@@ -187,7 +187,14 @@ impl Catalogue {
                 let ended = Event::RunEnded { place: *place, end: end.clone() };
                 return Ok(Decision::events(vec![received, ended]));
             }
+            ShardMessage::ReportPermits { report } => {
+                let heard = Event::PermitsHeard { from, report: report.clone() };
+                return Ok(Decision::events(vec![received, heard]));
+            }
             ShardMessage::Group { .. }
+            | ShardMessage::Pool { .. }
+            | ShardMessage::ForgetPool { .. }
+            | ShardMessage::GrantPermits { .. }
             | ShardMessage::Job { .. }
             | ShardMessage::Switch { .. }
             | ShardMessage::Calendar { .. }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    Actor, Answer, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, Rejection, Removal, RequestId,
-    RerunId,
+    Actor, Answer, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, PoolName, Rejection, Removal,
+    RequestId, RerunId,
 };
 
 use super::Catalogue;
@@ -90,6 +90,10 @@ pub(crate) enum Chore {
     Drop(RequestId),
     /// The next step of a rerun.
     Rerun(RerunId),
+    /// More batches of a shared pool may start again.
+    Open(PoolName),
+    /// Permits of shared pools are to be given.
+    Grant(Box<Event>),
 }
 
 /// What is to be committed.
@@ -186,11 +190,15 @@ impl Catalogue {
         }
         let over = self.stagings.iter().find(|(_, staging)| staging.expires() <= horizon);
         let drop = over.map(|(apply, _)| Chore::Drop(apply.clone()));
-        drop.or_else(|| self.next_rerun().map(Chore::Rerun))
+        let open =
+            || self.pools.next_opening().filter(|(at, _)| *at <= horizon).map(|(_, name)| Chore::Open(name));
+        let grant = || self.next_permits().map(|grant| Chore::Grant(Box::new(grant)));
+        drop.or_else(|| self.next_rerun().map(Chore::Rerun)).or_else(open).or_else(grant)
     }
 
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
-        self.stagings.values().map(Staging::expires).min()
+        let opening = self.pools.next_opening().map(|(at, _)| at);
+        self.stagings.values().map(Staging::expires).chain(opening).min()
     }
 
     pub(crate) fn decide_chore(&self, chore: &Chore) -> Vec<Event> {
@@ -198,6 +206,8 @@ impl Catalogue {
             Chore::Advance => self.committed.as_ref().map(|plan| self.advance(plan)).unwrap_or_default(),
             Chore::Drop(apply) => vec![Event::StagingDropped { apply: apply.clone() }],
             Chore::Rerun(rerun) => self.carry_on(*rerun),
+            Chore::Open(name) => vec![Event::RateOpened { name: name.clone() }],
+            Chore::Grant(grant) => vec![Event::clone(grant)],
         }
     }
 

@@ -81,6 +81,12 @@ impl GroupShard {
                     job.pass(*to);
                 }
             }
+            // Pools.
+            Event::PoolReceived { pool } => self.pools.received(pool),
+            Event::PoolForgotten { name } => self.pools.forgotten(name),
+            Event::RateOpened { name } => self.pools.opened(now, name),
+            Event::PermitsReceived { pools, permits } => self.pools.permits_received(pools, *permits),
+            Event::PermitsReported { report } => self.permits_reported(report),
             Event::CalendarReceived { calendar } => self.calendar_received(calendar),
             Event::CalendarForgotten { name } => self.calendar_forgotten(name),
             Event::FireMoved { job, next } => self.apply_fire_moved(*job, *next),
@@ -195,6 +201,10 @@ impl GroupShard {
             | Event::ThirdPartyForgotten { .. }
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. }
+            | Event::PoolDefined { .. }
+            | Event::PoolRemoved { .. }
+            | Event::PermitsHeard { .. }
+            | Event::PermitsGranted { .. }
             | Event::CalendarDefined { .. }
             | Event::CalendarRemoved { .. }
             | Event::RerunRequested { .. }
@@ -699,6 +709,7 @@ impl GroupShard {
         }
         self.tokens.insert(token, id);
         self.workers.count(worker, &Demand::of(&definition), token, true);
+        self.pools.take(token, id, &definition.pools, now);
         self.timers.insert((start_by, Timer::StartBy(token)));
         self.watch_assigned(id);
     }
@@ -719,6 +730,7 @@ impl GroupShard {
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => return,
         };
         self.workers.count(&worker, &Demand::of(&definition), token, false);
+        self.pools.give_back(token);
         if !self.unsettled.is_empty() {
             self.go_on_settling(&worker);
         }

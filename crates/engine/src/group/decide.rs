@@ -62,6 +62,8 @@ impl GroupShard {
             | Command::StageJobs { .. }
             | Command::CommitApply { .. }
             | Command::DefineJob { .. }
+            | Command::DefinePool { .. }
+            | Command::RemovePool { .. }
             | Command::DefineCalendar { .. }
             | Command::RemoveCalendar { .. }
             | Command::PlanRerun(_)

@@ -89,7 +89,13 @@ impl GroupShard {
             ShardMessage::KillRun { place, by } => return Ok(self.kill_run(*place, by)),
             ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
             ShardMessage::CheckNow { by } => Event::ChecksRequested { batch: None, by: by.clone() },
+            ShardMessage::Pool { pool } => Event::PoolReceived { pool: std::sync::Arc::clone(pool) },
+            ShardMessage::ForgetPool { name } => Event::PoolForgotten { name: name.clone() },
+            ShardMessage::GrantPermits { pools, permits } => {
+                Event::PermitsReceived { pools: pools.clone(), permits: *permits }
+            }
             ShardMessage::TellUnfinished { .. }
+            | ShardMessage::ReportPermits { .. }
             | ShardMessage::TellRuns { .. }
             | ShardMessage::TellEnd { .. } => {
                 let what = "an answer to the catalogue".to_owned();

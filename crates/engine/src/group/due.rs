@@ -2,7 +2,7 @@
 //! anchors to be completed, and ready batches for which there is a slot. One small decision at a time.
 
 use jiff::Timestamp;
-use tidemill_model::{BatchId, BatchResult, Event, JobId, JobType, ReturnReason, WorkerId};
+use tidemill_model::{BatchId, BatchResult, Event, JobId, JobType, PoolName, ReturnReason, WorkerId};
 
 use super::batch::{Phase, Waiter};
 use super::failure::counts;
@@ -26,7 +26,11 @@ pub(crate) enum Task {
     AskQuality(BatchId),
     Timer(Timestamp, Timer),
     Anchor(BatchId),
+    /// More batches of a pool may start again.
+    OpenRate(PoolName),
     Place(BatchId, WorkerId),
+    /// The catalogue is to be told of permits.
+    Report(Box<Event>),
 }
 
 impl GroupShard {
@@ -63,15 +67,20 @@ impl GroupShard {
         {
             return Some(Task::Timer(*at, *timer));
         }
+        if let Some((_, pool)) = self.next_opening().filter(|(at, _)| *at <= horizon) {
+            return Some(Task::OpenRate(pool));
+        }
         if let Some(anchor) = self.ready_anchor() {
             return Some(Task::Anchor(anchor));
         }
-        self.find_placement().map(|(batch, worker)| Task::Place(batch, worker))
+        let place = self.find_placement().map(|(batch, worker)| Task::Place(batch, worker));
+        place.or_else(|| self.permit_report().map(|report| Task::Report(Box::new(report))))
     }
 
     /// When the next timer is due.
     pub(crate) fn next_timer(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(at, _)| *at)
+        let opening = self.next_opening().map(|(at, _)| at);
+        self.timers.first().map(|(at, _)| *at).into_iter().chain(opening).min()
     }
 
     pub(crate) fn decide_task(&self, task: &Task, now: Timestamp) -> Vec<Event> {
@@ -91,6 +100,8 @@ impl GroupShard {
                 by: None,
                 message: String::new(),
             }],
+            Task::OpenRate(name) => vec![Event::RateOpened { name: name.clone() }],
+            Task::Report(report) => vec![Event::clone(report)],
             Task::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
         }
     }
@@ -121,7 +132,7 @@ impl GroupShard {
 
     fn ready_anchor(&self) -> Option<BatchId> {
         let anchor = JobType::try_from("anchor").expect("is a name");
-        let lane = Lane { job_type: anchor, host: None, memory_mb: 0 };
+        let lane = Lane { job_type: anchor, host: None, memory_mb: 0, pools: None };
         self.queue.first_of(&lane).map(|key| key.batch)
     }
 

@@ -126,6 +126,7 @@ impl GroupShard {
             since: Some(since),
             job: None,
             logical_time: None,
+            pools: Vec::new(),
         };
         let beyond = self.frozen.all().filter(|(_, since)| batch.logical_time > since.freeze.latest);
         let frozen = beyond.map(|(scope, Since { freeze, received_at })| {

@@ -32,6 +32,7 @@ mod machine;
 mod mark;
 mod overlap;
 mod place;
+mod pools;
 mod quality;
 mod queue;
 mod report;
@@ -67,6 +68,7 @@ use self::freeze::{Early, Frozen};
 use self::job::Job;
 use self::lease::Lease;
 use self::mark::Marks;
+use self::pools::Pools;
 use self::quality::Quality;
 use self::queue::Queue;
 use self::settle::Unsettled;
@@ -104,6 +106,8 @@ pub struct GroupShard {
     /// Other groups that have children of this one's jobs.
     pub(crate) followers: Followers,
     pub(crate) queue: Queue,
+    /// What batches of several jobs share.
+    pub(crate) pools: Pools,
     pub(crate) workers: Workers,
     /// Workers with tokens that are to be taken from them.
     pub(crate) unsettled: BTreeMap<WorkerId, Unsettled>,
@@ -246,6 +250,7 @@ impl GroupShard {
             foreign: Foreign::default(),
             followers: Followers::default(),
             queue: Queue::default(),
+            pools: Pools::default(),
             workers: Workers::default(),
             unsettled: BTreeMap::new(),
             cancelling: BTreeMap::new(),

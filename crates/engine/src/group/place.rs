@@ -1,10 +1,11 @@
 //! Which batch goes to which worker.
 
 use jiff::{SignedDuration, Timestamp};
-use tidemill_model::{BatchId, Event, Priority, Token, WorkerId};
+use tidemill_model::{BatchId, Event, PoolName, Priority, Token, WorkerId};
 
 use super::GroupShard;
 use super::batch::Batch;
+use super::pools::Shut;
 use super::queue::{Class, Lane, ReadyKey};
 use super::worker::Demand;
 
@@ -18,8 +19,14 @@ impl GroupShard {
     /// for it.
     pub(crate) fn find_placement(&self) -> Option<(BatchId, WorkerId)> {
         let mut best: Option<(ReadyKey, BatchId, &WorkerId)> = None;
+        let mut of_pools: Vec<(ReadyKey, &Lane, Priority, &Class)> = Vec::new();
         for (lane, classes) in self.queue.lanes() {
             if !self.workers.any_free(&lane.job_type) {
+                continue;
+            }
+            if lane.pools.is_some() {
+                of_pools
+                    .extend(classes.iter().filter_map(|(p, class)| Some((class.oldest()?, lane, *p, class))));
                 continue;
             }
             for (priority, class) in classes {
@@ -32,7 +39,40 @@ impl GroupShard {
                 }
             }
         }
-        best.map(|(_, batch, worker)| (batch, worker.clone()))
+        of_pools.sort_unstable_by_key(|(rank, ..)| *rank);
+        let of_pools = self.first_of_pools(&of_pools, best.map(|(rank, ..)| rank));
+        of_pools.or(best).map(|(_, batch, worker)| (batch, worker.clone()))
+    }
+
+    /// The same among classes that need pools and rank before another one, by rank: while one waits for room in a
+    /// pool, no later one takes of it, so that who needs more than one slot of it is not passed for ever.
+    fn first_of_pools<'a>(
+        &'a self,
+        classes: &[(ReadyKey, &'a Lane, Priority, &'a Class)],
+        before: Option<ReadyKey>,
+    ) -> Option<(ReadyKey, BatchId, &'a WorkerId)> {
+        let mut waited_for: Vec<&PoolName> = Vec::new();
+        for (rank, lane, priority, class) in classes {
+            if before.is_some_and(|before| before < *rank) {
+                return None;
+            }
+            let uses = lane.pools.as_deref().unwrap_or_default();
+            if uses.iter().any(|of| waited_for.contains(&&of.name)) {
+                continue;
+            }
+            match self.pools.admit(uses) {
+                Ok(()) => {
+                    if let Some((batch, worker)) = self.pick(lane, *priority, class) {
+                        return Some((*rank, batch, worker));
+                    }
+                }
+                Err(Shut::Full { pool, .. }) if self.pick(lane, *priority, class).is_some() => {
+                    waited_for.push(&pool.spec.name);
+                }
+                Err(Shut::Full { .. } | Shut::Rate { .. } | Shut::Permits { .. }) => {}
+            }
+        }
+        None
     }
 
     pub(crate) fn assign(&self, id: BatchId, worker: &WorkerId, now: Timestamp) -> Option<Event> {

@@ -191,7 +191,7 @@ impl GroupShard {
             }
         };
         let kind = "quality_gate".to_owned();
-        Some(Condition { kind, message, since, job: None, logical_time: None })
+        Some(Condition { kind, message, since, job: None, logical_time: None, pools: Vec::new() })
     }
 
     /// A batch for which all but the gate is met.

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{BatchId, JobDefinition, JobType, Priority};
+use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority};
 
 /// How much earlier one step of priority puts a batch, milliseconds.
 const PRIORITY_STEP_MS: i64 = 600_000;
@@ -42,6 +42,8 @@ pub(crate) struct Lane {
     pub(crate) job_type: JobType,
     pub(crate) host: Option<Arc<str>>,
     pub(crate) memory_mb: u32,
+    /// What it takes of pools, if it takes something.
+    pub(crate) pools: Option<Arc<[PoolUse]>>,
 }
 
 impl Lane {
@@ -51,6 +53,7 @@ impl Lane {
             job_type: definition.job_type.clone(),
             host: host.map(Arc::from),
             memory_mb: definition.memory_mb.unwrap_or(0),
+            pools: (!definition.pools.is_empty()).then(|| definition.pools.as_slice().into()),
         }
     }
 }
@@ -231,6 +234,11 @@ impl Class {
             self.idle.remove(&(turn, Arc::clone(&name)));
             self.owners.remove(&name);
         }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.owners.values().map(|owner| owner.ready.len()).sum()
     }
 
     /// Who waits longest.

@@ -368,7 +368,14 @@ impl GroupShard {
                     }
                 };
                 let since = Some(known.since.max(batch.since));
-                Some(Condition { kind: kind.to_owned(), message, since, job: None, logical_time })
+                Some(Condition {
+                    kind: kind.to_owned(),
+                    message,
+                    since,
+                    job: None,
+                    logical_time,
+                    pools: Vec::new(),
+                })
             })
             .collect()
     }

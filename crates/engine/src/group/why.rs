@@ -2,17 +2,22 @@
 
 use jiff::Timestamp;
 use tidemill_model::{
-    BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Mapping, WaivedParent, Why,
-    WorkerId,
+    BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Mapping, PoolHolder,
+    PoolName, PoolSpec, Rate, WaivedParent, Why, WorkerId,
 };
 
 use super::GroupShard;
 use super::batch::{Batch, PauseAfter, Phase, WaitsFor};
+use super::pools::Shut;
 use super::queue::Lane;
 use super::worker::{Demand, Worker};
 
 /// Unmet times of one dependency that are listed one by one.
 const LISTED_TIMES: usize = 50;
+/// Batches with slots of a full pool that are named.
+const LISTED_HOLDERS: usize = 5;
+/// Batches of one answer about a pool.
+const MAX_HOLDERS: usize = 1_000;
 
 impl GroupShard {
     /// Answers a question about the present.
@@ -22,6 +27,7 @@ impl GroupShard {
             LiveQuery::WantedThings { after, limit } => self.wanted_things(*after, *limit),
             LiveQuery::WantedQuality { after, limit } => self.wanted_quality(*after, *limit),
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
+            LiveQuery::Pool { name } => self.pool_holders(name),
             LiveQuery::NewestBatch { job } => {
                 let Some(job) = self.jobs.get(job) else { return LiveAnswer::NotFound };
                 let newest = job.history.last().map(|(_, newest)| newest);
@@ -51,6 +57,7 @@ impl GroupShard {
         }
         conditions.extend(self.why_disabled(batch));
         conditions.extend(self.why_held_back(id, batch));
+        conditions.extend(self.why_pools(id, batch));
         conditions.extend(self.unmet_phase(batch));
         Some(Why { batch: id, state: batch.state(), result: None, conditions })
     }
@@ -186,7 +193,9 @@ impl GroupShard {
             let message = "every worker of its type is drained or lost".to_owned();
             return Some(self.condition("drained", message, batch));
         }
-        Some(self.why_no_worker_fits(batch, &of_type))
+        let has_room = self.workers.fitting(Demand::of(definition)).next().is_some();
+        let is_kept_by_pools = has_room && !definition.pools.is_empty();
+        (!is_kept_by_pools).then(|| self.why_no_worker_fits(batch, &of_type))
     }
 
     /// MON-7: of those that would take it but for their load or memory, if there is one.
@@ -208,6 +217,80 @@ impl GroupShard {
         );
         let since = Some(machine.at);
         Some(Condition { since, ..self.condition("worker_overloaded", message, batch) })
+    }
+
+    /// BYD-4: a ready batch that its pools keep, and who has what it waits for.
+    fn why_pools(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
+        let Phase::Ready { key } = batch.phase else { return None };
+        let uses = &batch.definition.pools;
+        let parked = self.jobs.get(&batch.definition.id).is_some_and(|job| job.limit.parked.contains(&key));
+        if uses.is_empty() || parked {
+            return None;
+        }
+        match self.pools.admit(uses) {
+            Ok(()) => {
+                let is_passed = self.workers.fitting(Demand::of(&batch.definition)).next().is_some();
+                let names: Vec<&str> = uses.iter().map(|of| of.name.as_str()).collect();
+                let message = format!("others that need the pool have waited longer ({})", names.join(", "));
+                is_passed.then(|| self.condition("pool", message, batch))
+            }
+            Err(Shut::Full { pool, used }) => {
+                let PoolSpec { name, slots, .. } = &pool.spec;
+                let needs = uses.iter().find(|of| of.name == *name).map_or(1, |of| of.weight);
+                let held = self.who_holds(name, id);
+                let message =
+                    format!("pool {name}: {used} of {slots} slots are taken and it needs {needs}{held}");
+                Some(self.condition("pool", message, batch))
+            }
+            Err(Shut::Rate { pool, rate, opens }) => {
+                let Rate { starts, interval_s } = rate;
+                let name = &pool.spec.name;
+                let message =
+                    format!("pool {name}: {starts} have started in {interval_s} s; it may go on at {opens}");
+                Some(self.condition("rate_limit", message, batch))
+            }
+            Err(Shut::Permits { pools, used }) => {
+                let names: Vec<PoolName> = pools.iter().map(|of| of.name.clone()).collect();
+                let held: String = names.iter().map(|name| self.who_holds(name, id)).collect();
+                let text = names.iter().map(PoolName::as_str).collect::<Vec<_>>().join(", ");
+                let message = format!(
+                    "pools that groups share ({text}): its group has asked for a permit; {used} are in use here{held}"
+                );
+                Some(Condition { pools: names, ..self.condition("pool", message, batch) })
+            }
+        }
+    }
+
+    /// Batches of this group that have slots of a pool, for people.
+    fn who_holds(&self, name: &PoolName, except: BatchId) -> String {
+        let holders = self.pools.holders(name);
+        let others: Vec<String> = holders
+            .iter()
+            .filter(|(batch, _)| *batch != except)
+            .take(LISTED_HOLDERS)
+            .filter_map(|(batch, weight)| {
+                let job = self.batches.get(batch)?.definition.full_name();
+                Some(format!("batch {batch} of {job} ({weight})"))
+            })
+            .collect();
+        if others.is_empty() {
+            return String::new();
+        }
+        let more = holders.len().saturating_sub(others.len());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("; {name} is held by {}{more}", others.join(", "))
+    }
+
+    fn pool_holders(&self, name: &PoolName) -> LiveAnswer {
+        let Some(group) = &self.group else { return LiveAnswer::NotFound };
+        let holder = |(batch, weight): (BatchId, u32)| {
+            let job = self.batches.get(&batch).map(|known| known.definition.id);
+            PoolHolder { group: group.name.clone(), batch: Some(batch), job, slots: u64::from(weight) }
+        };
+        let mut holders: Vec<PoolHolder> = self.pools.holders(name).into_iter().map(holder).collect();
+        holders.sort_by_key(|holder| std::cmp::Reverse(holder.slots));
+        holders.truncate(MAX_HOLDERS);
+        LiveAnswer::Pool { holders }
     }
 
     /// DSP-4: workers of its type take work, and none has room for it.
@@ -243,7 +326,7 @@ impl GroupShard {
 
     fn condition(&self, kind: &str, message: String, batch: &Batch) -> Condition {
         let since = Some(batch.since);
-        Condition { kind: kind.to_owned(), message, since, job: None, logical_time: None }
+        Condition { kind: kind.to_owned(), message, since, job: None, logical_time: None, pools: Vec::new() }
     }
 
     pub(crate) fn name_of(&self, job: JobId) -> String {

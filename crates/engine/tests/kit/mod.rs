@@ -211,14 +211,31 @@ impl World {
                 let now = self.wall;
                 match self.workers.iter_mut().find(|known| known.id == worker) {
                     Some(known) => {
+                        let shard = known.shard;
                         for command in known.hear(message, now) {
-                            self.send(GROUP, command);
+                            self.send(shard, command);
                         }
                     }
                     None => self.outside.push(Effect::Work { worker, message }),
                 }
             }
             effect @ (Effect::Reply { .. } | Effect::DeadLetter { .. }) => self.outside.push(effect),
+        }
+    }
+
+    /// A worker of another group is there.
+    pub(crate) fn worker_of(&mut self, group: &'static str, shard: ShardId, name: &str, slots: u32) {
+        let worker = TestWorker { group, shard, ..TestWorker::new(name, slots, Script::Run) };
+        let registration = worker.registration();
+        self.workers.push(worker);
+        self.send(shard, Command::RegisterWorker(Box::new(registration)));
+        self.run();
+    }
+
+    pub(crate) fn why_of(&self, shard: ShardId, batch: BatchId) -> Vec<Condition> {
+        match self.partition.answer(shard, &LiveQuery::Why { batch }) {
+            LiveAnswer::Why(why) => why.conditions,
+            other => panic!("{other:?}"),
         }
     }
 
@@ -236,9 +253,13 @@ impl World {
     pub(crate) fn pass(&mut self, duration: SignedDuration) {
         self.wall = self.wall.checked_add(duration).unwrap();
         let wall = self.wall;
-        let due: Vec<Command> = self.workers.iter_mut().flat_map(|worker| worker.tick(wall)).collect();
-        for command in due {
-            self.send(GROUP, command);
+        let due = |worker: &mut TestWorker| {
+            let shard = worker.shard;
+            worker.tick(wall).into_iter().map(move |command| (shard, command))
+        };
+        let due: Vec<(ShardId, Command)> = self.workers.iter_mut().flat_map(due).collect();
+        for (shard, command) in due {
+            self.send(shard, command);
         }
         self.run();
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tidemill_model::{Event, JobId, Outcome};
+use tidemill_model::{Event, JobId, Outcome, PermitReport};
 
 fn time(time: &Timestamp) -> String {
     let text = time.to_string();
@@ -221,6 +221,17 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::ChecksLate { report } => format!("checks of {} late {} ms", report.authority, report.late_ms),
         Event::ChecksRecovered { authority, .. } => format!("checks of {authority} recovered"),
         Event::CalendarDefined { calendar } => format!("calendar defined {calendar}"),
+        Event::PoolDefined { pool } => format!("pool defined {pool}"),
+        Event::PoolRemoved { name } => format!("pool removed {name}"),
+        Event::PoolReceived { pool } => format!("pool received {pool}"),
+        Event::PoolForgotten { name } => format!("pool forgotten {name}"),
+        Event::RateOpened { name } => format!("rate of {name} opened"),
+        Event::PermitsReported { report } | Event::PermitsHeard { report, .. } => {
+            let PermitReport { started, ended, unused, wanted, .. } = report;
+            format!("permits: {started} started, {ended} ended, {unused} unused, {wanted} wanted")
+        }
+        Event::PermitsGranted { to, permits, .. } => format!("{permits} permits granted to shard {to}"),
+        Event::PermitsReceived { permits, .. } => format!("{permits} permits received"),
         Event::CalendarRemoved { name } => format!("calendar removed {name}"),
         Event::CalendarReceived { calendar } => format!("calendar received {calendar}"),
         Event::CalendarForgotten { name } => format!("calendar forgotten {name}"),

@@ -33,6 +33,9 @@ pub(crate) struct TestWorker {
     pub(crate) id: WorkerId,
     pub(crate) incarnation: Incarnation,
     pub(crate) host: String,
+    /// Its group, and that group's shard.
+    pub(crate) group: &'static str,
+    pub(crate) shard: tidemill_model::ShardId,
     pub(crate) slots: u32,
     pub(crate) script: Script,
     /// Of its slots for `noop`.
@@ -49,6 +52,8 @@ impl TestWorker {
             id: WorkerId::new(name),
             incarnation: Incarnation::new("1"),
             host: format!("host-{name}"),
+            group: "g",
+            shard: super::GROUP,
             slots,
             script,
             reserved: None,
@@ -58,12 +63,12 @@ impl TestWorker {
     }
 
     pub(crate) fn registration(&self) -> Registration {
-        let text = Registration::signed_text(&group("g"), &self.id, &self.incarnation);
+        let text = Registration::signed_text(&group(self.group), &self.id, &self.incarnation);
         let kinds = ["noop", "shell"].map(|kind| (kind.try_into().unwrap(), self.slots));
         Registration {
             worker: self.id.clone(),
             incarnation: self.incarnation.clone(),
-            group: group("g"),
+            group: group(self.group),
             host: self.host.clone(),
             address: "127.0.0.1:1".to_owned(),
             slots: kinds.into_iter().collect(),

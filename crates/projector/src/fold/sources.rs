@@ -124,6 +124,15 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::ApplyAdvanced { .. }
         | Event::ApplyFinished { .. }
         | Event::CalendarDefined { .. }
+        | Event::PoolDefined { .. }
+        | Event::PoolRemoved { .. }
+        | Event::PoolReceived { .. }
+        | Event::PoolForgotten { .. }
+        | Event::RateOpened { .. }
+        | Event::PermitsHeard { .. }
+        | Event::PermitsGranted { .. }
+        | Event::PermitsReceived { .. }
+        | Event::PermitsReported { .. }
         | Event::CalendarRemoved { .. }
         | Event::CalendarReceived { .. }
         | Event::CalendarForgotten { .. }

@@ -117,6 +117,21 @@ fn calendars() -> Vec<Value> {
     }});
     vec![
         json!({"calendar_defined": {"calendar": calendar}}),
+        json!({"pool_defined": {"pool": {"version": 3, "spec": {"name": "warehouse", "slots": 8}}}}),
+        json!({"pool_removed": {"name": "warehouse"}}),
+        json!({"pool_received": {"pool": {"version": 4, "spec": {
+            "name": "api", "slots": 8, "rate": {"starts": 10, "interval_s": 60}, "group": "demo", "comment": "shared",
+        }}}}),
+        json!({"pool_forgotten": {"name": "api"}}),
+        json!({"rate_opened": {"name": "api"}}),
+        json!({"permits_reported": {"report": {
+            "pools": [{"name": "warehouse", "weight": 2}], "started": 1, "ended": 2, "unused": 1, "wanted": 4,
+        }}}),
+        json!({"permits_heard": {"from": 1, "report": {
+            "pools": [{"name": "warehouse", "weight": 2}], "started": 1, "ended": 2, "unused": 1, "wanted": 4,
+        }}}),
+        json!({"permits_granted": {"to": 1, "pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}),
+        json!({"permits_received": {"pools": [{"name": "warehouse", "weight": 2}], "permits": 3}}),
         json!({"calendar_removed": {"name": "cn"}}),
         json!({"calendar_received": {"calendar": calendar}}),
         json!({"calendar_forgotten": {"name": "cn"}}),

@@ -70,6 +70,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::FireLost, &["due_times_generated_or_skipped"], FEW),
     bug(Bug::RunNumberReused, &["one_generated_per_run"], FEW),
     bug(Bug::WorkForDrainedWorker, &["assigned_only_when_conditions_held"], FEW),
+    bug(Bug::PermitGivenAgain, &["permits_accounted_for"], SOME),
     bug(Bug::OneSlotTooMany, &["running_never_above_limit"], FEW),
     with(&[Fault::CutWorker], bug(Bug::GrantAfterLeaseEnd, PROCESSES, MANY)),
     with(&[Fault::CrashWorker], bug(Bug::LiveShimForgotten, PROCESSES, MANY)),

@@ -5,6 +5,7 @@ mod calendar;
 mod job;
 mod journal;
 mod operate;
+mod pool;
 mod rerun;
 mod things;
 
@@ -16,6 +17,7 @@ pub(crate) use operate::{
     AcceptLossArgs, ConfigCommand, DemoArgs, EventsArgs, EventsCommand, FreezeCommand, GroupCommand,
     KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
+pub(crate) use pool::PoolCommand;
 pub(crate) use things::{CheckArgs, ThirdPartyCommand};
 
 pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
@@ -86,6 +88,9 @@ pub(crate) enum Command {
     /// Define and look at calendars, whose days jobs can keep to
     #[command(subcommand, visible_alias = "calendars")]
     Calendar(CalendarCommand),
+    /// Define and look at pools, whose slots and rates batches of several jobs share
+    #[command(subcommand, visible_alias = "pools")]
+    Pool(PoolCommand),
     /// Report what outside systems have ready, and list the reports
     #[command(subcommand)]
     ThirdParty(ThirdPartyCommand),
@@ -223,6 +228,11 @@ mod tests {
             "check --late",
             "batch logs 4097 -f --stderr",
             "job skipped demo/load-1",
+            "pool apply -f pools.yaml",
+            "pool ls",
+            "pool show api",
+            "pool export",
+            "pool rm api",
             "calendar apply -f calendars.yaml",
             "calendar get cn",
             "calendar list",

@@ -5,6 +5,7 @@ mod calendar;
 mod events;
 mod job;
 mod operate;
+mod pool;
 mod rerun;
 mod schemas;
 mod things;
@@ -34,6 +35,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Job(JobCommand::Validate { paths }) => job::validate(global.output, &paths),
         Command::Job(command) => job::run(&Session::new(&global)?, command),
         Command::Batch(command) => batch::run(&Session::new(&global)?, command),
+        Command::Pool(command) => pool::run(&Session::new(&global)?, command),
         Command::Calendar(command) => calendar::run(&Session::new(&global)?, command),
         Command::ThirdParty(command) => things::third_party(&Session::new(&global)?, command),
         Command::Check(args) => things::check(&Session::new(&global)?, &args),

@@ -1,0 +1,169 @@
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tidemill_model::{
+    Answer, Command, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec, Role,
+    ShardId,
+};
+use tidemill_store::ReadTables;
+
+use super::run::written;
+use crate::Problem;
+use crate::app::{App, shard_of};
+use crate::auth::Caller;
+use crate::body::Body;
+use crate::params::Params;
+use crate::view::{GroupShare, HolderView, List, PoolDetail, PoolView, Written, pool_of, time};
+use crate::write::Write;
+
+/// Groups whose shares a message names.
+const NAMED_GROUPS: usize = 5;
+
+/// Pools, by name (BYD-4). They are the site's, whatever groups a key reaches.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    params: Params,
+) -> Result<Json<List<PoolView>>, Problem> {
+    params.only(&["limit", "cursor"])?;
+    let request = params.page()?;
+    let page = app.read(move |tables| tables.pools(&request)).await?;
+    Ok(Json(List::of(page, PoolView::from)))
+}
+
+/// A pool, and who has slots of it now.
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    params: Params,
+) -> Result<Json<PoolDetail>, Problem> {
+    params.only(&[])?;
+    let wanted = name.clone();
+    let row = app.read(move |tables| tables.pool(&wanted)).await?;
+    let row = row.ok_or_else(|| Problem::unknown("pool", name))?;
+    let pool = pool_of(&row)?;
+    let mut detail = PoolDetail {
+        version: row.version,
+        changed_at: time(row.changed_at),
+        used: None,
+        groups: Vec::new(),
+        holders: Vec::new(),
+        pool,
+    };
+    let shares = match &detail.pool.group {
+        Some(group) => holders_in(&app, group, &detail.pool.name).await.map(|of| vec![share(group, &of)]),
+        None => shares(&app, &detail.pool.name).await,
+    };
+    let Some(mut shares) = shares else { return Ok(Json(detail)) };
+    shares.retain(|share| share.slots > 0);
+    detail.used = Some(shares.iter().map(|share| share.slots).sum());
+    for share in shares.iter().filter(|share| caller.reaches(share.group.as_str())) {
+        let holders = holders_in(&app, &share.group, &detail.pool.name).await.unwrap_or_default();
+        detail.holders.extend(holders.into_iter().filter_map(|holder| {
+            let (batch, job) = (holder.batch?.0, holder.job.map(|job| job.0));
+            Some(HolderView { batch, job, group: holder.group, slots: holder.slots })
+        }));
+    }
+    detail.groups = shares;
+    Ok(Json(detail))
+}
+
+fn share(group: &GroupName, holders: &[PoolHolder]) -> GroupShare {
+    GroupShare { group: group.clone(), slots: holders.iter().map(|holder| holder.slots).sum() }
+}
+
+async fn ask(app: &App, shard: ShardId, name: &PoolName) -> Option<Vec<PoolHolder>> {
+    match app.deps.live.query(shard, LiveQuery::Pool { name: name.clone() }).await {
+        Ok(LiveAnswer::Pool { holders }) => Some(holders),
+        Ok(_) => Some(Vec::new()),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "an owner could not be asked");
+            None
+        }
+    }
+}
+
+/// What each group has of a pool that groups share.
+async fn shares(app: &App, name: &PoolName) -> Option<Vec<GroupShare>> {
+    let holders = ask(app, ShardId::CATALOGUE, name).await?;
+    Some(holders.into_iter().map(|of| GroupShare { group: of.group, slots: of.slots }).collect())
+}
+
+/// The batches of a group that have slots of a pool.
+async fn holders_in(app: &App, group: &GroupName, name: &PoolName) -> Option<Vec<PoolHolder>> {
+    let group = app.group_named(group.as_str()).await.ok().flatten()?;
+    ask(app, shard_of(&group), name).await
+}
+
+/// Says who has the slots of shared pools for which a batch waits.
+pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
+    for condition in conditions {
+        for name in condition.pools.clone() {
+            let (wanted, shares) = (name.to_string(), shares(app, &name).await);
+            let row = app.read(move |tables| tables.pool(&wanted)).await.ok().flatten();
+            let (Some(shares), Some(row)) = (shares, row) else { continue };
+            let used: u64 = shares.iter().map(|share| share.slots).sum();
+            let by: Vec<String> = shares
+                .iter()
+                .take(NAMED_GROUPS)
+                .map(|share| format!("{} has {}", share.group, share.slots))
+                .collect();
+            let by = if by.is_empty() { String::new() } else { format!(": {}", by.join(", ")) };
+            let told = format!("; pool {name}: {used} of {} slots are taken{by}", row.slots);
+            condition.message.push_str(&told);
+        }
+    }
+}
+
+/// A pool is there.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PoolDefined {
+    /// Its name.
+    name: PoolName,
+    /// Its version: the one it had, if nothing differs.
+    version: u32,
+    /// Give this as `at_least` to reads that must show it.
+    position: String,
+}
+
+/// Adds or changes a pool. What runs goes on, also where it has more than there is now.
+pub(super) async fn define(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<PoolDefined>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::Administrator)?;
+    let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
+    let name = pool.name.clone();
+    let command = Command::DefinePool { pool: Box::new(pool) };
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    match done.answer {
+        Answer::Pool { version } => {
+            Ok(Json(PoolDefined { name, version, position: done.position.to_string() }))
+        }
+        _ => Err(done.unexpected()),
+    }
+}
+
+/// Removes a pool; refused, with their names, while jobs use it.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::Administrator)?;
+    let name = PoolName::try_from(name.as_str())
+        .map_err(|error| Problem::field("name", &name, error.to_string()))?;
+    let command = Command::RemovePool { name };
+    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+}

@@ -1,0 +1,105 @@
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tidemill_model::{GroupName, PoolName, PoolSpec, Rate};
+use tidemill_store::rows::PoolRow;
+
+use super::{string, time};
+use crate::Problem;
+
+/// A pool, of which batches take slots while they are assigned or run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PoolView {
+    /// Its name.
+    pub(crate) name: String,
+    /// Numbers its content; every change of any pool gets the next one.
+    pub(crate) version: i64,
+    /// Slots that batches hold at once.
+    pub(crate) slots: i64,
+    /// How often batches may start; null: as often as there is room.
+    pub(crate) rate: Option<Rate>,
+    /// The group whose jobs may use it; null: groups share it.
+    pub(crate) group: Option<String>,
+    /// Free text.
+    pub(crate) comment: String,
+    /// When it was last changed.
+    pub(crate) changed_at: Timestamp,
+}
+
+fn number(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn rate_of(row: &PoolRow) -> Option<Rate> {
+    let (starts, interval_s) = row.rate_starts.zip(row.rate_interval_s)?;
+    Some(Rate { starts: number(starts), interval_s: number(interval_s) })
+}
+
+impl From<PoolRow> for PoolView {
+    fn from(row: PoolRow) -> Self {
+        Self {
+            rate: rate_of(&row),
+            name: row.name.to_string(),
+            version: row.version,
+            slots: row.slots,
+            group: string(row.group_name),
+            comment: row.comment_text.to_string(),
+            changed_at: time(row.changed_at),
+        }
+    }
+}
+
+/// A pool with those that have slots of it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PoolDetail {
+    /// Numbers its content; every change of any pool gets the next one.
+    pub(crate) version: i64,
+    /// When it was last changed.
+    pub(crate) changed_at: Timestamp,
+    /// As it could have been written.
+    pub(crate) pool: PoolSpec,
+    /// Slots that are taken now; null: the owner could not be asked.
+    pub(crate) used: Option<u64>,
+    /// By group, those with most slots first.
+    pub(crate) groups: Vec<GroupShare>,
+    /// Batches of the groups that the key reaches.
+    pub(crate) holders: Vec<HolderView>,
+}
+
+/// Slots that a group has.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct GroupShare {
+    /// The group.
+    pub(crate) group: GroupName,
+    /// So many.
+    pub(crate) slots: u64,
+}
+
+/// Slots that a batch has.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct HolderView {
+    /// The batch.
+    pub(crate) batch: i64,
+    /// Its job.
+    pub(crate) job: Option<i64>,
+    /// Its group.
+    pub(crate) group: GroupName,
+    /// So many.
+    pub(crate) slots: u64,
+}
+
+/// The pool that a row holds, as it could have been written.
+pub(crate) fn pool_of(row: &PoolRow) -> Result<PoolSpec, Problem> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        tracing::error!(pool = %row.name, %error, "the row of a pool cannot be read");
+        Problem::internal("the row of the pool cannot be read")
+    };
+    let group = row.group_name.as_deref().map(GroupName::try_from).transpose();
+    Ok(PoolSpec {
+        name: PoolName::try_from(row.name.as_ref()).map_err(|error| unreadable(&error))?,
+        slots: number(row.slots),
+        rate: rate_of(row),
+        group: group.map_err(|error| unreadable(&error))?,
+        comment: row.comment_text.to_string(),
+    })
+}

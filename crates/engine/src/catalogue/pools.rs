@@ -1,0 +1,369 @@
+//! Pools, and the permits of those that groups share (BYD-4).
+//!
+//! ```text
+//!  shard ── ReportPermits { wanted, started, ended, unused } ──► catalogue
+//!  shard ◄─ GrantPermits { permits } ─────────────────────────── catalogue
+//! ```
+//! *Invariant:* when a permit is given, what all shards together have of each of its pools, on the way there and back
+//! included, is at most its slots; and permits that may still be used, with the starts of the last interval, are at
+//! most what its rate lets. So whatever is late or sent twice, no history shows more than that.
+//!
+//! A permit is for all that one batch needs, so no group waits for one pool with another in its hands. Groups get
+//! them in the order in which they began to wait; who needs more slots of a pool than are left keeps those behind it
+//! from that pool.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    Answer, Event, FieldError, GroupName, JobSpec, LiveAnswer, PermitReport, Pool, PoolHolder, PoolName,
+    PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage,
+};
+
+use super::Catalogue;
+use crate::decision::Decision;
+use crate::rate::Starts;
+
+const MAX_POOLS: usize = 1_000;
+const MAX_SLOTS: u32 = 1_000_000;
+const MAX_STARTS: u32 = 1_000;
+const MAX_INTERVAL_S: u32 = 86_400;
+const MAX_COMMENT_BYTES: usize = 4 * 1024;
+/// Pools of one job.
+const MAX_USES: usize = 8;
+/// Jobs that a refusal names.
+const NAMED_JOBS: usize = 10;
+/// Of one answer.
+const MAX_HOLDERS: usize = 1_000;
+
+/// All pools, and who has what of those that groups share.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Pools {
+    known: BTreeMap<PoolName, Known>,
+    /// The last version that any pool got, so that a name that comes back never gets one again.
+    version: u32,
+    shares: BTreeMap<Key, Share>,
+    turns: u64,
+}
+
+/// A group's shard, and all shared pools that one batch needs.
+type Key = (ShardId, Vec<PoolUse>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    pool: Arc<Pool>,
+    /// Of a shared one.
+    starts: Starts,
+}
+
+/// The permits of one shard for one set of pools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Share {
+    /// Given, and not known to be used.
+    fresh: u32,
+    /// Known to be used, and not back.
+    used: u32,
+    /// What it would have of fresh ones.
+    wanted: u32,
+    /// Since when it waits, counted.
+    turn: u64,
+}
+
+impl Share {
+    fn held(self) -> u64 {
+        u64::from(self.fresh) + u64::from(self.used)
+    }
+
+    fn waits(self) -> bool {
+        self.wanted > self.fresh
+    }
+}
+
+impl Known {
+    fn rate(&self) -> Option<Rate> {
+        self.pool.spec.rate.filter(|_| self.pool.spec.group.is_none())
+    }
+}
+
+impl Pools {
+    /// Whoever has to do with a pool, and what one permit takes of it.
+    fn shares_of<'a>(&'a self, pool: &'a PoolName) -> impl Iterator<Item = (&'a Key, &'a Share, u32)> {
+        self.shares.iter().filter_map(move |(key, share)| {
+            let of = key.1.iter().find(|of| of.name == *pool)?;
+            Some((key, share, of.weight))
+        })
+    }
+
+    fn left(&self, known: &Known) -> u64 {
+        let held = |(_, share, weight): (_, &Share, u32)| share.held() * u64::from(weight);
+        let held: u64 = self.shares_of(&known.pool.spec.name).map(held).sum();
+        u64::from(known.pool.spec.slots).saturating_sub(held)
+    }
+
+    /// Batches that its rate lets start now.
+    fn starts_left(&self, known: &Known) -> u64 {
+        let Some(rate) = known.rate() else { return u64::MAX };
+        let fresh: u64 =
+            self.shares_of(&known.pool.spec.name).map(|(_, share, _)| u64::from(share.fresh)).sum();
+        u64::from(rate.starts).saturating_sub(u64::from(known.starts.count()) + fresh)
+    }
+
+    /// How many permits more a set could get, and the pools that have not enough slots left for one.
+    fn room(&self, pools: &[PoolUse]) -> (u64, Vec<PoolName>) {
+        let mut room = u64::MAX;
+        let mut short = Vec::new();
+        for of in pools {
+            let Some(known) = self.known.get(&of.name) else { continue };
+            let left = self.left(known) / u64::from(of.weight.max(1));
+            room = room.min(left).min(self.starts_left(known));
+            // What can never be is not waited for.
+            if left == 0 && of.weight <= known.pool.spec.slots {
+                short.push(of.name.clone());
+            }
+        }
+        (room, short)
+    }
+
+    /// The next permits to give.
+    pub(super) fn next_grant(&self, has_room: impl Fn(ShardId) -> bool) -> Option<Event> {
+        let mut waiting: Vec<(&Key, &Share)> =
+            self.shares.iter().filter(|(_, share)| share.waits()).collect();
+        waiting.sort_by_key(|(key, share)| (share.turn, *key));
+        let mut kept: Vec<PoolName> = Vec::new();
+        for (key, share) in &waiting {
+            let needs = |name: &PoolName| key.1.iter().any(|of| of.name == *name);
+            if !has_room(key.0) || kept.iter().any(needs) {
+                continue;
+            }
+            let (room, short) = self.room(&key.1);
+            if room == 0 {
+                kept.extend(short);
+                continue;
+            }
+            let rivals = waiting.iter().filter(|(other, _)| other.1.iter().any(|of| needs(&of.name))).count();
+            let part = (room / rivals.max(1) as u64).max(1);
+            let permits = share.wanted.saturating_sub(share.fresh);
+            let permits = permits.min(u32::try_from(part).unwrap_or(u32::MAX));
+            let permits = permits + u32::from(planted!(PermitGivenAgain));
+            return Some(Event::PermitsGranted { to: key.0, pools: key.1.clone(), permits });
+        }
+        None
+    }
+
+    /// A rate keeps a group waiting: whose, and until when. The soonest.
+    pub(super) fn next_opening(&self) -> Option<(Timestamp, PoolName)> {
+        let shut = self.known.iter().filter_map(|(name, known)| {
+            let rate = known.rate().filter(|_| self.starts_left(known) == 0)?;
+            let is_waited_for = self.shares_of(name).any(|(_, share, _)| share.waits());
+            known.starts.next_expiry(rate).filter(|_| is_waited_for).map(|at| (at, name))
+        });
+        shut.min().map(|(at, name)| (at, name.clone()))
+    }
+}
+
+impl Catalogue {
+    pub(super) fn define_pool(&self, spec: &PoolSpec) -> Result<Decision, Rejection> {
+        check(spec)?;
+        if let Some(unknown) = spec.group.as_ref().filter(|group| !self.groups.contains_key(group)) {
+            return Err(Rejection::unknown("group", unknown));
+        }
+        match self.pools.known.get(&spec.name).map(|known| &known.pool) {
+            Some(known) if known.spec == *spec => {
+                return Ok(Decision::answered(Vec::new(), Answer::Pool { version: known.version }));
+            }
+            Some(known) if known.spec.group != spec.group => {
+                let is =
+                    known.spec.group.as_ref().map_or("all groups".to_owned(), |of| format!("group {of}"));
+                let rule = format!("is of {is}, which stays; remove it first, or take another name");
+                return Err(Rejection::field("group", &spec.name, rule));
+            }
+            None if self.pools.known.len() >= MAX_POOLS => {
+                let what = "the number of pools".to_owned();
+                return Err(Rejection::LimitReached { what, limit: MAX_POOLS as u64 });
+            }
+            Some(_) | None => {}
+        }
+        let too_heavy = self.users_of(&spec.name, |of| of.weight > spec.slots);
+        if !too_heavy.is_empty() {
+            let rule = format!("one batch of {} needs more; lower their weight first", too_heavy.join(", "));
+            return Err(Rejection::field("slots", spec.slots, rule));
+        }
+        let version = self.pools.version + 1;
+        let pool = Arc::new(Pool { version, spec: spec.clone() });
+        Ok(Decision::answered(vec![Event::PoolDefined { pool }], Answer::Pool { version }))
+    }
+
+    pub(super) fn remove_pool(&self, name: &PoolName) -> Result<Decision, Rejection> {
+        if !self.pools.known.contains_key(name) {
+            return Err(Rejection::unknown("pool", name));
+        }
+        let users = self.users_of(name, |_| true);
+        if !users.is_empty() {
+            let reason = format!("{} use it; take it out of them first", users.join(", "));
+            return Err(Rejection::PoolInUse { pool: name.to_string(), reason });
+        }
+        Ok(Decision::answered(vec![Event::PoolRemoved { name: name.clone() }], Answer::Done))
+    }
+
+    /// Some jobs that use a pool so.
+    fn users_of(&self, name: &PoolName, so: impl Fn(&PoolUse) -> bool) -> Vec<String> {
+        let uses = |job: &&super::Job| job.definition.pools.iter().any(|of| of.name == *name && so(of));
+        let users = self.jobs.values().filter(uses).take(NAMED_JOBS);
+        users.map(|job| job.definition.full_name()).collect()
+    }
+
+    /// What a job uses, from the field that says it, in order of name.
+    pub(super) fn pools_of(&self, spec: &JobSpec) -> Result<Vec<PoolUse>, FieldError> {
+        if spec.pools.len() > MAX_USES {
+            return Err(FieldError::new("pools", spec.pools.len(), format!("at most {MAX_USES} pools")));
+        }
+        let mut uses: Vec<PoolUse> = Vec::with_capacity(spec.pools.len());
+        for (index, written) in spec.pools.iter().enumerate() {
+            let (given, field) = (written.to_use(), format!("pools[{index}]"));
+            let name = &given.name;
+            if spec.job_type.is_anchor() {
+                return Err(FieldError::new(field, name, "an anchor runs on no worker; leave it out"));
+            }
+            let Some(pool) = self.pools.known.get(name).map(|known| &known.pool.spec) else {
+                return Err(FieldError::new(field, name, "there is no pool of that name; define it first"));
+            };
+            if let Some(group) = pool.group.as_ref().filter(|group| **group != spec.group) {
+                return Err(FieldError::new(field, name, format!("is for jobs of group {group} only")));
+            }
+            if !(1..=pool.slots).contains(&given.weight) {
+                let rule = format!("must be 1 to the slots of the pool, {}", pool.slots);
+                return Err(FieldError::new(format!("{field}.weight"), given.weight, rule));
+            }
+            if uses.iter().any(|other| other.name == *name) {
+                return Err(FieldError::new(field, name, "stands twice among the pools"));
+            }
+            uses.push(given);
+        }
+        uses.sort();
+        Ok(uses)
+    }
+
+    /// Where no server is asked: every pool is there, and large enough.
+    pub(super) fn suppose_pool(&mut self, name: &PoolName) {
+        let name = name.clone();
+        let spec = PoolSpec {
+            name: name.clone(),
+            slots: MAX_SLOTS,
+            rate: None,
+            group: None,
+            comment: String::new(),
+        };
+        self.pools
+            .known
+            .insert(name, Known { pool: Arc::new(Pool { version: 1, spec }), starts: Starts::default() });
+    }
+
+    pub(super) fn pool_defined(&mut self, pool: &Arc<Pool>) {
+        self.revision += 1;
+        self.pools.version = self.pools.version.max(pool.version);
+        let old = self.pools.known.remove(&pool.spec.name);
+        let same = old.filter(|old| old.pool.spec.rate == pool.spec.rate);
+        let starts = same.map(|old| old.starts).unwrap_or_default();
+        self.pools.known.insert(pool.spec.name.clone(), Known { pool: Arc::clone(pool), starts });
+        self.tell_of_pool(pool.spec.group.as_ref(), &ShardMessage::Pool { pool: Arc::clone(pool) });
+    }
+
+    pub(super) fn pool_removed(&mut self, name: &PoolName) {
+        self.revision += 1;
+        let Some(known) = self.pools.known.remove(name) else { return };
+        self.tell_of_pool(known.pool.spec.group.as_ref(), &ShardMessage::ForgetPool { name: name.clone() });
+    }
+
+    fn tell_of_pool(&mut self, group: Option<&GroupName>, message: &ShardMessage) {
+        let concerned = self.groups.iter().filter(|(name, _)| group.is_none_or(|group| group == *name));
+        let shards: Vec<ShardId> = concerned.map(|(_, group)| group.shard).collect();
+        for shard in shards {
+            self.post.send(shard, message.clone());
+        }
+    }
+
+    /// A new group's shard hears of the pools that it shares.
+    pub(super) fn tell_of_shared_pools(&mut self, shard: ShardId) {
+        for known in self.pools.known.values().filter(|known| known.pool.spec.group.is_none()) {
+            self.post.send(shard, ShardMessage::Pool { pool: Arc::clone(&known.pool) });
+        }
+    }
+
+    pub(super) fn next_permits(&self) -> Option<Event> {
+        self.pools.next_grant(|shard| self.post.room(shard) > 0)
+    }
+
+    pub(super) fn permits_heard(&mut self, now: Timestamp, from: ShardId, report: &PermitReport) {
+        let key = (from, report.pools.clone());
+        let share = self.pools.shares.entry(key.clone()).or_default();
+        let waited = share.waits();
+        share.fresh = share.fresh.saturating_sub(report.started.saturating_add(report.unused));
+        share.used = share.used.saturating_add(report.started).saturating_sub(report.ended);
+        share.wanted = report.wanted;
+        if !waited && share.waits() {
+            self.pools.turns += 1;
+            share.turn = self.pools.turns;
+        }
+        if share.held() == 0 && share.wanted == 0 {
+            self.pools.shares.remove(&key);
+        }
+        for of in &report.pools {
+            if let Some(known) = self.pools.known.get_mut(&of.name)
+                && let Some(rate) = known.rate()
+            {
+                known.starts.note(now, report.started, rate);
+            }
+        }
+    }
+
+    pub(super) fn permits_granted(&mut self, to: ShardId, pools: &[PoolUse], permits: u32) {
+        self.pools.turns += 1;
+        let share = self.pools.shares.entry((to, pools.to_vec())).or_default();
+        share.fresh = share.fresh.saturating_add(permits);
+        share.turn = self.pools.turns;
+        self.post.send(to, ShardMessage::GrantPermits { pools: pools.to_vec(), permits });
+    }
+
+    pub(super) fn rate_opened(&mut self, now: Timestamp, name: &PoolName) {
+        if let Some(known) = self.pools.known.get_mut(name)
+            && let Some(rate) = known.rate()
+        {
+            known.starts.expire(now, rate);
+        }
+    }
+
+    /// What each group has of a shared pool.
+    pub(crate) fn pool_holders(&self, name: &PoolName) -> LiveAnswer {
+        let mut held: BTreeMap<ShardId, u64> = BTreeMap::new();
+        for (key, share, weight) in self.pools.shares_of(name) {
+            *held.entry(key.0).or_default() += share.held() * u64::from(weight);
+        }
+        let holder = |(group, of): (&GroupName, &super::Group)| {
+            let slots = held.get(&of.shard).copied().filter(|slots| *slots > 0)?;
+            Some(PoolHolder { group: group.clone(), batch: None, job: None, slots })
+        };
+        let mut holders: Vec<PoolHolder> = self.groups.iter().filter_map(holder).collect();
+        holders.sort_by_key(|holder| std::cmp::Reverse(holder.slots));
+        holders.truncate(MAX_HOLDERS);
+        LiveAnswer::Pool { holders }
+    }
+}
+
+fn check(spec: &PoolSpec) -> Result<(), Rejection> {
+    let table = [
+        ("slots", Some(spec.slots), MAX_SLOTS),
+        ("rate.starts", spec.rate.map(|rate| rate.starts), MAX_STARTS),
+        ("rate.interval_s", spec.rate.map(|rate| rate.interval_s), MAX_INTERVAL_S),
+    ];
+    for (field, given, most) in table {
+        if let Some(given) = given.filter(|given| !(1..=most).contains(given)) {
+            return Err(Rejection::field(field, given, format!("must be 1 to {most}")));
+        }
+    }
+    if spec.comment.len() > MAX_COMMENT_BYTES {
+        let rule = format!("must be at most {MAX_COMMENT_BYTES} bytes");
+        return Err(Rejection::field("comment", &spec.comment, rule));
+    }
+    Ok(())
+}

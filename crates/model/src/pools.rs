@@ -1,0 +1,180 @@
+//! Pools: how many batches of all jobs that name one may be assigned or run at once, and how often they start.
+//! Defined in the catalogue, used by jobs by name.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{BatchId, FieldError, GroupName, JobId, PoolName};
+
+/// What one batch takes of a pool while it is assigned or runs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolUse {
+    /// Which pool.
+    pub name: PoolName,
+    /// Slots of it; default 1.
+    #[serde(default = "one")]
+    pub weight: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// A pool that a job uses, as written: its name, or with how many slots of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PoolUseInput {
+    /// One slot of it.
+    Name(PoolName),
+    /// So many.
+    Weighed(PoolUse),
+}
+
+impl PoolUseInput {
+    /// What it says.
+    pub fn to_use(&self) -> PoolUse {
+        match self {
+            PoolUseInput::Name(name) => PoolUse { name: name.clone(), weight: 1 },
+            PoolUseInput::Weighed(given) => given.clone(),
+        }
+    }
+}
+
+impl From<PoolUse> for PoolUseInput {
+    fn from(given: PoolUse) -> Self {
+        if given.weight == 1 { PoolUseInput::Name(given.name) } else { PoolUseInput::Weighed(given) }
+    }
+}
+
+/// How often batches that use a pool may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// At most so many are assigned, 1 to 1,000, …
+    pub starts: u32,
+    /// … in any span of this many seconds, 1 to 86,400.
+    pub interval_s: u32,
+}
+
+/// A pool as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolSpec {
+    /// Its name, one for all groups.
+    pub name: PoolName,
+    /// Slots that batches hold at once while they are assigned or run, 1 to 1,000,000.
+    pub slots: u32,
+    /// How often batches may start; absent: as often as there is room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// The group whose jobs may use it; absent: those of all groups share it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupName>,
+    /// Free text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub comment: String,
+}
+
+impl PoolSpec {
+    /// Reads a pool from its JSON or YAML value.
+    ///
+    /// # Errors
+    /// The first field that is unknown, missing or of the wrong form.
+    pub fn from_value(value: serde_json::Value) -> Result<Self, FieldError> {
+        let given = value.clone();
+        serde_path_to_error::deserialize(value)
+            .map_err(|error| crate::spec::told_of(&given, &error, "a pool", "pool"))
+    }
+}
+
+/// A pool as the catalogue accepted it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pool {
+    /// Numbers its content; every change of any pool gets the next one.
+    pub version: u32,
+    /// Its bounds.
+    pub spec: PoolSpec,
+}
+
+impl fmt::Display for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} version {}", self.spec.name, self.version)
+    }
+}
+
+/// What became of a group's permits since it last told, and how many it would have. A permit lets one batch take all
+/// that it needs of pools that groups share.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PermitReport {
+    /// All shared pools that one batch needs.
+    pub pools: Vec<PoolUse>,
+    /// Permits with which a batch was assigned.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub started: u32,
+    /// Permits that come back, for such an assignment has ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ended: u32,
+    /// Permits that come back with no batch having been assigned.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unused: u32,
+    /// Permits that it would have for batches that are ready, those included that it has.
+    pub wanted: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// Who holds slots of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PoolHolder {
+    /// The group.
+    pub group: GroupName,
+    /// The batch; absent where only the group's share is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<BatchId>,
+    /// Its job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// So many.
+    pub slots: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// BYD-4: an error names the field by its path, with what was given there.
+    #[test]
+    fn errors_name_field_value_and_rule() {
+        let table = [
+            (json!({"slots": "many"}), "slots", "many"),
+            (json!({"name": "a/b"}), "name", "a/b"),
+            (json!({"rate": {"starts": 1, "interval": 5}}), "rate.interval", "5"),
+            (json!({"size": 3}), "size", "3"),
+        ];
+        for (fields, field, given) in table {
+            let mut value = json!({"name": "api", "slots": 2});
+            for (name, given) in fields.as_object().unwrap() {
+                value[name] = given.clone();
+            }
+            let error = PoolSpec::from_value(value).unwrap_err();
+            assert_eq!((error.field.as_str(), error.value.as_str()), (field, given), "{error}");
+        }
+        assert_eq!(PoolSpec::from_value(json!({"name": "api"})).unwrap_err().field, "slots");
+    }
+
+    #[test]
+    fn a_use_is_written_short_where_it_takes_one_slot() {
+        let written: Vec<PoolUseInput> =
+            serde_json::from_value(json!(["a", {"name": "b", "weight": 2}])).unwrap();
+        let uses: Vec<PoolUse> = written.iter().map(PoolUseInput::to_use).collect();
+        assert_eq!(uses.iter().map(|of| of.weight).collect::<Vec<_>>(), [1, 2]);
+        let again: Vec<PoolUseInput> = uses.into_iter().map(PoolUseInput::from).collect();
+        assert_eq!(again, written);
+    }
+}

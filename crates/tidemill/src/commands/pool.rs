@@ -1,0 +1,99 @@
+//! `tidemill pool …`.
+
+use serde_json::{Value, json};
+
+use super::Session;
+use crate::cli::{OutputFormat, PoolCommand};
+use crate::client::{Method, Query, segment};
+use crate::exit::Exit;
+use crate::failure::{Done, Failure};
+use crate::output;
+use crate::render::{self, Column};
+use crate::yaml;
+
+/// More than there can be.
+const LIMIT: usize = 10_000;
+
+const POOLS: &[Column] = &[
+    Column("NAME", &["/name"]),
+    Column("VERSION", &["/version"]),
+    Column("SLOTS", &["/slots"]),
+    Column("STARTS", &["/rate/starts"]),
+    Column("IN SECONDS", &["/rate/interval_s"]),
+    Column("GROUP", &["/group"]),
+    Column("COMMENT", &["/comment"]),
+];
+const HOLDERS: &[Column] = &[
+    Column("BATCH", &["/batch"]),
+    Column("JOB", &["/job"]),
+    Column("GROUP", &["/group"]),
+    Column("SLOTS", &["/slots"]),
+];
+
+pub(super) fn run(session: &Session, command: PoolCommand) -> Done<Exit> {
+    match command {
+        PoolCommand::Apply { file } => apply(session, &yaml::pools(&file)?, &file),
+        PoolCommand::Ls => {
+            let answer = session.client.list("/api/pools", &Query::new(), LIMIT)?;
+            let nothing = "No pools. Add some with `tidemill pool apply -f FILE`.";
+            Ok(session.show(&answer, |answer| render::list(answer, POOLS, nothing)))
+        }
+        PoolCommand::Show { name } => {
+            let answer = session.client.get(&format!("/api/pools/{}", segment(&name)), &[])?;
+            Ok(session.show(&answer, |answer| shown(&name, answer)))
+        }
+        PoolCommand::Export => {
+            let listed = session.client.list("/api/pools", &Query::new(), LIMIT)?;
+            let names = listed["items"].as_array().into_iter().flatten().filter_map(|of| of["name"].as_str());
+            let one = |name: &str| {
+                let mut answer = session.client.get(&format!("/api/pools/{}", segment(name)), &[])?;
+                Ok(answer["pool"].take())
+            };
+            let pools = names.map(one).collect::<Done<Vec<Value>>>()?;
+            match session.format {
+                OutputFormat::Json => output::json(&json!({ "pools": pools })),
+                OutputFormat::Table => output::line(yaml::write_pools(pools)?),
+            }
+            Ok(Exit::Success)
+        }
+        PoolCommand::Rm { name } => {
+            let path = format!("/api/pools/{}", segment(&name));
+            let answer = session.client.write(Method::Delete, &path, None, None)?;
+            Ok(session.show(&answer, |_| format!("Pool {name} removed.")))
+        }
+    }
+}
+
+fn shown(name: &str, answer: &Value) -> String {
+    let slots = &answer["pool"]["slots"];
+    let used = answer["used"].as_u64().map_or("unknown; its owner could not be asked".to_owned(), |used| {
+        format!("{used} of {slots} slots are taken")
+    });
+    let rate = &answer["pool"]["rate"];
+    let rate = match (rate["starts"].as_u64(), rate["interval_s"].as_u64()) {
+        (Some(starts), Some(interval)) => format!("\nAt most {starts} batches start in {interval} seconds."),
+        _ => String::new(),
+    };
+    let of =
+        answer["pool"]["group"].as_str().map_or("shared by groups".to_owned(), |of| format!("of group {of}"));
+    let holders = render::list(&json!({ "items": answer["holders"] }), HOLDERS, "Nobody has slots of it.");
+    format!("Pool {name}, {of}: {used}.{rate}\n\n{holders}")
+}
+
+/// One after the other, for none depends on another; what comes before the first that is refused is done.
+fn apply(session: &Session, pools: &[Value], file: &std::path::Path) -> Done<Exit> {
+    let mut answers = Vec::with_capacity(pools.len());
+    for (index, pool) in pools.iter().enumerate() {
+        let answer = session.client.post("/api/pools", Some(pool)).map_err(|failure| {
+            let name = pool["name"].as_str().unwrap_or("(no name)");
+            let message = format!("{}: pool {name}: {}", file.display(), failure.message);
+            Failure { message, ..failure }.hint(format!("{index} of {} pools are applied", pools.len()))
+        })?;
+        answers.push(answer);
+    }
+    let answer = json!({ "items": answers });
+    Ok(session.show(&answer, |answer| {
+        let columns = &[Column("NAME", &["/name"]), Column("VERSION", &["/version"])];
+        render::list(answer, columns, "No pools in the file.")
+    }))
+}
