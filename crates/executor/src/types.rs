@@ -15,7 +15,7 @@ use crate::Error;
 pub struct TypeConfig {
     /// The command line, one element each; not read by a shell. Inside an element, `{script}` (or
     /// `{program}`, the same) stands for the file to run: the job's text as a file, or the path it names.
-    /// An element `{class}` stands for the main class and is left out where the job has none; an element
+    /// `{class}` stands for the main class; an element with it is left out where the job has none. An element
     /// `{arguments}` stands for all arguments, one element each.
     pub command: Vec<String>,
     /// What the file name of a job's text ends in, without the dot; default none.
@@ -28,21 +28,25 @@ pub struct TypeConfig {
 }
 
 /// `shell`: plain `sh`; a script that wants more begins with `exec bash …`, or is of a type of its own.
-/// `python`: `python3`, output unbuffered, so that its log can be followed.
+/// `python`: output unbuffered, so that its log can be followed. The others run the client that their platform
+/// installs. A worker runs only the types that it has slots for.
 pub(crate) fn defaults() -> BTreeMap<JobType, TypeConfig> {
-    let named = |name: &str| JobType::try_from(name).expect("a literal that is a name");
-    let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let shell = TypeConfig {
-        command: command(&["/bin/sh", "{script}", "{arguments}"]),
-        extension: "sh".to_owned(),
-        env: BTreeMap::new(),
+    let types: [(&str, &str, &[&str]); 6] = [
+        ("shell", "sh", &["/bin/sh", "{script}", "{arguments}"]),
+        ("python", "py", &["python3", "{script}", "{arguments}"]),
+        ("java", "jar", &["java", "-cp", "{program}", "{class}", "{arguments}"]),
+        ("mapreduce", "jar", &["hadoop", "jar", "{program}", "{class}", "{arguments}"]),
+        ("hive", "hql", &["hive", "-f", "{script}", "{arguments}"]),
+        ("spark", "py", &["spark-submit", "--class={class}", "{program}", "{arguments}"]),
+    ];
+    let of_type = |(name, extension, command): (&str, &str, &[&str])| {
+        let name = JobType::try_from(name).expect("a literal that is a name");
+        let unbuffered = ("PYTHONUNBUFFERED".to_owned(), "1".to_owned());
+        let env = if name.as_str() == "python" { BTreeMap::from([unbuffered]) } else { BTreeMap::new() };
+        let command = command.iter().map(|word| (*word).to_owned()).collect();
+        (name, TypeConfig { command, extension: extension.to_owned(), env })
     };
-    let python = TypeConfig {
-        command: command(&["python3", "{script}", "{arguments}"]),
-        extension: "py".to_owned(),
-        env: BTreeMap::from([("PYTHONUNBUFFERED".to_owned(), "1".to_owned())]),
-    };
-    BTreeMap::from([(named("shell"), shell), (named("python"), python)])
+    types.into_iter().map(of_type).collect()
 }
 
 /// Does everything but run a process.
@@ -65,11 +69,16 @@ impl TypeConfig {
         };
         let mut argv = Vec::with_capacity(self.command.len() + arguments.len());
         for element in &self.command {
-            match element.as_str() {
-                "{arguments}" => argv.extend_from_slice(arguments),
-                "{class}" => argv.extend(class.map(str::to_owned)),
-                text => argv.push(text.replace("{script}", file).replace("{program}", file)),
+            if element == "{arguments}" {
+                argv.extend_from_slice(arguments);
+                continue;
             }
+            let text = match (element.contains("{class}"), class) {
+                (true, None) => continue,
+                (true, Some(class)) => &element.replace("{class}", class),
+                (false, _) => element,
+            };
+            argv.push(text.replace("{script}", file).replace("{program}", file));
         }
         argv
     }
@@ -118,6 +127,24 @@ mod tests {
         assert_eq!(argv(&words, &path), expected);
         let text = Program::Command("echo".to_owned());
         assert_eq!(argv(&words, &text), ["java", "-cp", "/a/script", "--from=/a/script"]);
+    }
+
+    /// JOB-2: how each type that is known from the start is run, with a class and without.
+    #[test]
+    fn every_type_has_its_command_line() {
+        let line = |name: &str, class: Option<&str>| {
+            let arguments = vec!["-n".to_owned(), "a b".to_owned()];
+            let program = Program::Path { path: "/p".to_owned(), class: class.map(str::to_owned), arguments };
+            defaults()[&JobType::try_from(name).unwrap()].argv(&program, Path::new("/a/script")).join("|")
+        };
+        assert_eq!(line("shell", None), "/bin/sh|/p|-n|a b");
+        assert_eq!(line("python", None), "python3|/p|-n|a b");
+        assert_eq!(line("java", Some("x.Main")), "java|-cp|/p|x.Main|-n|a b");
+        assert_eq!(line("mapreduce", Some("x.Main")), "hadoop|jar|/p|x.Main|-n|a b");
+        assert_eq!(line("mapreduce", None), "hadoop|jar|/p|-n|a b");
+        assert_eq!(line("hive", None), "hive|-f|/p|-n|a b");
+        assert_eq!(line("spark", Some("x.Main")), "spark-submit|--class=x.Main|/p|-n|a b");
+        assert_eq!(line("spark", None), "spark-submit|/p|-n|a b");
     }
 
     #[test]

@@ -5,6 +5,8 @@ mod server;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use server::{Server, TIDEMILL, code, json, text, tidemill};
@@ -249,4 +251,130 @@ fn second_process_on_the_same_data_is_refused() {
         "{}",
         text(&output.stderr)
     );
+}
+
+/// JOB-2: a type is a command line and an environment; the configuration adds one, and gives slots to it. A job of a
+/// type that no worker has slots for waits, and says so.
+#[test]
+fn types_of_jobs_are_configured() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("tidemill.toml");
+    let types = r#"
+        [executor.slots]
+        shell = 1
+        java = 1
+        awk = 1
+        [executor.types.awk]
+        command = ["awk", "-f", "{script}", "{arguments}"]
+        env = { GREETING = "good day" }
+    "#;
+    fs::write(&config, types).unwrap();
+    fs::write(dir.path().join("Main.java"), MAIN_JAVA).unwrap();
+    let compiled = Command::new("javac").arg(dir.path().join("Main.java")).status().unwrap();
+    assert!(compiled.success());
+    let server = Server::start_configured(&dir.path().join("data"), &config);
+    let classes = dir.path().display();
+    server.apply(&format!(
+        r#"
+        jobs:
+          - {{ group: default, name: in-awk, type: awk, command: 'BEGIN {{ print ENVIRON["GREETING"], ARGV[0] }}' }}
+          - {{ group: default, name: in-java, type: java, program: "{classes}", class: Main, arguments: [a, "b c"] }}
+          - {{ group: default, name: in-hive, type: hive, command: "select 1" }}
+        "#
+    ));
+    for (job, said) in
+        [("default/in-awk", "good day awk"), ("default/in-java", "2 arguments, the last is b c")]
+    {
+        let batch = server.json(&["job", "run", job, "--wait"])["id"].to_string();
+        let log = server.run(&["batch", "logs", &batch]);
+        assert!(text(&log.stdout).contains(said), "{}{}", text(&log.stdout), text(&log.stderr));
+    }
+    let batch = server.json(&["job", "run", "default/in-hive"])["batch"].to_string();
+    let why = text(&server.run(&["batch", "why", &batch]).stdout);
+    assert!(why.contains("type hive"), "{why}");
+}
+
+const MAIN_JAVA: &str = r#"
+    public class Main {
+        public static void main(String[] words) {
+            System.out.println(words.length + " arguments, the last is " + words[words.length - 1]);
+        }
+    }
+"#;
+
+/// JOB-4: where slots are few, the most urgent batch comes first; 10 of the submitting call is 0 here.
+#[test]
+fn the_most_urgent_batch_comes_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start_with(dir.path(), &[("EXECUTOR__SLOTS", "shell=1")]);
+    let gate = dir.path().join("gate");
+    let wait = format!("until [ -e {} ]; do sleep 0.05; done", gate.display());
+    server.apply(&format!(
+        "jobs: [{{ group: default, name: holds-the-slot, type: shell, command: '{wait}' }}]"
+    ));
+    server.json(&["job", "run", "default/holds-the-slot"]);
+    let group = server.json(&["group", "ls"])["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|group| group["name"] == "default")
+        .unwrap()["id"]
+        .clone();
+    let submit = |priority: u8| {
+        let body = serde_json::json!({
+            "job_name": format!("at-{priority}"), "user": "ann", "job_type": "shell", "command": "true",
+            "group_id": group, "priority": priority,
+        });
+        let (status, answer) = server.post("/api/job/submit", &format!("p{priority}"), &body);
+        assert_eq!(status, 200, "{answer}");
+        answer["job_id"].to_string()
+    };
+    let jobs: Vec<String> = [1, 10, 5].into_iter().map(submit).collect();
+    let priorities: Vec<Value> =
+        jobs.iter().map(|job| server.json(&["job", "show", job])["priority"].clone()).collect();
+    assert_eq!(priorities, [9, 0, 5]);
+    fs::write(&gate, "").unwrap();
+    let started = |job: &String| loop {
+        let batch = &server.json(&["batch", "ls", "--job", job])["items"][0];
+        if batch["state"] == "finished" {
+            let batch = server.json(&["batch", "show", &batch["id"].to_string()]);
+            break batch["attempts"][0]["started_at"].as_str().unwrap().to_owned();
+        }
+        thread::sleep(Duration::from_millis(50));
+    };
+    let times: Vec<String> = jobs.iter().map(started).collect();
+    assert!(times[1] < times[2] && times[2] < times[0], "{times:?}");
+}
+
+/// DSP-2: where a job's maximum is reached, the next batch waits and says so. DSP-3: where a worker is free, a batch is
+/// assigned as soon as it is ready (how soon is measured by the benchmarks; five minutes are the bound by the source).
+#[test]
+fn batch_over_the_maximum_waits_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let gate = dir.path().join("gate");
+    let wait = format!("until [ -e {} ]; do sleep 0.05; done", gate.display());
+    server.apply(&format!(
+        "jobs: [{{ group: default, name: two, type: shell, max_concurrent: 2, command: '{wait}' }}]"
+    ));
+    let run = |hour: u8| {
+        let time = format!("2026-07-01T{hour:02}:00:00Z");
+        server.json(&["job", "run", "default/two", "--logical-time", &time])["batch"].to_string()
+    };
+    let batches: Vec<String> = (0..3).map(run).collect();
+    let why = text(&server.run(&["batch", "why", &batches[2]]).stdout);
+    assert!(why.contains("concurrency limit 2 reached"), "{why}");
+    fs::write(&gate, "").unwrap();
+    for batch in &batches {
+        let ended = loop {
+            let shown = server.json(&["batch", "show", batch]);
+            if shown["state"] == "finished" {
+                break shown;
+            }
+            thread::sleep(Duration::from_millis(50));
+        };
+        let time = |field: &str| ended[field].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
+        let waited = time("assigned_at").duration_since(time("ready_at"));
+        assert!(waited < jiff::SignedDuration::from_mins(5), "{ended}");
+    }
 }

@@ -48,7 +48,7 @@ fn compare(work: &GitHistory, journal: &mut Journal) {
     assert_eq!(work.tables(DISTURBED), undisturbed);
 }
 
-/// A2, OPS-6: two dispatchers share the partitions; the owner of the pipeline is killed in the middle. The
+/// A2, DSP-6, OPS-6: two dispatchers share the partitions; the owner of the pipeline is killed in the middle. The
 /// other takes over within 10 s, takes what was reported meanwhile, and nothing is done twice.
 #[test]
 fn pipeline_goes_on_when_its_dispatcher_is_killed() {

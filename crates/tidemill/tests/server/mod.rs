@@ -56,7 +56,18 @@ impl Server {
 
     /// From another file.
     pub(crate) fn start_program(program: &Path, data: &Path, settings: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(program)
+        Self::begin(Command::new(program), data, settings)
+    }
+
+    /// With a configuration file.
+    pub(crate) fn start_configured(data: &Path, config: &Path) -> Self {
+        let mut command = Command::new(TIDEMILL);
+        command.arg("--config").arg(config);
+        Self::begin(command, data, &[])
+    }
+
+    fn begin(mut command: Command, data: &Path, settings: &[(&str, &str)]) -> Self {
+        let mut child = command
             .args(["standalone", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)
             .env("TIDEMILL__LOG_FILTER", "warn")
