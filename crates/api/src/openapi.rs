@@ -117,10 +117,14 @@ pub fn document() -> Value {
         .into_generator();
     let problem = generator.subschema_for::<Problem>();
     let mut paths = Map::new();
-    for call in [routes::calls(), routes::operate_calls(), s4::calls(), routes::open_calls()]
-        .into_iter()
-        .flat_map(|calls| calls.calls)
-    {
+    let all = [
+        routes::calls(),
+        routes::operate_calls(),
+        routes::attempt_calls(),
+        s4::calls(),
+        routes::open_calls(),
+    ];
+    for call in all.into_iter().flat_map(|calls| calls.calls) {
         let operation = operation(&call, &mut generator, &problem);
         let path = paths.entry(call.path).or_insert_with(|| json!({}));
         path[call.verb.name()] = operation;

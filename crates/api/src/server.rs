@@ -31,6 +31,7 @@ fn service(app: Arc<App>) -> Router {
     Router::new()
         .merge(keyed)
         .merge(operating)
+        .merge(routes::attempt_calls().router)
         .merge(s4::calls().router)
         .layer(middleware::from_fn_with_state(Arc::clone(&app), layers::bounded))
         .merge(routes::open_calls().router)

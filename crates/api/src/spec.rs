@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_calendar::{Days, Template, TemplateContext, Timetable, Zone};
+use tidemill_calendar::{Days, Template, TemplateContext, TimeFormat, Timetable, Zone};
 use tidemill_model::{
     BackoffInput, Calendar, JobDefinition, JobId, JobSpec, Mapping, MissedRunsInput, ParentSpec, Program,
     ScheduleInput, ScheduleRule, ScheduleSpec,
@@ -45,6 +45,7 @@ pub(crate) fn spec_of(
     let timeouts = definition.timeouts.unwrap_or_default();
     let data = definition.data.map(|data| *data).unwrap_or_default();
     let firing = definition.firing.unwrap_or_default();
+    let execution = definition.execution.unwrap_or_default();
     let seconds = |ms: u64| u32::try_from(ms / 1_000).unwrap_or(u32::MAX);
     JobSpec {
         name: definition.name,
@@ -72,6 +73,12 @@ pub(crate) fn spec_of(
         exit_codes: definition.exit_codes,
         earliest_start_minutes: definition.earliest_start_ms.map(|ms| seconds(ms) / 60),
         host: definition.host,
+        worker_group: execution.worker_group,
+        run_as: execution.run_as,
+        logical_time_format: execution.logical_time_format,
+        success_check: execution.success_check,
+        final_command: execution.final_command,
+        expected_duration_s: execution.expected_ms.map(seconds),
         missed_runs: MissedRunsInput::new(definition.missed_runs, firing.max_lateness_ms.map(seconds)),
         overlap: firing.overlap,
         valid_from: firing.valid_from,
@@ -118,11 +125,14 @@ pub(crate) fn preview(
     let Some(timetable) = timetable else {
         return Ok(PreviewView { zone: "UTC".to_owned(), calendar: None, fires: Vec::new() });
     };
+    let format = definition.execution.as_ref().and_then(|execution| execution.logical_time_format.as_deref());
+    let format = format.map(TimeFormat::parse).transpose();
+    let format = format.map_err(|error| bad("logical_time_format", error))?;
     let zone = timetable.zone();
     let local =
         |at: Timestamp| at.to_zoned(zone.time_zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
     let fires = timetable.preview(after, n).into_iter().map(|fire| {
-        let render = Render { definition, zone, logical_time: fire.logical_time };
+        let render = Render { definition, zone, logical_time: fire.logical_time, format: format.as_ref() };
         let parameters = render.parameters()?;
         let program = render.program(&parameters)?;
         let command = match &program {
@@ -146,6 +156,7 @@ struct Render<'a> {
     definition: &'a JobDefinition,
     zone: &'a Zone,
     logical_time: Timestamp,
+    format: Option<&'a TimeFormat>,
 }
 
 impl Render<'_> {
@@ -174,6 +185,7 @@ impl Render<'_> {
         let context = TemplateContext {
             logical_time: self.logical_time,
             zone: self.zone,
+            time_format: self.format,
             batch_id: 0,
             run: 0,
             attempt: 1,

@@ -36,7 +36,7 @@ pub use mapping::{
     MappingError, PARENT_TIMES_MAX, Quantifier, Required, check_mapping, parent_times, same_grid,
 };
 pub use schedule::{Rule, Schedule};
-pub use template::{Template, TemplateContext, TemplateError};
+pub use template::{Template, TemplateContext, TemplateError, TimeFormat};
 pub use tidemill_model::{Fire, Mapping, Period};
 pub use timetable::{Grid, Timetable};
 pub use zone::{Zone, has_dst};

@@ -54,6 +54,7 @@ fn templates_are_refused_or_rendered() {
                 let context = TemplateContext {
                     logical_time,
                     zone,
+                    time_format: None,
                     batch_id: i64::MIN,
                     run: u32::MAX,
                     attempt: 1,

@@ -41,7 +41,11 @@ impl Effects {
             Event::BatchAssigned { token, worker, .. } => {
                 self.ordered.insert(fingerprint(&("assigned", token, worker)));
             }
-            Event::StartGranted { token, incarnation, nonce, .. } => {
+            Event::FinalCommandAssigned { token, worker, .. } => {
+                self.ordered.insert(fingerprint(&("assigned", token, worker)));
+            }
+            Event::StartGranted { token, incarnation, nonce, .. }
+            | Event::FinalCommandGranted { token, incarnation, nonce, .. } => {
                 self.ordered.insert(fingerprint(&("granted", token, incarnation, nonce)));
             }
             _ => {}

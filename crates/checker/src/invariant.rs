@@ -117,7 +117,7 @@ invariants! {
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
     /// A batch ends for its parents, or runs on failure only, exactly as its job says and they ended; at quiescence none is left.
     ParentFailureRuleKept => "parent_failure_rule_kept",
-    /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, and a worker that is there, neither draining nor overloaded, on the pinned host.
+    /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.
     NothingAssignedBeyondTheFreeze => "nothing_assigned_beyond_the_freeze",
@@ -157,9 +157,13 @@ invariants! {
     OverridesNameWhatIsWaitedFor => "overrides_name_what_is_waited_for",
     /// The quality service is asked only when all else is met, again only when its time is over, and never after its answer; at quiescence it was asked.
     QualityAskedInTurn => "quality_asked_in_turn",
+    /// A batch that had an attempt, and whose job has a final command, ends with exactly one, on the worker of its last attempt; it is granted once, and one that does not succeed raises an alarm.
+    FinalCommandsOnce => "final_commands_once",
+    /// People are told once of an attempt that runs far longer than usual, when it has, and not before.
+    LongAttemptsToldOnce => "long_attempts_told_once",
     /// A batch has a bounded number of events.
     EventsPerBatchBounded => "events_per_batch_bounded",
-    /// A worker is lost, found and expired only in its present life, in that order.
+    /// A worker is lost, found, expired, unfit and fit only in its present life, in that order.
     WorkerLivesFollow => "worker_lives_follow",
 }
 

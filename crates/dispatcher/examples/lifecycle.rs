@@ -134,6 +134,7 @@ impl Worker {
             address: "127.0.0.1:1".to_owned(),
             slots: [(JobType::try_from("noop")?, SLOTS)].into(),
             reserved: Default::default(),
+            labels: Default::default(),
             live: Vec::new(),
             signature: hex(&key.sign(text.as_bytes()).to_bytes()),
         };
@@ -158,7 +159,13 @@ impl Worker {
             if alive.elapsed() > Duration::from_secs(1) {
                 alive = Instant::now();
                 let (worker, incarnation) = (self.worker.clone(), self.incarnation.clone());
-                self.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None }));
+                self.say(Command::Heartbeat(Heartbeat {
+                    worker,
+                    incarnation,
+                    number: 0,
+                    measure: None,
+                    unfit: None,
+                }));
             }
         }
         Ok(())

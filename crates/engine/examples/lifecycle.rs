@@ -194,6 +194,7 @@ impl Site {
                 address: "127.0.0.1:1".to_owned(),
                 slots: [("noop".try_into().unwrap(), IN_FLIGHT as u32)].into_iter().collect(),
                 reserved: Default::default(),
+                labels: Default::default(),
                 live: Vec::new(),
                 signature: hex(&key().sign(text.as_bytes()).to_bytes()),
             })),

@@ -307,6 +307,7 @@ fn failed(
         | Task::Trigger
         | Task::ForgetThings
         | Task::AskQuality(_)
+        | Task::Finale(_)
         | Task::Anchor(_)
         | Task::Place(..)
         | Task::OpenRate(_)

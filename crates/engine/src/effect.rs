@@ -145,8 +145,16 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         Event::StartGranted { token, worker, .. } => {
             group.granted_message(*token).map(|message| (worker.clone(), message)).into_iter().collect()
         }
-        Event::AttemptFinished { token, worker, .. } => {
+        Event::AttemptFinished { token, worker, .. }
+        | Event::FinalCommandEnded { token: Some(token), worker, .. } => {
             vec![(worker.clone(), WorkMessage::Recorded { token: *token })]
+        }
+        Event::FinalCommandAssigned { token, worker, .. } => {
+            let message = group.outstanding_final(*token);
+            message.map(|message| (worker.clone(), message)).into_iter().collect()
+        }
+        Event::FinalCommandGranted { token, worker, .. } => {
+            group.granted_final(*token).map(|message| (worker.clone(), message)).into_iter().collect()
         }
         Event::AssignmentReturned { token, worker, .. } => {
             let reason = "it was taken back".to_owned();
@@ -238,6 +246,10 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::DependencySatisfied { .. }
         | Event::DependencyWithdrawn { .. }
         | Event::AttemptStarted { .. }
+        | Event::CodeReported { .. }
+        | Event::FinalCommandEnded { token: None, .. }
+        | Event::WorkerUnfit { .. }
+        | Event::WorkerFit { .. }
         | Event::RetryScheduled { .. }
         | Event::RetryDue { .. }
         | Event::BatchFinished { .. }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tidemill_calendar as calendar;
-use tidemill_calendar::{Schedule, Template, TemplateContext, Timetable, Zone};
+use tidemill_calendar::{Schedule, Template, TemplateContext, TimeFormat, Timetable, Zone};
 use tidemill_model::{
-    BatchId, FieldError, JobDefinition, MAX_PATH_BYTES, Mapping, Program, RunSpec, ScheduleRule,
-    ScheduleSpec, Token,
+    BatchId, Ending, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, Program, RunSpec,
+    ScheduleRule, ScheduleSpec, SuccessCheck, Token,
 };
 
 use crate::group::Batch;
@@ -73,8 +73,20 @@ pub(crate) fn run_spec(id: BatchId, batch: &Batch, token: Token, zone: &Zone) ->
         parameters.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
     let attempt = batch.attempts + 1;
-    let facts = Facts { batch: id, run: batch.run, attempt, logical_time: batch.logical_time };
+    let format = time_format(definition)?;
+    let facts = Facts {
+        batch: id,
+        run: batch.run,
+        attempt,
+        logical_time: batch.logical_time,
+        format: format.as_ref(),
+    };
     let parameters = render_parameters(definition, parameters, &facts, zone)?;
+    let execution = definition.execution.as_ref();
+    let output_path = match execution.map(|execution| &execution.success_check) {
+        Some(SuccessCheck::OutputPath(path)) => Some(render(path, definition, &parameters, &facts, zone)?),
+        Some(SuccessCheck::ExitCode | SuccessCheck::UserCode) | None => None,
+    };
     Ok(RunSpec {
         token,
         batch: id,
@@ -85,30 +97,100 @@ pub(crate) fn run_spec(id: BatchId, batch: &Batch, token: Token, zone: &Zone) ->
         job_type: definition.job_type.clone(),
         program: render_program(definition, &parameters, &facts, zone)?,
         logical_time: batch.logical_time,
-        logical_time_text: batch
-            .logical_time
-            .to_zoned(zone.time_zone().clone())
-            .strftime("%Y-%m-%dT%H:%M:%S%:z")
-            .to_string(),
+        logical_time_text: facts.time_text(zone),
         run: batch.run,
         parameters,
         execution_timeout_ms: definition.timeouts.as_ref().and_then(|timeouts| timeouts.execution_ms),
+        run_as: execution.and_then(|execution| execution.run_as.clone()),
+        output_path,
+        ending: None,
     })
 }
 
+/// The longest that a final command may run, milliseconds.
+pub(crate) const FINAL_COMMAND_MS: u64 = 600_000;
+
+/// What a final command is about.
+pub(crate) struct Finale<'a> {
+    pub(crate) batch: BatchId,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) run: u32,
+    pub(crate) parameters: Option<&'a BTreeMap<String, String>>,
+    pub(crate) ending: Ending,
+}
+
+/// What runs when a batch has ended, all templates resolved. The error is for people.
+pub(crate) fn final_spec(
+    definition: &JobDefinition,
+    token: Token,
+    of: &Finale<'_>,
+    zone: &Zone,
+) -> Result<RunSpec, String> {
+    let mut parameters = definition.parameters.clone();
+    parameters.extend(of.parameters.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+    let attempt = of.ending.attempts;
+    let format = time_format(definition)?;
+    let facts = Facts {
+        batch: of.batch,
+        run: of.run,
+        attempt,
+        logical_time: of.logical_time,
+        format: format.as_ref(),
+    };
+    let parameters = render_parameters(definition, parameters, &facts, zone)?;
+    let execution = definition.execution.as_ref();
+    let text = execution.and_then(|execution| execution.final_command.as_deref()).unwrap_or_default();
+    Ok(RunSpec {
+        token,
+        batch: of.batch,
+        attempt,
+        job: definition.id,
+        job_name: definition.name.clone(),
+        group: definition.group.clone(),
+        job_type: JobType::try_from("shell").expect("is a name"),
+        program: Program::Command(render(text, definition, &parameters, &facts, zone)?),
+        logical_time: of.logical_time,
+        logical_time_text: facts.time_text(zone),
+        run: of.run,
+        parameters,
+        execution_timeout_ms: Some(FINAL_COMMAND_MS),
+        run_as: execution.and_then(|execution| execution.run_as.clone()),
+        output_path: None,
+        ending: Some(of.ending.clone()),
+    })
+}
+
+/// How the job wants its logical time written; the error is for people.
+pub(crate) fn time_format(definition: &JobDefinition) -> Result<Option<TimeFormat>, String> {
+    let format = definition.execution.as_ref().and_then(|execution| execution.logical_time_format.as_deref());
+    format.map(TimeFormat::parse).transpose()
+}
+
 /// What templates can say about one attempt.
-pub(crate) struct Facts {
+pub(crate) struct Facts<'a> {
     pub(crate) batch: BatchId,
     pub(crate) run: u32,
     pub(crate) attempt: u32,
     pub(crate) logical_time: Timestamp,
+    /// How the job wants that written.
+    pub(crate) format: Option<&'a TimeFormat>,
+}
+
+impl Facts<'_> {
+    fn time_text(&self, zone: &Zone) -> String {
+        let time = self.logical_time.to_zoned(zone.time_zone().clone());
+        match self.format {
+            Some(format) => format.write(&time),
+            None => time.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        }
+    }
 }
 
 /// Parameters may hold templates of their own, though not of each other.
 fn render_parameters(
     definition: &JobDefinition,
     parameters: BTreeMap<String, String>,
-    facts: &Facts,
+    facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<BTreeMap<String, String>, String> {
     if !parameters.values().any(|value| value.contains("${")) {
@@ -126,7 +208,7 @@ fn render_parameters(
 pub(crate) fn render_program(
     definition: &JobDefinition,
     parameters: &BTreeMap<String, String>,
-    facts: &Facts,
+    facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<Program, String> {
     let render = |text: &String| render(text, definition, parameters, facts, zone);
@@ -147,7 +229,7 @@ pub(crate) fn resolve_path(
     text: &str,
     definition: &JobDefinition,
     own: &BTreeMap<String, String>,
-    facts: &Facts,
+    facts: &Facts<'_>,
     zone: &Zone,
 ) -> String {
     if !text.contains("${") {
@@ -164,7 +246,7 @@ fn render(
     text: &str,
     definition: &JobDefinition,
     parameters: &BTreeMap<String, String>,
-    facts: &Facts,
+    facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<String, String> {
     if !text.contains("${") {
@@ -174,6 +256,7 @@ fn render(
     let context = TemplateContext {
         logical_time: facts.logical_time,
         zone,
+        time_format: facts.format,
         batch_id: facts.batch.0,
         run: facts.run,
         attempt: facts.attempt,

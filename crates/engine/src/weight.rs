@@ -5,7 +5,9 @@
 
 use std::io;
 
-use tidemill_model::{Answer, Dependency, Event, JobDefinition, Outcome, ScheduleRule, Source};
+use tidemill_model::{
+    Account, Answer, Dependency, Event, JobDefinition, Outcome, ScheduleRule, Source, WorkerLabel,
+};
 
 use crate::schedule::templates;
 
@@ -103,6 +105,16 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
         firing.map_or(0, |_| 320 + definition.calendar().map_or(0, |used| of_text(used.name.as_str())));
     let timeouts = definition.timeouts.as_ref().map_or(0, |_| 190);
     let data = definition.data.as_ref().map_or(0, |data| 12 + counted(|to| serde_json::to_writer(to, data)));
+    let execution = definition.execution.as_ref().map_or(0, |execution| {
+        let names = [
+            execution.worker_group.as_ref().map(WorkerLabel::as_str),
+            execution.run_as.as_ref().map(Account::as_str),
+        ];
+        let names: usize = names.into_iter().flatten().map(of_text).sum();
+        let format = execution.logical_time_format.as_deref().map_or(0, of_text);
+        let texts: usize = execution.templates().map(|(_, text)| of_text(text)).sum();
+        220 + names + format + texts
+    });
     let exit_codes = definition.exit_codes.as_ref();
     let exit_codes = exit_codes.map_or(0, |codes| 64 + 4 * (codes.no_retry.len() + codes.skip.len()));
     let backoff = definition.retry_backoff.as_ref().map_or(0, |_| 110);
@@ -111,7 +123,8 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let failure = if definition.has_failure_rule() { 60 } else { 0 };
     let pools: usize = definition.pools.iter().map(|of| 40 + of_text(of.name.as_str())).sum();
     let pools = if pools > 0 { pools + 16 } else { 0 };
-    let rare = pools + failure + firing + earliest + timeouts + data + exit_codes + backoff + memory;
+    let rare =
+        pools + failure + firing + earliest + timeouts + data + exit_codes + backoff + memory + execution;
     380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
 }
 

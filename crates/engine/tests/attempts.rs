@@ -396,12 +396,14 @@ fn what_every_worker_gives_back_is_offered_again_later() {
     assert_eq!(world.told(), "b1 finished killed by ann\n");
 }
 
-/// A start that was granted is not given back; its end is reported.
+/// An attempt that was started is not given back; its end is reported.
 #[test]
-fn a_granted_start_is_not_given_back() {
+fn a_started_attempt_is_not_given_back() {
     let (mut world, _, _, worker, token) = granted();
+    let started = world.played(&worker).started(token);
+    world.say(started);
     let outcome = world.ask(GROUP, Command::RejectAssignment { token, worker, reason: "no".to_owned() });
-    expect!["stale_token: token 4097 is not live for this worker: it was granted; its end must be reported"]
+    expect!["stale_token: token 4097 is not live for this worker: it was started; its end must be reported"]
         .assert_eq(&rejection(&outcome));
 }
 

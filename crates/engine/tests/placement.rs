@@ -254,7 +254,7 @@ fn measured(world: &mut World, worker: &tidemill_model::WorkerId, measure: (u32,
     let (worker, incarnation) = (played.id.clone(), played.incarnation.clone());
     let (memory_total_mb, memory_free_mb, load_percent) = measure;
     let measure = Some(Measure { memory_total_mb, memory_free_mb, load_percent });
-    world.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 7, measure }));
+    world.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 7, measure, unfit: None }));
 }
 
 /// DSP-4: memory that a job needs is reserved while a batch of it is assigned or runs, and never more than there is.

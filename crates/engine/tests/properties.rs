@@ -68,6 +68,8 @@ struct Model {
     finished: BTreeSet<BatchId>,
     generated: BTreeSet<(JobId, Timestamp, u32)>,
     tokens: BTreeSet<Token>,
+    finals: BTreeMap<BatchId, Token>,
+    finals_ended: BTreeSet<BatchId>,
     seen: usize,
 }
 
@@ -128,7 +130,8 @@ impl Model {
             }
             Event::AssignmentReturned { batch, token, worker, .. } => {
                 let live = self.live.get_mut(batch).expect("returned batches are unfinished");
-                assert_eq!(live.stage, Stage::Assigned(*token, worker.clone()));
+                let held = [Stage::Assigned(*token, worker.clone()), Stage::Granted(*token, worker.clone())];
+                assert!(held.contains(&live.stage), "{:?}", live.stage);
                 live.stage = Stage::Waiting;
             }
             Event::StartGranted { batch, token, worker, .. } => {
@@ -139,7 +142,19 @@ impl Model {
             Event::BatchMarked { batch, .. } => {
                 assert!(self.live.contains_key(batch) || self.finished.contains(batch), "a mark of no batch");
             }
-            Event::TimeoutMarked { .. } | Event::AlarmRaised { .. } => {}
+            Event::TimeoutMarked { .. } | Event::AlarmRaised { .. } | Event::CodeReported { .. } => {}
+            Event::FinalCommandAssigned { batch, token, .. } => {
+                assert!(self.tokens.last().is_none_or(|last| last < token), "tokens grow");
+                self.tokens.insert(*token);
+                assert!(self.finished.contains(batch), "a final command of what goes on");
+                assert!(self.finals.insert(*batch, *token).is_none(), "two final commands of {batch}");
+            }
+            Event::FinalCommandGranted { batch, token, .. } => assert_eq!(self.finals[batch], *token),
+            Event::FinalCommandEnded { batch, token, .. } => {
+                let held = token.and_then(|_| self.finals.get(batch).copied());
+                assert_eq!(held, *token);
+                assert!(self.finals_ended.insert(*batch), "it ends twice");
+            }
             Event::AttemptStarted { batch, token } | Event::KillRequested { batch, token, .. } => {
                 let stage = &self.live[batch].stage;
                 assert!(matches!(stage, Stage::Granted(held, _) if held == token), "{stage:?}");
@@ -204,6 +219,8 @@ impl Model {
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
             | Event::LeaseExpired { .. }
+            | Event::WorkerUnfit { .. }
+            | Event::WorkerFit { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. }
             | Event::UnfinishedAsked { .. }
@@ -349,6 +366,10 @@ impl Player {
                     more["output_timeout_s"] = json!(3600);
                     more["not_successful_by"] = json!("07:00:00");
                     more["cancel_on_timeout"] = json!(n == 7);
+                }
+                if n % 3 == 2 && more["type"] == "noop" {
+                    more["final_command"] = json!("echo ${batch_id}");
+                    more["expected_duration_s"] = json!(60);
                 }
                 if self.random.below(6) == 0 {
                     more["host"] = json!(format!("host-w{}", self.random.below(3)));

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! script.EXT  the job's text, where it has one            worker, before the shim starts
+//! output_path what exists if it has succeeded, where its  worker, before the shim starts
+//!             job says so
 //! work/       the job's working directory                 the job
 //! stdout      the job's own writes, unbuffered; that it   the job; made by its shim, or by a worker that
 //!             is there says that exec has happened, or    starts, exclusively, under the lock
@@ -46,6 +48,9 @@ pub struct ShimSpec {
     /// The longest that it may run, milliseconds; absent: as long as it likes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
+    /// The account that it runs as; absent: the shim's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
 }
 
 /// How an attempt ended. Written when no process of it is left.
@@ -102,6 +107,22 @@ impl AttemptDir {
     pub(crate) fn create(&self) -> io::Result<()> {
         fs::create_dir(&self.0)?;
         fs::create_dir(self.work())
+    }
+
+    /// What has to exist for success, for whoever learns how it ended.
+    pub(crate) fn note_output_path(&self, path: &str) -> io::Result<()> {
+        fs::write(self.0.join("output_path"), path)
+    }
+
+    pub(crate) fn output_path(&self) -> Option<String> {
+        fs::read_to_string(self.0.join("output_path")).ok()
+    }
+
+    /// Nothing of the attempt has begun, and nothing will.
+    pub(crate) fn remove(&self) {
+        if let Err(error) = fs::remove_dir_all(&self.0) {
+            tracing::warn!(dir = %self.0.display(), %error, "cannot remove the directory of an attempt");
+        }
     }
 
     /// How it ended; `None` while it has not, or if that was never written down.

@@ -1,13 +1,13 @@
 //! The configuration of an executor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ed25519_dalek::SigningKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{GroupName, JobType, Reserved, ShardId};
+use tidemill_model::{GroupName, JobType, Reserved, ShardId, WorkerLabel};
 
 use crate::{Error, TypeConfig, types};
 
@@ -35,6 +35,9 @@ pub struct Config {
     /// Memory that jobs may have of this machine's, MiB, 1 to 16,777,216; default: all of it.
     #[serde(default)]
     pub memory_mb: Option<u32>,
+    /// What jobs can ask for it by, as their `worker_group`, at most 64; default none.
+    #[serde(default)]
+    pub labels: BTreeSet<WorkerLabel>,
     /// Milliseconds from one heartbeat to the next, 50 to 60,000; default 3,000. It has to be well below
     /// the group's `lost_after_ms` and `lease_ms`.
     #[serde(default = "default_heartbeat")]
@@ -64,9 +67,14 @@ pub struct Config {
     /// Days that output of attempts is kept after their end is on record, 0 to 36,500; default 7.
     #[serde(default = "default_keep_logs")]
     pub keep_logs_days: u32,
-    /// How paths are looked at before a batch starts (DEP-6); default as a prober's.
+    /// How paths are looked at, before a batch starts (DEP-6) and where one says whether an attempt has succeeded
+    /// (EXE-4); default as a prober's.
     #[serde(default)]
     pub probe: tidemill_probe::Config,
+    /// Mebibytes that stay free in `data_dir`: with less, no work is taken, until a quarter more is free, 0 to
+    /// 1,000,000; default 4.
+    #[serde(default = "default_disk_reserve")]
+    pub disk_reserve_mb: u64,
     /// Threads that start processes, 1 to 64; default 2.
     #[serde(default = "default_spawners")]
     pub spawn_threads: u32,
@@ -87,6 +95,9 @@ fn default_listen() -> SocketAddr {
 }
 fn default_keep_logs() -> u32 {
     7
+}
+fn default_disk_reserve() -> u64 {
+    4
 }
 fn default_spawners() -> u32 {
     2
@@ -117,6 +128,7 @@ impl Config {
             slots: required.slots,
             reserved: BTreeMap::new(),
             memory_mb: None,
+            labels: BTreeSet::new(),
             heartbeat_ms: default_heartbeat(),
             stop_grace_ms: default_stop_grace(),
             listen: default_listen(),
@@ -127,6 +139,7 @@ impl Config {
             api_url: String::new(),
             keep_logs_days: default_keep_logs(),
             probe: tidemill_probe::Config::default(),
+            disk_reserve_mb: default_disk_reserve(),
             spawn_threads: default_spawners(),
             shim: Vec::new(),
         }
@@ -141,6 +154,8 @@ impl Config {
         range("heartbeat_ms", self.heartbeat_ms, 50..=60_000)?;
         range("stop_grace_ms", self.stop_grace_ms, 0..=86_400_000)?;
         range("keep_logs_days", u64::from(self.keep_logs_days), 0..=36_500)?;
+        range("disk_reserve_mb", self.disk_reserve_mb, 0..=1_000_000)?;
+        range("labels (how many)", self.labels.len() as u64, 0..=64)?;
         range("spawn_threads", u64::from(self.spawn_threads), 1..=64)?;
         range("internal_key (its length)", self.internal_key.len() as u64, 16..=4_096)?;
         range("slots (how many types)", self.slots.len() as u64, 1..=1_000)?;

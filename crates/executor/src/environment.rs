@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::{RunSpec, Token, WorkerId};
+use ed25519_dalek::{Signer, SigningKey};
+use tidemill_model::{Ending, RunSpec, Token, WorkerId};
 
 /// What an attempt adds to the environment of its processes, with what each is.
 pub const JOB_VARIABLES: &[(&str, &str)] = &[
@@ -24,6 +25,16 @@ pub const JOB_VARIABLES: &[(&str, &str)] = &[
         "Each parameter; its name in capitals, what is not a letter or digit of ASCII as `_`.",
     ),
     ("TIDEMILL_API", "The address of the API."),
+    (
+        "TIDEMILL_ATTEMPT_KEY",
+        "What `POST {TIDEMILL_API}/api/attempts/{TIDEMILL_TOKEN}/code` wants as its bearer, to report a code.",
+    ),
+    ("TIDEMILL_RESULT", "Final commands only: the batch's result, `success`, `failed` or `killed`."),
+    (
+        "TIDEMILL_EXIT_CODE",
+        "Final commands only: the exit code of the last attempt; empty where there was none.",
+    ),
+    ("TIDEMILL_ATTEMPTS", "Final commands only: how many attempts the batch had."),
 ];
 
 const INHERITED: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"];
@@ -42,7 +53,12 @@ pub(crate) fn marks(worker: &WorkerId, token: Token) -> [String; 2] {
 }
 
 /// What an attempt adds.
-pub(crate) fn of_attempt(spec: &RunSpec, worker: &WorkerId, api_url: &str) -> BTreeMap<String, String> {
+pub(crate) fn of_attempt(
+    spec: &RunSpec,
+    worker: &WorkerId,
+    api_url: &str,
+    key: &SigningKey,
+) -> BTreeMap<String, String> {
     let parameters = spec.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
     let mut env: BTreeMap<_, _> = parameters.collect();
     let own = [
@@ -54,9 +70,25 @@ pub(crate) fn of_attempt(spec: &RunSpec, worker: &WorkerId, api_url: &str) -> BT
         ("TIDEMILL_LOGICAL_TIME", spec.logical_time_text.clone()),
         ("TIDEMILL_RUN", spec.run.to_string()),
         ("TIDEMILL_API", api_url.to_owned()),
+        ("TIDEMILL_ATTEMPT_KEY", attempt_key(spec.token, key)),
     ];
     env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    if let Some(Ending { result, attempts, exit_code }) = &spec.ending {
+        let ending = [
+            ("TIDEMILL_RESULT", result.as_str().to_owned()),
+            ("TIDEMILL_EXIT_CODE", exit_code.map(|code| code.to_string()).unwrap_or_default()),
+            ("TIDEMILL_ATTEMPTS", attempts.to_string()),
+        ];
+        env.extend(ending.map(|(name, value)| (name.to_owned(), value)));
+    }
     env
+}
+
+/// The group's signature over the token: no secret has to be kept for it, and whoever knows the group's public key
+/// can tell that one of its workers gave it out.
+fn attempt_key(token: Token, key: &SigningKey) -> String {
+    let signature = key.sign(token.attempt_key_text().as_bytes());
+    signature.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn parameter(name: &str) -> String {
@@ -84,8 +116,17 @@ mod tests {
             run: 0,
             parameters: BTreeMap::from([("name".to_owned(), String::new())]),
             execution_timeout_ms: None,
+            run_as: None,
+            output_path: None,
+            ending: Some(tidemill_model::Ending {
+                result: tidemill_model::BatchResult::Failed,
+                attempts: 2,
+                exit_code: Some(3),
+            }),
         };
-        let names: Vec<_> = of_attempt(&spec, &WorkerId::new("w"), "").into_keys().collect();
+        let names: Vec<_> = of_attempt(&spec, &WorkerId::new("w"), "", &SigningKey::from_bytes(&[7; 32]))
+            .into_keys()
+            .collect();
         let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();
         documented.sort_unstable();
         assert_eq!(names, documented);

@@ -25,6 +25,7 @@ mod attempt_dir;
 mod clock;
 mod config;
 mod data_dir;
+mod disk;
 mod environment;
 mod error;
 mod link;

@@ -9,10 +9,11 @@ use tidemill_model::{Incarnation, Registration, WorkerId};
 
 use crate::clock::boottime_ms;
 use crate::data_dir::{self, Attempts, DataDir};
+use crate::disk::{DiskWatch, Suspicion};
 use crate::link::{CommandLink, FromWork, WorkLink};
 use crate::logs::LogServer;
 use crate::look::Looks;
-use crate::processes::{self, Processes};
+use crate::processes::{self, Checks, Processes};
 use crate::worker::{self, Input, Output, Worker};
 use crate::{Config, Error, environment, machine};
 
@@ -42,25 +43,31 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     let (outcome_inputs, from_log) = unbounded();
     let (look_inputs, from_looks) = unbounded();
     let mut worker = Worker::new(setup(&config, &data.worker, &incarnation, &logs.address())?);
-    let found = processes::find_earlier(&data, &process_inputs)?;
+    let (checks, checking) = Checks::start(&config.probe, process_inputs.clone())?;
+    let found = processes::find_earlier(&data, &checks, &process_inputs)?;
     tracing::info!(worker = %data.worker, %incarnation, group = %config.group, logs = %logs.address(),
         earlier = found.len(), containment = "process groups and a subreaper", "executor starts");
     for input in found {
         let outputs = worker.step(input);
         assert!(outputs.is_empty(), "what was found asks for nothing before the first tick");
     }
+    let suspicion = Suspicion::default();
+    let reserve_bytes = config.disk_reserve_mb << 20;
+    let disk = DiskWatch::start(&config.data_dir, reserve_bytes, suspicion.clone(), process_inputs.clone())?;
     let sweeper = Sweeper::start(data.attempts.clone(), config.keep_logs_days)?;
     let work = WorkLink::start(Arc::clone(&log), data.worker.clone(), work_inputs)?;
     let turn = Turn {
         worker,
         commands: CommandLink::new(&*log, config.shard, outcome_inputs)?,
-        processes: Processes::start(process_setup(&config, &data), process_inputs)?,
+        processes: Processes::start(process_setup(&config, &data, suspicion, checks)?, process_inputs)?,
         looks: Looks::start(&config, look_inputs)?,
         measures: Measures::new(&config),
     };
     let inputs = Inputs { from_processes, from_work, from_log, from_looks, shutdown };
     let result = turn.run(inputs, work);
     sweeper.stop();
+    disk.stop();
+    checking.join();
     logs.stop();
     tracing::info!(worker = %data.worker, "executor has stopped");
     result
@@ -87,6 +94,7 @@ fn setup(
         address,
         slots: config.slots.clone(),
         reserved: config.reserved.clone(),
+        labels: config.labels.clone(),
         live: Vec::new(),
         signature: String::new(),
     };
@@ -104,20 +112,28 @@ fn setup(
 /// The program that runs, whatever is at its path by now: an upgrade in place begins with the next start.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
-fn process_setup(config: &Config, data: &DataDir) -> processes::Setup {
+fn process_setup(
+    config: &Config,
+    data: &DataDir,
+    suspicion: Suspicion,
+    checks: Checks,
+) -> Result<processes::Setup, Error> {
     let shim = match config.shim.is_empty() {
         true => vec![THIS_PROGRAM.to_owned(), "shim".to_owned()],
         false => config.shim.clone(),
     };
-    processes::Setup {
+    Ok(processes::Setup {
         worker: data.worker.clone(),
         attempts: data.attempts.clone(),
         types: config.all_types(),
         api_url: config.api_url.clone(),
+        signing_key: config.signing_key()?,
+        suspicion,
+        checks,
         shim,
         environment: environment::inherited(),
         threads: config.spawn_threads,
-    }
+    })
 }
 
 struct Inputs {

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, bounded};
-use ed25519_dalek::{Signature, SigningKey};
+use ed25519_dalek::{Signature, Signer as _, SigningKey};
 use tempfile::TempDir;
 use tidemill_executor::{Config, Error, Required};
 use tidemill_log::{From, Log, MemoryLog, Reader, Topic, append_wait, partition_of_key};
@@ -163,6 +163,9 @@ fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
         run: 3,
         parameters: BTreeMap::from([("in-dir".to_owned(), "/a b".to_owned())]),
         execution_timeout_ms: None,
+        run_as: None,
+        output_path: None,
+        ending: None,
     }
 }
 
@@ -203,10 +206,16 @@ fn job_runs_with_its_environment_and_its_log_is_served() {
     assert_eq!((outcome.result, outcome.exit_code), (AttemptResult::Failed, Some(4)));
     assert!(usage.unwrap().peak_memory_kib > 0);
 
-    let expected = "TIDEMILL_API=http://api\nTIDEMILL_ATTEMPT=2\nTIDEMILL_BATCH=77\nTIDEMILL_JOB=job\n\
-        TIDEMILL_LOGICAL_TIME=1970-01-01T01:00:00+01:00\nTIDEMILL_PARAM_IN_DIR=/a b\nTIDEMILL_RUN=3\n\
-        TIDEMILL_TOKEN=4097\nTIDEMILL_WORKER=";
-    let expected = &*format!("{expected}{}\n", me.worker);
+    // What it shows to report a code (EXE-4): the group's signature over its token.
+    let attempt_key = SigningKey::from_bytes(&[7; 32]).sign(token.attempt_key_text().as_bytes()).to_bytes();
+    let attempt_key: String = attempt_key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = format!(
+        "TIDEMILL_API=http://api\nTIDEMILL_ATTEMPT=2\nTIDEMILL_ATTEMPT_KEY={attempt_key}\nTIDEMILL_BATCH=77\n\
+         TIDEMILL_JOB=job\nTIDEMILL_LOGICAL_TIME=1970-01-01T01:00:00+01:00\nTIDEMILL_PARAM_IN_DIR=/a b\n\
+         TIDEMILL_RUN=3\nTIDEMILL_TOKEN=4097\nTIDEMILL_WORKER={}\n",
+        me.worker
+    );
+    let expected = &*expected;
     let log = log_of(&me, token, "?type=1");
     assert_eq!((log["content"].as_str(), log["is_end"].as_bool()), (Some(expected), Some(true)));
     owner.say(&me, &WorkMessage::Recorded { token });

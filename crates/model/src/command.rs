@@ -1,6 +1,6 @@
 //! Wishes. Anyone with the right may append one; only the owner of the shard decides it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use crate::{
     Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
     JobName, JobSpec, JobType, MarkedResult, Measure, Nonce, PathAnswer, PermitReport, Pool, PoolName,
     PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing, ThingId, ThirdPartyReport,
-    Token, Usage, Waiver, WorkerId,
+    Token, Usage, Waiver, WorkerId, WorkerLabel,
 };
 
 /// Who wishes it.
@@ -111,6 +111,9 @@ pub struct Registration {
     /// Slots that are kept for some jobs, by job type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reserved: BTreeMap<JobType, Reserved>,
+    /// What jobs can ask for it by.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub labels: BTreeSet<WorkerLabel>,
     /// Attempts that still live on it.
     #[serde(default)]
     pub live: Vec<Token>,
@@ -139,6 +142,9 @@ pub struct Heartbeat {
     /// How its machine stands; absent: it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<Measure>,
+    /// Why it can take no work at present; absent: it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<String>,
 }
 
 fn is_first(number: &u64) -> bool {
@@ -697,6 +703,13 @@ pub enum Command {
         token: Token,
         /// On which worker.
         worker: WorkerId,
+    },
+    /// EXE-4: the program of an attempt reports a code.
+    ReportCode {
+        /// Which attempt.
+        token: Token,
+        /// 0: success.
+        code: i32,
     },
     /// The attempt's whole process tree is gone.
     ReportFinished {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Backoff, CalendarUse, ExitCodes, Firing, GroupId, GroupName, JobData, JobId, JobName, JobType,
-    OnParentFailure, Overlap, PoolUse, RunIf, Timeouts,
+    AllowedAccounts, Backoff, CalendarUse, Execution, ExitCodes, Firing, GroupId, GroupName, JobData, JobId,
+    JobName, JobType, OnParentFailure, Overlap, PoolUse, RunIf, Timeouts,
 };
 
 /// 0 (highest) to 9.
@@ -242,6 +243,9 @@ pub struct JobDefinition {
     /// Memory of a worker that each of its batches has for itself, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u32>,
+    /// How attempts are executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution: Option<Execution>,
     /// What each of its batches takes of pools, in order of name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUse>,
@@ -297,9 +301,11 @@ impl JobDefinition {
         };
         let parameters: usize =
             self.parameters.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
+        let execution: usize =
+            self.execution.iter().flat_map(Execution::templates).map(|(_, text)| text.len() + 24).sum();
         let texts = [&self.owner, &self.app_name, &self.business_type, &self.comment];
         let texts: usize = texts.iter().map(|text| text.len()).sum();
-        program + parameters + texts + 48 * self.parents.len()
+        program + parameters + execution + texts + 48 * self.parents.len()
     }
 }
 
@@ -344,6 +350,10 @@ pub struct GroupSettings {
     /// however little it has.
     #[serde(skip_serializing_if = "is_zero")]
     pub min_free_memory_percent: u32,
+    /// DSP-2: which accounts jobs of which owner may run as; absent: none but the worker's own. Workers are not
+    /// told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<Arc<AllowedAccounts>>,
 }
 
 const QUALITY_RETRY_MS: u64 = 600_000;
@@ -374,6 +384,7 @@ impl Default for GroupSettings {
             quality_alarm_after: QUALITY_ALARM_AFTER,
             max_load_percent: 0,
             min_free_memory_percent: 0,
+            accounts: None,
         }
     }
 }

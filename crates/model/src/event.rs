@@ -2,7 +2,7 @@
 //!
 //! A published variant never changes meaning: another behaviour is another variant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -15,11 +15,11 @@ use crate::rerun::{
     SkippedJob, ToldRun,
 };
 use crate::{
-    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, Follow, ForeignParent, Freeze,
-    FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId, JobSpec,
-    JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, PermitReport, Pool, PoolName, PoolUse, Removal,
-    RequestId, Reserved, Role, Severity, ShardId, Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind,
-    Token, UnfinishedJob, WaivedParent, WorkerId,
+    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, FinalResult, Follow, ForeignParent,
+    Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
+    JobSpec, JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, PermitReport, Pool, PoolName, PoolUse,
+    Removal, RequestId, Reserved, Role, Severity, ShardId, Standing, Thing, ThingId, ThirdPartyReport,
+    TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
 };
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -901,6 +901,15 @@ pub enum Event {
         /// The attempt.
         token: Token,
     },
+    /// EXE-4: the program of an attempt has reported a code.
+    CodeReported {
+        /// Which batch.
+        batch: BatchId,
+        /// The attempt.
+        token: Token,
+        /// 0: success.
+        code: i32,
+    },
     /// The attempt's whole process tree is gone, or its lease is over.
     AttemptFinished {
         /// Which batch.
@@ -972,6 +981,54 @@ pub enum Event {
         by: Actor,
         /// Why.
         reason: String,
+    },
+
+    // ---- final commands (JOB-8): each is run at most once
+    /// The worker of a finished batch's last attempt is to run its final command.
+    FinalCommandAssigned {
+        /// Of which batch.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// Fences it.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// When the worker must have asked to start.
+        start_by: Timestamp,
+    },
+    /// The worker that asked may start it, and no other.
+    FinalCommandGranted {
+        /// Of which batch.
+        batch: BatchId,
+        /// Which.
+        token: Token,
+        /// Who.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Which question of it.
+        nonce: Nonce,
+    },
+    /// Nothing of it runs, and nothing of it ever will. The batch's result is what it was.
+    FinalCommandEnded {
+        /// Of which batch.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// Absent: it was never assigned.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<Token>,
+        /// The worker of the batch's last attempt.
+        worker: WorkerId,
+        /// How it ended.
+        result: FinalResult,
+        /// Exit code, where there was one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// For people.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
     },
 
     /// The batch has not got somewhere in time. It stays as it is, and may still succeed.
@@ -1139,6 +1196,9 @@ pub enum Event {
         address: String,
         /// Attempts at once, by job type.
         slots: BTreeMap<JobType, u32>,
+        /// What jobs can ask for it by.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        labels: BTreeSet<WorkerLabel>,
         /// The bounds that it is told, which it goes by until it registers again. Absent in old records: those
         /// of the group at this point.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -1188,6 +1248,22 @@ pub enum Event {
     WorkerResumed {
         /// Which.
         worker: WorkerId,
+    },
+    /// The worker says that it can take no new work.
+    WorkerUnfit {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
+        /// Why, for people.
+        reason: String,
+    },
+    /// The worker can take work again.
+    WorkerFit {
+        /// Which.
+        worker: WorkerId,
+        /// Which life of it.
+        incarnation: Incarnation,
     },
 
     // ---- the partition itself
@@ -1305,12 +1381,16 @@ impl Event {
             Event::AssignmentReturned { .. } => "assignment.returned",
             Event::StartGranted { .. } => "start.granted",
             Event::AttemptStarted { .. } => "attempt.started",
+            Event::CodeReported { .. } => "code.reported",
             Event::AttemptFinished { .. } => "attempt.finished",
             Event::RetryScheduled { .. } => "retry.scheduled",
             Event::RetryDue { .. } => "retry.due",
             Event::KillRequested { .. } => "kill.requested",
             Event::BatchFinished { .. } => "batch.finished",
             Event::BatchMarked { .. } => "batch.marked",
+            Event::FinalCommandAssigned { .. } => "final_command.assigned",
+            Event::FinalCommandGranted { .. } => "final_command.granted",
+            Event::FinalCommandEnded { .. } => "final_command.ended",
             Event::TimeoutMarked { .. } => "timeout.marked",
             Event::AlarmRaised { .. } => "alarm.raised",
             Event::ThingWaited { .. } => "thing.waited",
@@ -1334,6 +1414,8 @@ impl Event {
             Event::LeaseExpired { .. } => "lease.expired",
             Event::WorkerDrained { .. } => "worker.drained",
             Event::WorkerResumed { .. } => "worker.resumed",
+            Event::WorkerUnfit { .. } => "worker.unfit",
+            Event::WorkerFit { .. } => "worker.fit",
             Event::CommandQuarantined { .. } => "command.quarantined",
             Event::TimerSuspended { .. } => "timer.suspended",
             Event::TimeSet { .. } => "time.set",
@@ -1424,6 +1506,10 @@ impl Event {
             | Event::AssignmentReturned { batch, .. }
             | Event::StartGranted { batch, .. }
             | Event::AttemptStarted { batch, .. }
+            | Event::CodeReported { batch, .. }
+            | Event::FinalCommandAssigned { batch, .. }
+            | Event::FinalCommandGranted { batch, .. }
+            | Event::FinalCommandEnded { batch, .. }
             | Event::AttemptFinished { batch, .. }
             | Event::RetryScheduled { batch, .. }
             | Event::RetryDue { batch }
@@ -1457,6 +1543,8 @@ impl Event {
             | Event::WorkerFound { worker, .. }
             | Event::LeaseExpired { worker, .. }
             | Event::WorkerDrained { worker }
+            | Event::WorkerUnfit { worker, .. }
+            | Event::WorkerFit { worker, .. }
             | Event::WorkerResumed { worker } => format!("worker/{worker}"),
             Event::CommandQuarantined { offset, .. } => format!("command/{offset}"),
             Event::TimerSuspended { entity, .. } => entity.clone(),

@@ -96,6 +96,13 @@ minted_id!(
     Token
 );
 
+impl Token {
+    /// The text that a group's key signs for the program of an attempt, which shows that as its right to report.
+    pub fn attempt_key_text(self) -> String {
+        format!("tidemill-attempt\n{self}")
+    }
+}
+
 /// A worker group, as clients number it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]

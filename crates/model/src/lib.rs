@@ -11,6 +11,7 @@ mod command;
 mod definition;
 mod envelope;
 mod event;
+mod execution;
 mod failure;
 mod firing;
 mod foreign;
@@ -43,6 +44,7 @@ pub use event::{
     AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, Origin, ReturnReason, SkipReason,
     Usage,
 };
+pub use execution::{AllowedAccounts, Ending, Execution, FinalResult, SuccessCheck};
 pub use failure::{OnParentFailure, RunIf};
 pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRunsInput, Overlap, Shift};
 pub use foreign::{Follow, ForeignParent, Standing};
@@ -53,7 +55,7 @@ pub use id::{
 };
 pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
 pub use mark::MarkedResult;
-pub use name::{CalendarName, GroupName, JobName, JobType, NameError, PoolName};
+pub use name::{Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, WorkerLabel};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, PoolUseInput, Rate};
 pub use rejection::{FieldError, Rejection};
 pub use rerun::{

@@ -198,8 +198,8 @@ pub struct Why {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// In one word: `dependency`, `disabled`, `retry_interval`, `concurrency`, `no_worker`, `no_slot`,
-    /// `no_memory`, `worker_overloaded`, `pinned_host`, `drained`, `frozen`, `earliest_start`, `not_started`, `path`,
-    /// `third_party`, `quality_gate`, `pool`, `rate_limit`.
+    /// `no_memory`, `worker_overloaded`, `pinned_host`, `worker_group`, `drained`, `unfit`, `frozen`,
+    /// `earliest_start`, `not_started`, `path`, `third_party`, `quality_gate`, `pool`, `rate_limit`.
     pub kind: String,
     /// For people, naming job, worker, limit.
     pub message: String,

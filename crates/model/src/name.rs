@@ -90,6 +90,15 @@ name!(
     JobType, "job type", 32
 );
 
+name!(
+    /// What a worker is called by beside its id, so that jobs can ask for it.
+    WorkerLabel, "worker label", 64
+);
+name!(
+    /// An account of a worker's host.
+    Account, "account", 32
+);
+
 impl JobType {
     /// Completed by the engine itself, without a worker.
     pub fn is_anchor(&self) -> bool {

@@ -7,21 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping, MissedRunsInput,
-    OnParentFailure, Overlap, PathSpec, Period, PoolUseInput, Priority, RunIf, TimeOfDay,
+    Account, BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping,
+    MissedRunsInput, OnParentFailure, Overlap, PathSpec, Period, PoolUseInput, Priority, RunIf, SuccessCheck,
+    TimeOfDay, WorkerLabel,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
 /// by name, never accepted and ignored.
-pub const NOT_BUILT: &[&str] = &[
-    "worker_group",
-    "logical_time_format",
-    "run_as",
-    "success_check",
-    "expected_duration_s",
-    "final_command",
-    "alarms",
-];
+pub const NOT_BUILT: &[&str] = &["alarms"];
 
 /// A file of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -172,6 +165,25 @@ pub struct JobSpec {
     /// Memory of a worker that each batch has for itself while it is assigned or runs, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_mb: Option<u32>,
+    /// Runs only on workers of its group that have this label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_group: Option<WorkerLabel>,
+    /// The account that attempts run as, which the group has to allow the owner; absent: the worker's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<Account>,
+    /// How `TIDEMILL_LOGICAL_TIME` and `${logical_time}` are written, such as `yyyyMMddHH`; default RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logical_time_format: Option<String>,
+    /// When an attempt has succeeded: `exit_code` (default), `{output_path: path}`, or `user_code`.
+    #[serde(default, skip_serializing_if = "SuccessCheck::is_exit_code")]
+    pub success_check: SuccessCheck,
+    /// Script text that runs once a batch has ended for good, with its result in the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub final_command: Option<String>,
+    /// Seconds that an attempt usually runs; people are told of one that runs more than twice that long, and
+    /// longer than ten minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_duration_s: Option<u32>,
     /// Pools, at most 8, of which each batch takes slots while it is assigned or runs: names, or `{name, weight}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pools: Vec<PoolUseInput>,

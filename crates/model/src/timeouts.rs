@@ -107,6 +107,12 @@ pub enum AlarmKind {
     GenerationsFailing,
     /// A cold start leaves jobs out, for something of them is unfinished.
     ColdStartSkipped,
+    /// A batch has ended, and its final command did not succeed.
+    FinalCommandFailed,
+    /// An attempt runs far longer than its job's attempts usually do.
+    BigTask,
+    /// A worker says that it can take no work.
+    WorkerUnfit,
 }
 
 impl From<TimeoutKind> for AlarmKind {

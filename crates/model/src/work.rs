@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BatchId, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome, PathCheck,
-    Program, RequestId, ShardId, Token, WorkerId,
+    Account, BatchId, Ending, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome,
+    PathCheck, Program, RequestId, ShardId, Token, WorkerId,
 };
 
 /// Everything a worker needs to run an attempt. Templates are already resolved.
@@ -44,6 +44,15 @@ pub struct RunSpec {
     /// The longest that it may run, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_timeout_ms: Option<u64>,
+    /// The account that it runs as; absent: the worker's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<Account>,
+    /// The path that exists if it has succeeded; absent: its exit code decides, or the owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_path: Option<String>,
+    /// It is the final command of a batch that has ended so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
 }
 
 /// One record of the work topic, for one worker.

@@ -184,6 +184,8 @@ impl Caches {
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
             | Event::LeaseExpired { .. }
+            | Event::WorkerUnfit { .. }
+            | Event::WorkerFit { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. } => self.apply_group(at, event),
             Event::JobDefined { .. }
@@ -203,6 +205,10 @@ impl Caches {
             | Event::AssignmentReturned { .. }
             | Event::StartGranted { .. }
             | Event::AttemptStarted { .. }
+            | Event::CodeReported { .. }
+            | Event::FinalCommandAssigned { .. }
+            | Event::FinalCommandGranted { .. }
+            | Event::FinalCommandEnded { .. }
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }

@@ -183,7 +183,7 @@ impl World {
                 return Err(format!("nobody knows why {batch}"));
             };
             let has = |kinds: &[&str]| why.conditions.iter().any(|c| kinds.contains(&c.kind.as_str()));
-            if has(&["pinned_host", "no_worker", "no_memory"]) {
+            if has(&["pinned_host", "worker_group", "no_worker", "no_memory"]) {
                 stuck.extend(job);
             } else if has(&["concurrency"]) {
                 limited.push((job, why));
@@ -224,6 +224,9 @@ impl World {
         }
         if let Some(rerun) = self.known.reruns.first() {
             return Err(format!("rerun {rerun} has not ended"));
+        }
+        if let Some(token) = self.known.finals.first() {
+            return Err(format!("final command {token} has not ended"));
         }
         for partition in 0..self.plan.partitions as usize {
             let seats: Vec<_> = self.hosts.iter().filter_map(|host| host.seats[partition].as_ref()).collect();

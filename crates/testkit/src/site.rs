@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tidemill_executor::{ExitRecord, KilledBecause, Lease, Setup, Worker};
 use tidemill_model::{
     BatchId, GroupName, Incarnation, JobId, JobType, Measure, Registration, Reserved, ShardId, Token,
-    WorkerId,
+    WorkerId, WorkerLabel,
 };
 
 use crate::rng::Rng;
@@ -18,6 +18,8 @@ pub(crate) struct Process {
     pub(crate) batch: BatchId,
     pub(crate) job: JobId,
     pub(crate) logical_time: Timestamp,
+    /// It is no attempt, but what runs after the last one.
+    pub(crate) is_final: bool,
     /// Of which worker it is; a worker that lost its directory does not know it.
     pub(crate) of: WorkerId,
     pub(crate) began: u64,
@@ -128,6 +130,8 @@ pub(crate) struct Site {
     /// No append lands before this, so that they keep their order.
     pub(crate) floor: u64,
     pub(crate) hear_floor: u64,
+    /// Its disk is full until then.
+    pub(crate) full_until: u64,
 }
 
 pub(crate) fn signing_key() -> SigningKey {
@@ -155,6 +159,7 @@ impl Site {
             address: format!("{}:1", self.host),
             slots: self.slots.clone(),
             reserved: self.reserved.clone(),
+            labels: [WorkerLabel::try_from(["even", "odd"][self.index % 2]).expect("a label")].into(),
             live: Vec::new(),
             signature: String::new(),
         };

@@ -55,6 +55,8 @@ pub(crate) struct Known {
     pub(crate) tokens: Vec<(Token, WorkerId)>,
     /// Attempts whose end is on record.
     pub(crate) ended: BTreeSet<Token>,
+    /// Final commands that have not ended.
+    pub(crate) finals: BTreeSet<Token>,
     pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
     pub(crate) keys: u32,
     pub(crate) things: BTreeMap<ThingId, KnownThing>,
@@ -228,6 +230,12 @@ impl Known {
             }
             Event::QualityAnswered { batch, .. } => {
                 self.asked.remove(batch);
+            }
+            Event::FinalCommandAssigned { token, .. } => {
+                self.finals.insert(*token);
+            }
+            Event::FinalCommandEnded { token: Some(token), .. } => {
+                self.finals.remove(token);
             }
             Event::WorkerRegistered { worker, .. } => {
                 self.workers.insert(worker.clone(), shard);

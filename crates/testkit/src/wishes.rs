@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, CalendarSpec, Command, CommandRecord, GroupId, GroupName, GroupSettings, Incarnation, JobId,
-    JobSpec, JobType, MarkedResult, OnSilence, Outcome, Priority, Program, Registration, Reply, RequestId,
-    Role, ShardId, Submission, Token, WorkerId,
+    Actor, AllowedAccounts, CalendarSpec, Command, CommandRecord, GroupId, GroupName, GroupSettings,
+    Incarnation, JobId, JobSpec, JobType, MarkedResult, OnSilence, Outcome, Priority, Program, Registration,
+    Reply, RequestId, Role, ShardId, Submission, Token, WorkerId,
 };
 
 use crate::outside::CODES;
@@ -121,7 +121,8 @@ impl World {
             89..90 => self.change_group(rng),
             90..92 => self.calendars(rng),
             92..93 => self.garbage(rng),
-            93..95 => self.stray(rng),
+            93 => self.stray(rng),
+            94 => self.report_code(rng),
             95..97 => self.impostor(rng),
             97..98 => self.repeat_an_old_wish(rng),
             98..99 => self.set_time(rng),
@@ -398,6 +399,15 @@ impl World {
         };
     }
 
+    /// The program of a late attempt reports a code.
+    fn report_code(&mut self, rng: &mut Rng) {
+        let late: Vec<Token> = self.known.tokens.iter().rev().take(6).map(|(token, _)| *token).collect();
+        for token in late {
+            let code = if rng.chance(70) { 0 } else { rng.range(1, 4) as i32 };
+            self.ask(token.shard(), Command::ReportCode { token, code });
+        }
+    }
+
     /// Claims of workers that they cannot make.
     fn impostor(&mut self, rng: &mut Rng) {
         let shard = ShardId(rng.below(self.plan.groups) as u16 + 1);
@@ -411,6 +421,7 @@ impl World {
                 address: "nowhere:1".to_owned(),
                 slots: BTreeMap::from([(JobType::try_from("shell").expect("a type"), 9)]),
                 reserved: Default::default(),
+                labels: Default::default(),
                 live: Vec::new(),
                 signature: "00".repeat(64),
             }))
@@ -454,7 +465,15 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
         quality_alarm_after: 2,
         max_load_percent: if rng.aside("load").chance(40) { 200 } else { 0 },
         min_free_memory_percent: if rng.aside("memory").chance(20) { 10 } else { 0 },
+        accounts: accounts(rng.clone()),
     }
+}
+
+/// Which owners may use which accounts.
+fn accounts(mut rng: Rng) -> Option<Arc<AllowedAccounts>> {
+    let text = [r#"{"ann": ["etl"]}"#, r#"{"*": ["etl"]}"#, r#"{"bob": ["etl"], "ann": []}"#];
+    let text = rng.pick(&text).copied().filter(|_| rng.chance(80))?;
+    Some(Arc::new(serde_json::from_str(text).expect("owners and accounts")))
 }
 
 fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
@@ -494,6 +513,7 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
         job["earliest_start_minutes"] = json!(rng.clone().range(0, 2));
     }
     resources(&mut rng.aside("needs"), &mut job);
+    execution(&mut rng.clone(), &mut job);
     pools::uses(&mut rng.aside("pools"), &mut job);
     job
 }
@@ -574,6 +594,36 @@ fn needs(rng: &mut Rng, job: &mut Value) {
     }
     if rng.chance(12) {
         job["quality_gate"] = json!(true);
+    }
+}
+
+/// How its attempts are executed.
+fn execution(rng: &mut Rng, job: &mut Value) {
+    let kind = job["type"].as_str().unwrap_or_default().to_owned();
+    // Not the numbers that its timeouts are drawn from.
+    rng.next();
+    rng.next();
+    if kind == "anchor" {
+        return;
+    }
+    if rng.chance(25) {
+        job["final_command"] = json!("echo ${batch_id} $TIDEMILL_RESULT");
+    }
+    if rng.chance(8) {
+        job["worker_group"] = json!(["even", "odd", "none"][rng.below(3)]);
+    }
+    if kind == "noop" {
+        return;
+    }
+    if rng.chance(10) {
+        job["run_as"] = json!("etl");
+        job["owner"] = json!(["ann", "bob"][rng.below(2)]);
+    }
+    if rng.chance(15) {
+        job["success_check"] = json!("user_code");
+    }
+    if rng.chance(10) {
+        job["expected_duration_s"] = json!(rng.range(1, 5));
     }
 }
 

@@ -47,7 +47,26 @@ impl World {
         let (boottime_ms, measure) = (site.boot(now), site.measure(self.plan.seed, now));
         self.worker_steps(index, Input::Measured(measure));
         self.worker_steps(index, Input::Ticked { boottime_ms });
+        self.fill_disk(index);
         self.after(TICK_MS, Happening::WorkerTick { site: index, life });
+    }
+
+    /// Now and then a disk is full, for a while.
+    fn fill_disk(&mut self, index: usize) {
+        let now = self.now;
+        let site = &mut self.sites[index];
+        if site.full_until > 0 {
+            if site.full_until <= now {
+                site.full_until = 0;
+                self.worker_steps(index, Input::Fitness { unfit: None });
+            }
+            return;
+        }
+        let mut rng = Rng::new(self.plan.seed, "disk", now ^ ((index as u64) << 40));
+        if rng.range(0, 250) == 0 && now < self.plan.end {
+            site.full_until = now + rng.range(1_000, 12_000);
+            self.worker_steps(index, Input::Fitness { unfit: Some("its disk is full".to_owned()) });
+        }
     }
 
     pub(crate) fn worker_hears(&mut self, index: usize, life: u64, input: Input) {
@@ -149,8 +168,11 @@ impl World {
         let site = &mut self.sites[index];
         let wait = if rng.chance(5) { rng.range(500, 6_000) } else { rng.range(1, 60) };
         let life = site.life;
-        if rng.chance(3) {
-            let end = ProcessEnd::NotStarted("no such program".to_owned());
+        if rng.chance(5) {
+            let end = match rng.chance(60) {
+                true => ProcessEnd::NotStarted("no such program".to_owned()),
+                false => ProcessEnd::NoRoom("its disk is full".to_owned()),
+            };
             let input = Box::new(Input::ProcessEnded { token: spec.token, end });
             return self.after(wait, Happening::Worker { site: index, life, input });
         }
@@ -164,6 +186,7 @@ impl World {
             batch: spec.batch,
             job: spec.job,
             logical_time: spec.logical_time,
+            is_final: spec.ending.is_some(),
             of: site.id.clone(),
             began: 0,
             natural_end: duration,
@@ -205,10 +228,13 @@ impl World {
             *entry = Entry::Runs;
         }
         let (batch, time) = (process.batch, (process.job, process.logical_time));
+        let is_final = process.is_final;
         site.processes.insert(token, process);
         self.tell(|| format!("process of {token}, batch {batch}, begins on site {index}"));
         self.stats.add("process", "began");
-        if let Some(other) = self.live_batches.insert(batch, index) {
+        if is_final {
+            self.stats.add("process", "final");
+        } else if let Some(other) = self.live_batches.insert(batch, index) {
             self.is_wrong(format!("two live processes of batch {batch}, on sites {other} and {index}"));
         } else if let Some(other) = self.live_times.insert(time, index) {
             self.is_wrong(format!("two live runs of job {} for {}, on {other} and {index}", time.0, time.1));
@@ -225,7 +251,11 @@ impl World {
     /// Nothing of an attempt runs once its end is on record.
     pub(crate) fn ended_on_record(&mut self, envelope: &Envelope) {
         for recorded in &envelope.events {
-            let Event::AttemptFinished { token, .. } = recorded.event else { continue };
+            let token = match recorded.event {
+                Event::AttemptFinished { token, .. }
+                | Event::FinalCommandEnded { token: Some(token), .. } => token,
+                _ => continue,
+            };
             self.known.ended.insert(token);
             let runs = self.sites.iter().position(|site| site.processes.contains_key(&token));
             if let Some(index) = runs.filter(|_| self.plan.mode == Mode::Usual) {
@@ -257,8 +287,10 @@ impl World {
     pub(crate) fn process_ends(&mut self, index: usize, token: Token, record: Option<ExitRecord>) {
         let site = &mut self.sites[index];
         let Some(process) = site.processes.remove(&token) else { return };
-        self.live_batches.remove(&process.batch);
-        self.live_times.remove(&(process.job, process.logical_time));
+        if !process.is_final {
+            self.live_batches.remove(&process.batch);
+            self.live_times.remove(&(process.job, process.logical_time));
+        }
         if let Some(because) = record.as_ref().and_then(|record| record.killed_because) {
             self.stats.add("killed", because.as_str());
         }

@@ -216,6 +216,7 @@ impl World {
                 directory: BTreeMap::new(),
                 floor: 0,
                 hear_floor: 0,
+                full_until: 0,
             };
             site.reserved = reserved(&mut rng.aside("reserved"), &site.slots);
             site.wipe();

@@ -4,6 +4,7 @@ mod apply;
 mod attempts;
 mod batches;
 mod calendars;
+mod codes;
 mod events;
 mod freezes;
 mod groups;
@@ -587,6 +588,18 @@ pub(crate) fn operate_calls() -> Calls {
                 .gives::<Written>(),
             operate::set_time,
         )
+}
+
+/// The calls of programs that run, with the key of their attempt.
+pub(crate) fn attempt_calls() -> Calls {
+    let summary =
+        "The program of a running attempt says whether it has succeeded; its key is TIDEMILL_ATTEMPT_KEY";
+    Calls::new().add(
+        Call::new(Verb::Post, "/api/attempts/{id}/code", summary)
+            .takes::<codes::CodeRequest>()
+            .gives::<Written>(),
+        codes::report,
+    )
 }
 
 /// The calls that need no key.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
     Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRunsInput, OnParentFailure, Overlap,
-    Priority, Program, RunIf, ScheduleInput, ShardId, Submission,
+    Priority, Program, RunIf, ScheduleInput, ShardId, Submission, SuccessCheck,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
@@ -249,6 +249,12 @@ impl Job {
             exit_codes: None,
             earliest_start_minutes: None,
             host: None,
+            worker_group: None,
+            run_as: None,
+            logical_time_format: None,
+            success_check: SuccessCheck::ExitCode,
+            final_command: None,
+            expected_duration_s: None,
             missed_runs: MissedRunsInput::default(),
             overlap: Overlap::default(),
             valid_from: None,

@@ -88,6 +88,14 @@ pub(crate) struct BatchView {
     pub(crate) marked_by: Option<String>,
     /// Why.
     pub(crate) mark_reason: Option<String>,
+    /// The token of its final command, while a worker has it and after.
+    pub(crate) final_token: Option<i64>,
+    /// How that ended: `success`, `failed`, `timed_out`, `lost` or `not_run`.
+    pub(crate) final_result: Option<String>,
+    /// For people: why it ended as it did.
+    pub(crate) final_message: Option<String>,
+    /// When its end was recorded.
+    pub(crate) final_ended_at: Option<Timestamp>,
 }
 
 /// The word for a state's number.
@@ -142,6 +150,10 @@ impl From<BatchRow> for BatchView {
             marked_at: row.marked_at.map(time),
             marked_by: string(row.marked_by),
             mark_reason: string(row.mark_reason),
+            final_token: row.final_token,
+            final_result: string(row.final_result),
+            final_message: string(row.final_message),
+            final_ended_at: row.final_ended_at.map(time),
         }
     }
 }
@@ -220,6 +232,8 @@ pub(crate) struct AttemptView {
     pub(crate) exit_code: Option<i64>,
     /// Signal, where one ended it.
     pub(crate) signal: Option<i64>,
+    /// The code that its program reported: 0 if it ever did, else the last one.
+    pub(crate) user_code: Option<i64>,
     /// For people.
     pub(crate) message: String,
     /// From exec to the end of the process tree, milliseconds.
@@ -244,6 +258,7 @@ impl From<AttemptRow> for AttemptView {
             result: string(row.result),
             exit_code: row.exit_code,
             signal: row.signal_no,
+            user_code: row.user_code,
             message: row.message.to_string(),
             duration_ms: row.duration_ms,
             cpu_ms: row.cpu_ms,

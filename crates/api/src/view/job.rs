@@ -80,6 +80,8 @@ pub(crate) struct JobView {
     pub(crate) timeouts: Value,
     /// What it needs from outside, and what it makes there; null: nothing.
     pub(crate) data: Value,
+    /// How attempts are executed: account, worker label, success check, final command; null: as is usual.
+    pub(crate) execution: Value,
     /// Free classification.
     pub(crate) business_type: String,
     /// Free text.
@@ -131,6 +133,7 @@ impl From<JobRow> for JobView {
             earliest_start_ms: json(&row.definition)["earliest_start_ms"].clone(),
             timeouts: json(&row.definition)["timeouts"].clone(),
             data: json(&row.definition)["data"].clone(),
+            execution: json(&row.definition)["execution"].clone(),
             business_type: row.business_type.to_string(),
             comment: row.comment_text.to_string(),
             defined_at: time(row.defined_at),

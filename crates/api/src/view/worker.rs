@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tidemill_store::rows::{AppKeyRow, FreezeRow, GroupRow, WorkerRow};
 
-use super::{json, time};
+use super::{json, string, time};
 
 /// A worker, as the shard that it works for knows it.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -33,6 +33,8 @@ pub(crate) struct WorkerView {
     pub(crate) measured_at: Option<Timestamp>,
     /// Whether it is beyond a bound of its group, and gets no work until it has recovered.
     pub(crate) overloaded: bool,
+    /// What jobs can ask for it by, in `worker_group`.
+    pub(crate) labels: Value,
     /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
     pub(crate) state: String,
     /// Whether it takes no new work.
@@ -45,6 +47,10 @@ pub(crate) struct WorkerView {
     pub(crate) lost_at: Option<Timestamp>,
     /// Since when it is drained.
     pub(crate) drained_at: Option<Timestamp>,
+    /// Why it takes no work at present, as it says itself.
+    pub(crate) unfit_reason: Option<String>,
+    /// Since when.
+    pub(crate) unfit_at: Option<Timestamp>,
 }
 
 impl From<WorkerRow> for WorkerView {
@@ -62,12 +68,15 @@ impl From<WorkerRow> for WorkerView {
             load_percent: row.load_percent,
             measured_at: row.measured_at.map(time),
             overloaded: row.overloaded,
+            labels: json(&row.labels),
             state: row.state.to_string(),
             drained: row.drained,
             incarnation: row.incarnation.to_string(),
             registered_at: time(row.registered_at),
             lost_at: row.lost_at.map(time),
             drained_at: row.drained_at.map(time),
+            unfit_reason: string(row.unfit_reason),
+            unfit_at: row.unfit_at.map(time),
         }
     }
 }

@@ -110,6 +110,7 @@ pub(crate) fn definition(counter: u64, group: &str, name: &str) -> JobDefinition
         timeouts: None,
         data: None,
         memory_mb: None,
+        execution: None,
         pools: Vec::new(),
     }
 }
@@ -227,6 +228,10 @@ pub(crate) fn batch(counter: i64, state: i64) -> BatchRow {
         marked_at: None,
         marked_by: None,
         mark_reason: None,
+        final_token: None,
+        final_result: None,
+        final_message: None,
+        final_ended_at: None,
     }
 }
 
@@ -245,6 +250,7 @@ pub(crate) fn attempt() -> AttemptRow {
         result: Some("success".into()),
         exit_code: Some(0),
         signal_no: None,
+        user_code: None,
         message: "".into(),
         duration_ms: Some(5_000),
         cpu_ms: Some(40),
@@ -262,6 +268,7 @@ pub(crate) fn worker(address: &str) -> WorkerRow {
         host: "h1".into(),
         address: address.into(),
         slots: r#"{"shell":4}"#.into(),
+        labels: "[]".into(),
         state: "live".into(),
         drained: false,
         registered_at: T0,
@@ -274,6 +281,8 @@ pub(crate) fn worker(address: &str) -> WorkerRow {
         lost_at: None,
         lease_expired_at: None,
         drained_at: None,
+        unfit_reason: None,
+        unfit_at: None,
     }
 }
 

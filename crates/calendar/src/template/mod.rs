@@ -20,7 +20,7 @@ use pattern::{Shift, TimePattern};
 /// |---|---|
 /// | `${yyyyMMdd}`, `${yyyy-MM-dd HH:mm:ss}` | the logical time on the zone's clock; `XXX` is the offset as `+02:00` (`Z` for UTC), `Z` as `+0200` |
 /// | `${yyyyMMdd-1d}`, `${HH+2h}` | the same, moved by `M` months, `w` weeks, `d` days (calendar), `h` hours, `m` minutes (elapsed) |
-/// | `${logical_time}`, `${epoch}`, `${epoch_ms}` | RFC 3339 in the zone, seconds, milliseconds; each may be moved too |
+/// | `${logical_time}`, `${epoch}`, `${epoch_ms}` | RFC 3339 in the zone (or as the context says), seconds, milliseconds; each may be moved too |
 /// | `${batch_id}`, `${run}`, `${attempt}`, `${job}`, `${job_id}`, `${group}` | the batch's own fields |
 /// | `${param.NAME}` | the job's parameter NAME |
 /// | `$${` | `${` itself, so `$${HOME}` leaves `${HOME}` to the shell |
@@ -60,6 +60,29 @@ enum TimeForm {
     EpochMillis,
 }
 
+/// How a job wants its logical time written: a time pattern such as `yyyyMMddHH`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeFormat(TimePattern);
+
+impl TimeFormat {
+    /// Reads a pattern; the error is the rule that it breaks.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        TimePattern::parse(text).map(Self)
+    }
+
+    /// The time as it is written.
+    pub fn write(&self, time: &jiff::Zoned) -> String {
+        let mut text = String::new();
+        self.0.write(time, &mut text);
+        text
+    }
+
+    /// Whether it names the hour and not the offset, so that it cannot tell the two hours of an overlap apart.
+    pub fn is_ambiguous_in_overlap(&self) -> bool {
+        self.0.has_hour() && !self.0.has_offset()
+    }
+}
+
 /// What a template is rendered with: one attempt of one batch.
 #[derive(Debug, Clone, Copy)]
 pub struct TemplateContext<'a> {
@@ -67,6 +90,8 @@ pub struct TemplateContext<'a> {
     pub logical_time: Timestamp,
     /// On whose clock it is written.
     pub zone: &'a Zone,
+    /// How `${logical_time}` is written; absent: RFC 3339.
+    pub time_format: Option<&'a TimeFormat>,
     /// The batch.
     pub batch_id: i64,
     /// Its run number, 0 for the scheduled one.

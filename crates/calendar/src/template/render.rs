@@ -60,6 +60,9 @@ fn write_time(
         })?,
     };
     let written = match form {
+        TimeForm::Rfc3339 if context.time_format.is_some() => {
+            context.time_format.map_or(Ok(()), |format| out.write_str(&format.write(&time)))
+        }
         TimeForm::Pattern(pattern) => {
             pattern.write(&time, out);
             Ok(())

@@ -13,6 +13,7 @@ fn render(text: &str, logical: &str, zone_name: &str) -> Result<String, Template
     Template::parse(text)?.render(&TemplateContext {
         logical_time: at(logical),
         zone: &zone,
+        time_format: None,
         batch_id: 4711,
         run: 2,
         attempt: 3,

@@ -93,6 +93,12 @@ pub(super) struct Batch {
     pub(super) deadlines: Vec<(TimeoutKind, Option<Timestamp>)>,
     /// It is not assigned before.
     pub(super) earliest: Option<Timestamp>,
+    /// Where its last attempt that has ended ran.
+    pub(super) last_worker: Option<WorkerId>,
+    /// Its attempt at hand has reported code 0.
+    pub(super) zero: bool,
+    /// When its attempt has run far longer than usual.
+    pub(super) long_at: Option<Timestamp>,
     /// A timer of it could not be decided.
     pub(super) suspended: bool,
     /// The last record about it.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, PoolUse, Priority,
-    ScheduleSpec,
+    Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, PoolUse,
+    Priority, ScheduleSpec, SuccessCheck, WorkerLabel,
 };
 
 use super::Shard;
@@ -37,6 +37,14 @@ pub(super) struct Version {
     pub(super) calendar: Option<Calendar>,
     pub(super) limits: Option<Limits>,
     pub(super) firing: Option<Firing>,
+    pub(super) label: Option<WorkerLabel>,
+    /// The owner, and the account to run as.
+    pub(super) account: Option<(String, Account)>,
+    pub(super) final_command: bool,
+    /// Its program says whether an attempt has succeeded.
+    pub(super) by_code: bool,
+    /// When an attempt has run far longer than usual.
+    pub(super) long_after: Option<SignedDuration>,
 }
 
 impl Version {
@@ -50,6 +58,8 @@ impl Version {
     }
 
     fn of(definition: &JobDefinition) -> Arc<Self> {
+        let execution = definition.execution.as_ref();
+        let account = execution.and_then(|execution| execution.run_as.clone());
         Arc::new(Self {
             max_concurrent: definition.max_concurrent,
             retries: definition.retries,
@@ -68,6 +78,11 @@ impl Version {
             calendar: definition.schedule.as_ref().map(Calendar::of),
             limits: Limits::of(definition),
             firing: definition.firing.clone(),
+            label: execution.and_then(|execution| execution.worker_group.clone()),
+            account: account.map(|account| (definition.owner.clone(), account)),
+            final_command: execution.is_some_and(|execution| execution.final_command.is_some()),
+            by_code: execution.is_some_and(|execution| execution.success_check == SuccessCheck::UserCode),
+            long_after: super::big_task::bound(definition),
         })
     }
 }

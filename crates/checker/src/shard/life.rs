@@ -7,12 +7,13 @@ use tidemill_model::{
 };
 
 use super::Shard;
-use super::batch::{Assignment, Phase};
+use super::batch::{Assignment, Batch, Phase};
+use super::finale::Due;
 use super::placement::Wanted;
 use super::retries::{Means, pause};
 use super::timeouts::Ended;
 use crate::Invariant;
-use crate::at::At;
+use crate::at::{Asked, At};
 use crate::findings::Findings;
 
 /// Finished jobs-for-once that are still known. Owners keep fewer.
@@ -47,6 +48,7 @@ impl Shard {
                 self.granted(at, id, (*token, worker, incarnation, nonce), found);
             }
             Event::AttemptStarted { token, .. } => self.started(at, id, *token, found),
+            Event::CodeReported { token, code, .. } => self.code_reported(at, id, (*token, *code), found),
             Event::AttemptFinished { token, attempt, worker, outcome, .. } => {
                 self.attempt_finished(at, id, (*token, *attempt, worker), outcome, found);
             }
@@ -113,8 +115,19 @@ impl Shard {
         found: &mut Findings,
     ) {
         let held = self.batches.get(&id).map(|batch| batch.phase.clone());
-        let Some(Phase::Assigned(held)) = held.filter(|phase| is_of(phase, token)) else {
-            return self.not_allowed(at, id, &format!("assignment {token} is returned"), found);
+        let held = match held.filter(|phase| is_of(phase, token)) {
+            Some(Phase::Assigned(held)) => held,
+            // The worker that was granted it says that it has not begun, and never will.
+            Some(Phase::Granted { to, started: false })
+                if matches!(reason, ReturnReason::Rejected(_))
+                    && !matches!(at.asked, Asked::Owner)
+                    && at.command().is_none_or(|command| gives_back(command, &to)) =>
+            {
+                to
+            }
+            Some(_) | None => {
+                return self.not_allowed(at, id, &format!("assignment {token} is returned"), found);
+            }
         };
         if *reason == ReturnReason::NotStarted && at.now < held.start_by {
             let why =
@@ -168,7 +181,39 @@ impl Shard {
         }
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.phase = Phase::Granted { to, started: false };
+            batch.zero = false;
         }
+        self.watch_duration(at, id);
+    }
+
+    /// `late_reports_change_nothing`: nothing is said after a 0.
+    fn code_reported(&mut self, at: &At<'_>, id: BatchId, (token, code): (Token, i32), found: &mut Findings) {
+        let granted = |batch: &Batch| matches!(&batch.phase, Phase::Granted { to, .. } if to.token == token);
+        match self.batches.get_mut(&id) {
+            Some(batch) if granted(batch) && !batch.zero => batch.zero = code == 0,
+            Some(_) | None => {
+                self.late(at, id, &format!("attempt {token} is said to have reported a code"), found);
+            }
+        }
+    }
+
+    /// `only_allowed_transitions`: where a job goes by the code, 0 is success, and nothing else is.
+    fn succeeds_by_its_code(&self, at: &At<'_>, id: BatchId, result: AttemptResult, found: &mut Findings) {
+        match (self.code_of(id), result) {
+            (Some(false), AttemptResult::Success) => {
+                self.not_allowed(at, id, "has an attempt that succeeds without its code 0", found);
+            }
+            (Some(true), AttemptResult::Failed) => {
+                self.not_allowed(at, id, "has an attempt that fails after its code 0", found);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the attempt at hand has reported 0, where its job goes by that.
+    fn code_of(&self, id: BatchId) -> Option<bool> {
+        let batch = self.batches.get(&id)?;
+        batch.of.as_ref()?.by_code.then_some(batch.zero)
     }
 
     /// `late_reports_change_nothing`
@@ -215,7 +260,9 @@ impl Shard {
             let why = format!("attempt {token} of {} is said to have finished on {worker}", to.worker);
             self.late(at, id, &why, found);
         }
-        if at.command().is_some_and(|command| !ends(command, &to, result)) {
+        self.succeeds_by_its_code(at, id, result, found);
+        let by_code = self.code_of(id).is_some();
+        if at.command().is_some_and(|command| !ends(command, &to, (result, by_code))) {
             self.late(at, id, &format!("the end of {token} was not reported so by its worker"), found);
         }
         if to.attempt != attempt {
@@ -226,6 +273,7 @@ impl Shard {
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = to.attempt;
+            batch.last_worker = Some(to.worker.clone());
         }
         self.unsettled.push(id);
     }
@@ -310,6 +358,7 @@ impl Shard {
         for waits in &batch.waits {
             self.elsewhere.let_go(&waits.dependency);
         }
+        self.due_finals.extend(Due::of(&batch, at).map(|due| (id, due)));
         let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
         if !result.satisfies() && !removed {
             self.late.extend(Ended::of(&batch).map(|ended| (id, ended)));
@@ -358,6 +407,7 @@ impl Shard {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
+            (Phase::Waiting, BatchResult::Failed) if self.account_is_forbidden(batch) => {}
             (Phase::Waiting, BatchResult::Success) if anchor => {
                 self.may_begin(at, id, "completed", found);
                 self.has_a_failure(at, id, "completed", found);
@@ -402,6 +452,7 @@ impl Shard {
                 self.live.remove(&run);
             }
         }
+        batch.long_at = None;
         batch.phase = to;
     }
 
@@ -464,6 +515,7 @@ fn batch_of(event: &Event) -> Option<BatchId> {
         | Event::AssignmentReturned { batch, .. }
         | Event::StartGranted { batch, .. }
         | Event::AttemptStarted { batch, .. }
+        | Event::CodeReported { batch, .. }
         | Event::AttemptFinished { batch, .. }
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
@@ -490,13 +542,23 @@ fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> b
         if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == grant)
 }
 
+/// Whether a command gives this assignment back.
+fn gives_back(command: &Command, to: &Assignment) -> bool {
+    matches!(command, Command::RejectAssignment { token, worker, .. } if *token == to.token && *worker == to.worker)
+}
+
 /// Whether a command can have brought the end of an attempt.
-fn ends(command: &Command, to: &Assignment, result: AttemptResult) -> bool {
+fn ends(command: &Command, to: &Assignment, (result, by_code): (AttemptResult, bool)) -> bool {
+    let is_judged = |result| by_code && matches!(result, AttemptResult::Success | AttemptResult::Failed);
     match command {
         Command::ReportFinished { token, worker, outcome, .. } => {
-            *token == to.token && *worker == to.worker && outcome.result == result
+            let said = outcome.result;
+            let same = said == result || (is_judged(said) && is_judged(result));
+            *token == to.token && *worker == to.worker && same
         }
         Command::RegisterWorker(who) => who.worker == to.worker && result == AttemptResult::Lost,
+        // It was to be ended, and its worker has not begun it.
+        Command::RejectAssignment { .. } => gives_back(command, to) && result == AttemptResult::Killed,
         _ => false,
     }
 }

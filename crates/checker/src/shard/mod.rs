@@ -9,11 +9,13 @@
 
 mod applies;
 mod batch;
+mod big_task;
 mod days;
 mod dependencies;
 mod elsewhere;
 mod failing;
 mod failure;
+mod finale;
 mod fires;
 mod freeze;
 mod generation;
@@ -36,7 +38,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AlarmKind, BatchId, BatchResult, Event, GroupSettings, JobId, Recorded, ShardId, WorkerId,
+    AlarmKind, BatchId, BatchResult, Event, GroupSettings, JobId, Recorded, ShardId, Token, WorkerId,
 };
 
 use self::applies::Applies;
@@ -110,6 +112,11 @@ pub(crate) struct Shard {
     things: Things,
     calendars: Calendars,
     failing: Failing,
+    /// The worker whose alarm the last event asks for.
+    owed_worker: Option<WorkerId>,
+    /// Batches that have ended, and whose final command nobody has yet.
+    due_finals: HashMap<BatchId, finale::Due>,
+    finals: HashMap<Token, finale::Held>,
 }
 
 impl Shard {
@@ -144,6 +151,9 @@ impl Shard {
             things: Things::default(),
             calendars: Calendars::default(),
             failing: Failing::default(),
+            owed_worker: None,
+            due_finals: HashMap::new(),
+            finals: HashMap::new(),
         }
     }
 
@@ -161,13 +171,16 @@ impl Shard {
             self.failing_is_not_owed(at, found);
         }
         match &recorded.event {
-            Event::AlarmRaised { kind, batch, job, .. } => match kind {
+            Event::AlarmRaised { kind, batch, job, worker, .. } => match kind {
                 AlarmKind::GenerationFailed | AlarmKind::GenerationsFailing => {
                     self.failing_told(at, *kind, *job, found);
                 }
-                AlarmKind::DependencyTimeout | AlarmKind::OutputTimeout | AlarmKind::NotSuccessfulBy => {
-                    self.alarm_raised(at, *kind, *batch, found);
-                }
+                AlarmKind::DependencyTimeout
+                | AlarmKind::OutputTimeout
+                | AlarmKind::NotSuccessfulBy
+                | AlarmKind::FinalCommandFailed => self.alarm_raised(at, *kind, *batch, found),
+                AlarmKind::BigTask => self.told_of_duration(at, *batch, found),
+                AlarmKind::WorkerUnfit => self.told_of_unfit(at, worker.as_ref(), found),
                 AlarmKind::ChecksLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
                 AlarmKind::ColdStartSkipped => {}
             },
@@ -221,6 +234,7 @@ impl Shard {
             | Event::AssignmentReturned { .. }
             | Event::StartGranted { .. }
             | Event::AttemptStarted { .. }
+            | Event::CodeReported { .. }
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }
@@ -237,11 +251,16 @@ impl Shard {
             | Event::ThingSatisfied { .. }
             | Event::ThingWithdrawn { .. }
             | Event::ThingsForgotten { .. } => self.thing_event(at, &recorded.event, found),
+            Event::FinalCommandAssigned { .. }
+            | Event::FinalCommandGranted { .. }
+            | Event::FinalCommandEnded { .. } => self.final_event(at, &recorded.event, found),
             Event::WorkerRegistered { .. }
             | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }
             | Event::WorkerFound { .. }
             | Event::LeaseExpired { .. }
+            | Event::WorkerUnfit { .. }
+            | Event::WorkerFit { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. } => self.worker_event(at, &recorded.event, found),
             Event::PoolDefined { .. }

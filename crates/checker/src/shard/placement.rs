@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tidemill_model::{BatchId, JobId, Token, WorkerId};
 
 use super::Shard;
-use super::batch::{Assignment, Phase};
+use super::batch::{Assignment, Batch, Phase};
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -83,12 +83,23 @@ impl Shard {
         if let Some((why, earlier)) = self.unheld(id).or_else(|| self.missing(id)) {
             at.contradicts(found, rule, format!("batch {id} is assigned, though {why}"), &earlier);
         }
-        let host = self.batches.get(&id).and_then(|batch| batch.of.as_ref()).and_then(|of| of.host.as_ref());
+        let batch = self.batches.get(&id);
+        if batch.is_some_and(|batch| self.account_is_forbidden(batch)) {
+            let why = format!("batch {id} is assigned, though its owner may not use its account");
+            at.breaks(found, rule, why);
+        }
+        let of = batch.and_then(|batch| batch.of.as_ref());
+        let host = of.and_then(|of| of.host.as_ref());
+        let label = of.and_then(|of| of.label.as_ref());
         let why = match self.workers.get(worker) {
             None => "it is not registered".to_owned(),
             Some(known) if known.lost.is_some() => "it is lost".to_owned(),
             Some(known) if known.drained => "it is drained".to_owned(),
             Some(known) if known.overloaded => "it is overloaded".to_owned(),
+            Some(known) if known.unfit => "it says that it can take no work".to_owned(),
+            Some(known) if label.is_some_and(|label| !known.labels.contains(label)) => {
+                format!("it has not label {label:?}")
+            }
             Some(known) => match host.filter(|host| **host != known.host) {
                 Some(host) => format!("it is on {}, and the job is pinned to {host}", known.host),
                 None => return,
@@ -96,6 +107,16 @@ impl Shard {
         };
         let earlier: Vec<u64> = self.workers.get(worker).map(|worker| worker.said).into_iter().collect();
         at.contradicts(found, rule, format!("batch {id} is assigned to {worker}, though {why}"), &earlier);
+    }
+
+    /// DSP-2: by what the shard knows of its group.
+    pub(super) fn account_is_forbidden(&self, batch: &Batch) -> bool {
+        let account = batch.of.as_ref().and_then(|of| of.account.as_ref());
+        let accounts = self.settings.as_ref().and_then(|settings| settings.accounts.as_ref());
+        let named = |owner: &str, account| {
+            accounts.and_then(|all| all.0.get(owner)).is_some_and(|own| own.contains(account))
+        };
+        account.is_some_and(|(owner, account)| !named(owner, account) && !named("*", account))
     }
 
     /// `attempt_numbers_without_gaps`

@@ -18,6 +18,8 @@ impl Shard {
         self.none_is_left_to_end(at, found);
         self.nothing_is_left_of_things(at, found);
         self.calendars_followed(at, found);
+        self.final_commands_end(at, found);
+        self.none_runs_long_untold(at, found);
         self.permits_are_back(at, found);
     }
 

@@ -68,8 +68,17 @@ impl Ended {
 /// An alarm that must follow at once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
-    batch: BatchId,
-    kind: AlarmKind,
+    pub(super) batch: BatchId,
+    pub(super) kind: AlarmKind,
+}
+
+/// The rule that an alarm belongs to.
+fn rule_of(kind: AlarmKind) -> Invariant {
+    match kind {
+        AlarmKind::FinalCommandFailed => Invariant::FinalCommandsOnce,
+        // Only marks and final commands owe an alarm.
+        _ => Invariant::TimeoutsMarkedOnce,
+    }
 }
 
 /// It waits, and never was started.
@@ -131,7 +140,7 @@ impl Shard {
         true
     }
 
-    /// `timeouts_marked_once`: the alarm follows its mark, and there is none without.
+    /// `timeouts_marked_once`, `final_commands_once`: the alarm follows its cause, and there is none without.
     pub(super) fn alarm_raised(
         &mut self,
         at: &At<'_>,
@@ -141,17 +150,18 @@ impl Shard {
     ) {
         let (owed, given) = (self.owed.take(), format!("{kind:?} of {batch:?}"));
         if !owed.is_some_and(|owed| Some(owed.batch) == batch && owed.kind == kind) {
-            let why = format!("an alarm is raised, {given}, for no mark before it");
-            at.breaks(found, Invariant::TimeoutsMarkedOnce, why);
+            let why = format!("an alarm is raised, {given}, for no cause before it");
+            at.breaks(found, rule_of(kind), why);
         }
     }
 
     /// `timeouts_marked_once`: nothing comes between a mark and its alarm.
     pub(super) fn alarm_is_not_owed(&mut self, at: &At<'_>, found: &mut Findings) {
         if let Some(Owed { batch, kind }) = self.owed.take() {
-            let why = format!("batch {batch} was marked, and the alarm {kind:?} does not follow");
-            at.breaks(found, Invariant::TimeoutsMarkedOnce, why);
+            let why = format!("the alarm {kind:?} of batch {batch} does not follow its cause");
+            at.breaks(found, rule_of(kind), why);
         }
+        self.unfit_is_told(at, found);
     }
 
     /// `timeouts_marked_once`, at quiescence: no time has passed without its mark.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     AttemptResult, BatchId, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, Reserved,
-    WorkerId,
+    WorkerId, WorkerLabel,
 };
 
 use super::Shard;
@@ -52,6 +52,8 @@ pub(super) struct Worker {
     pub(super) lost: Option<Timestamp>,
     pub(super) expired: bool,
     pub(super) drained: bool,
+    pub(super) unfit: bool,
+    pub(super) labels: BTreeSet<WorkerLabel>,
     /// The longest lease that it was told in this life.
     lease: Lease,
     /// The same of earlier lives, while something that they held may not have ended.
@@ -79,6 +81,11 @@ impl Worker {
         } else {
             self.held.remove(&batch);
         }
+        self.occupy_slot(job_type, by);
+    }
+
+    /// The same of a slot alone, for a final command.
+    pub(super) fn occupy_slot(&mut self, job_type: &JobType, by: i32) {
         let used = self.used.entry(job_type.clone()).or_default();
         *used = used.saturating_add_signed(by);
         if !self.is_used() {
@@ -90,10 +97,13 @@ impl Worker {
 impl Shard {
     pub(super) fn worker_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
         match event {
-            Event::WorkerRegistered { worker, incarnation, host, slots, settings, reserved, .. } => {
+            Event::WorkerRegistered {
+                worker, incarnation, host, slots, labels, settings, reserved, ..
+            } => {
                 let before = self.workers.remove(worker);
                 let same = before.as_ref().is_some_and(|before| before.incarnation == *incarnation);
                 let drained = before.as_ref().is_some_and(|before| before.drained);
+                let unfit = same && before.as_ref().is_some_and(|before| before.unfit);
                 let told = lease_of(settings.as_ref().or(self.settings.as_ref()));
                 let (lease, earlier) = match &before {
                     Some(before) if same => (longer(told, before.lease), before.earlier),
@@ -118,6 +128,8 @@ impl Shard {
                     lost,
                     expired,
                     drained,
+                    unfit,
+                    labels: labels.clone(),
                     lease,
                     earlier,
                     lived,
@@ -148,9 +160,48 @@ impl Shard {
                 }
             }
             Event::LeaseExpired { worker, incarnation } => self.expired(at, worker, incarnation, found),
+            Event::WorkerUnfit { worker, incarnation, .. } => {
+                self.owed_worker = Some(worker.clone());
+                self.turn(at, (worker, incarnation), true, found);
+            }
+            Event::WorkerFit { worker, incarnation } => self.turn(at, (worker, incarnation), false, found),
             Event::WorkerDrained { worker } => self.drain(worker, true),
             Event::WorkerResumed { worker } => self.drain(worker, false),
             _ => unreachable!("only events of workers come here"),
+        }
+    }
+
+    /// `worker_lives_follow`: unfit and fit take turns.
+    fn turn(
+        &mut self,
+        at: &At<'_>,
+        (worker, incarnation): (&WorkerId, &Incarnation),
+        unfit: bool,
+        found: &mut Findings,
+    ) {
+        let what = if unfit { "unfit" } else { "fit" };
+        let Some(known) = self.in_its_life(at, worker, incarnation, what, found) else { return };
+        let said = std::mem::replace(&mut known.said, at.offset);
+        if std::mem::replace(&mut known.unfit, unfit) == unfit {
+            let why = format!("worker {worker} is {what} twice");
+            at.contradicts(found, Invariant::WorkerLivesFollow, why, &[said]);
+        }
+    }
+
+    /// `worker_lives_follow`: the alarm follows, and there is none without.
+    pub(super) fn told_of_unfit(&mut self, at: &At<'_>, worker: Option<&WorkerId>, found: &mut Findings) {
+        let owed = self.owed_worker.take();
+        if owed.is_none() || owed.as_ref() != worker {
+            let why = format!("people are told that {worker:?} takes no work, and it has not said so");
+            at.breaks(found, Invariant::WorkerLivesFollow, why);
+        }
+    }
+
+    /// `worker_lives_follow`: nothing comes between.
+    pub(super) fn unfit_is_told(&mut self, at: &At<'_>, found: &mut Findings) {
+        if let Some(worker) = self.owed_worker.take() {
+            let why = format!("worker {worker} takes no work, and the alarm does not follow");
+            at.breaks(found, Invariant::WorkerLivesFollow, why);
         }
     }
 
@@ -245,6 +296,7 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::ReportStarted { worker: who, .. }
         | Command::ReportFinished { worker: who, .. } => who == worker,
         Command::DefineGroup { .. }
+        | Command::ReportCode { .. }
         | Command::DefineKey { .. }
         | Command::Freeze { .. }
         | Command::Thaw { .. }

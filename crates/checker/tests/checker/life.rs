@@ -7,14 +7,25 @@ use tidemill_model::Event;
 use crate::kit::{
     Case, History, assigned, batch_id, case, definition, done, ended, event, finished, generated, given_to_w,
     granted, group, harmless, job, job_id, kill, killed_by, registered, retry, retry_due, returned, running,
-    started, waiting, world,
+    started, token, waiting, world,
 };
 
 pub(crate) fn cases() -> Vec<Case> {
-    [steps(), limits(), starts(), attempts(), ends(), held(), retries(), marks(), timeouts()]
-        .into_iter()
-        .flatten()
-        .collect()
+    let all = [
+        steps(),
+        limits(),
+        starts(),
+        attempts(),
+        ends(),
+        held(),
+        retries(),
+        marks(),
+        timeouts(),
+        finals(),
+        long_attempts(),
+        accounts(),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 /// Attempt 1 of batch 1 has failed at 10:00:30, and attempt 2 is to come.
@@ -58,6 +69,182 @@ fn steps() -> Vec<Case> {
             "more events than the bound",
             done().options(|options| options.max_events_per_batch = 6),
             done().options(|options| options.max_events_per_batch = 5),
+        ),
+    ]
+}
+
+/// Job 3 with a final command has had an attempt on w, which has ended, and so has the batch.
+fn over(result: &str) -> History {
+    let more = json!({"execution": {"final_command": "true"}});
+    let history = world().command([job(3, more)]).command([generated(1, 3, json!({}))]);
+    let history = history.timer([assigned(1, 1, "w", 1)]).command([granted(1, 1, "w", "i")]);
+    history.command([ended(1, 1, "w", 1, result), finished(1, result)])
+}
+
+fn final_assigned(tok: u64, worker: &str) -> Event {
+    event(json!({"final_command_assigned": {
+        "batch": batch_id(1), "job": job_id(3), "token": token(tok), "worker": worker,
+        "start_by": "2026-03-02T10:30:00Z",
+    }}))
+}
+
+fn final_granted(tok: u64, incarnation: &str) -> Event {
+    event(json!({"final_command_granted": {
+        "batch": batch_id(1), "token": token(tok), "worker": "w", "incarnation": incarnation, "nonce": "n",
+    }}))
+}
+
+fn final_ended(tok: Option<u64>, result: &str) -> Event {
+    let token = tok.map(token);
+    let mut fields = json!({"batch": batch_id(1), "job": job_id(3), "worker": "w", "result": result});
+    if let Some(token) = token {
+        fields["token"] = json!(token);
+    }
+    event(json!({"final_command_ended": fields}))
+}
+
+fn told_of_final() -> Event {
+    event(json!({"alarm_raised": {
+        "kind": "final_command_failed", "severity": "important", "batch": batch_id(1), "message": "",
+    }}))
+}
+
+fn finals() -> Vec<Case> {
+    let rule = Invariant::FinalCommandsOnce;
+    let given = || over("success").timer([final_assigned(2, "w")]);
+    let runs = || given().command([final_granted(2, "i")]);
+    let good = || runs().command([final_ended(Some(2), "success")]).at_rest();
+    let failed = || runs().command([final_ended(Some(2), "failed"), told_of_final()]).at_rest();
+    let gone = || {
+        let lost = event(json!({"worker_lost": {"worker": "w", "incarnation": "i"}}));
+        over("failed").observed([lost])
+    };
+    vec![
+        case(rule, "JOB-8: a batch that asks for none", good(), done().timer([final_assigned(2, "w")])),
+        case(rule, "JOB-8: two of them", good(), given().timer([final_assigned(3, "w")])),
+        case(
+            rule,
+            "JOB-8: on a worker that did not run the batch",
+            good(),
+            over("success").command([registered("v", "k", 4)]).timer([final_assigned(2, "v")]),
+        ),
+        case(rule, "JOB-8: granted to another life", good(), given().command([final_granted(2, "j")])),
+        case(rule, "JOB-8: granted twice", good(), runs().command([final_granted(2, "i")])),
+        case(
+            rule,
+            "JOB-8: ends though it never began",
+            good(),
+            given().command([final_ended(Some(2), "success")]),
+        ),
+        case(rule, "JOB-8: a failure that nobody is told of", failed(), {
+            runs().command([final_ended(Some(2), "failed")]).timer([harmless()])
+        }),
+        case(rule, "JOB-8: an alarm of a good one", good(), {
+            runs().command([final_ended(Some(2), "success"), told_of_final()])
+        }),
+        case(
+            rule,
+            "JOB-8: not run though its worker is there",
+            gone().timer([final_ended(None, "not_run"), told_of_final()]),
+            over("failed").timer([final_ended(None, "not_run"), told_of_final()]),
+        ),
+        case(rule, "JOB-8: forgotten", good(), over("success").at_rest()),
+    ]
+}
+
+fn long_attempts() -> Vec<Case> {
+    let rule = Invariant::LongAttemptsToldOnce;
+    let told = || {
+        event(json!({"alarm_raised": {
+            "kind": "big_task", "severity": "notice", "batch": batch_id(1), "message": "",
+        }}))
+    };
+    let runs = || {
+        let history = world().command([job(3, json!({"execution": {"expected_ms": 400_000}}))]);
+        let history = history.command([generated(1, 3, json!({}))]).timer([assigned(1, 1, "w", 1)]);
+        history.command([granted(1, 1, "w", "i")])
+    };
+    let long = || runs().pass(800).timer([told()]);
+    vec![
+        case(rule, "BIG-1: before its time", long(), runs().pass(799).timer([told()])),
+        case(rule, "BIG-1: told twice", long(), long().timer([told()])),
+    ]
+}
+
+/// Attempt 1 of batch 1 runs, and its program says whether it succeeds.
+fn by_code() -> History {
+    let history = world().command([job(3, json!({"execution": {"success_check": "user_code"}}))]);
+    let history = history.command([generated(1, 3, json!({}))]).timer([assigned(1, 1, "w", 1)]);
+    history.command([granted(1, 1, "w", "i")])
+}
+
+fn code(code: i32) -> Event {
+    event(json!({"code_reported": {"batch": batch_id(1), "token": token(1), "code": code}}))
+}
+
+fn accounts() -> Vec<Case> {
+    let rule = Invariant::AssignedOnlyWhenConditionsHeld;
+    let group = |owner: &str| {
+        let settings = json!({"accounts": {owner: ["etl"]}});
+        event(json!({"group_received": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
+    };
+    let waits = |owner: &str| {
+        let more = json!({"owner": "ann", "execution": {"run_as": "etl"}});
+        let history = world().command([group(owner), job(3, more)]);
+        history.command([generated(1, 3, json!({}))])
+    };
+    let labelled = |labels: serde_json::Value| {
+        let more = json!({"execution": {"worker_group": "gpu"}});
+        let worker = event(json!({"worker_registered": {
+            "worker": "v", "incarnation": "k", "host": "h", "address": "a", "slots": {"noop": 4}, "labels": labels,
+        }}));
+        let history = world().command([job(3, more), worker]).command([generated(1, 3, json!({}))]);
+        history.timer([assigned(1, 1, "v", 1)])
+    };
+    let unfit = || {
+        let unfit = event(json!({"worker_unfit": {"worker": "w", "incarnation": "i", "reason": "full"}}));
+        let alarm = event(json!({"alarm_raised": {
+            "kind": "worker_unfit", "severity": "important", "worker": "w", "message": "",
+        }}));
+        waiting().command([unfit, alarm])
+    };
+    let fit = || event(json!({"worker_fit": {"worker": "w", "incarnation": "i"}}));
+    let assign = |history: History| history.timer([assigned(1, 1, "w", 1)]);
+    vec![
+        case(
+            rule,
+            "DSP-2: an account that its owner may not use",
+            assign(waits("ann")),
+            assign(waits("bob")),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "DSP-2: failed though its account is allowed",
+            waits("bob").timer([finished(1, "failed")]),
+            waits("ann").timer([finished(1, "failed")]),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "EXE-4: succeeds by its exit code, and its program reported no 0",
+            by_code()
+                .command([code(3)])
+                .command([code(0)])
+                .command([ended(1, 1, "w", 1, "success"), finished(1, "success")]),
+            by_code().command([code(3)]).command([ended(1, 1, "w", 1, "success"), finished(1, "success")]),
+        ),
+        case(
+            Invariant::LateReportsChangeNothing,
+            "EXE-4: a code after the 0",
+            by_code().command([code(0)]),
+            by_code().command([code(0)]).command([code(3)]),
+        ),
+        case(rule, "JOB-1: a worker without the label", labelled(json!(["gpu"])), labelled(json!(["cpu"]))),
+        case(rule, "MON-7: a worker that takes no work", assign(unfit().command([fit()])), assign(unfit())),
+        case(
+            Invariant::WorkerLivesFollow,
+            "MON-7: fit, and was not unfit",
+            unfit().command([fit()]),
+            waiting().command([fit()]),
         ),
     ]
 }

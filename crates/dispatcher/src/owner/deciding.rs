@@ -169,7 +169,7 @@ mod tests {
 
     fn heartbeat(worker: &str) -> Command {
         let (worker, incarnation) = (WorkerId::new(worker), Incarnation::new("1"));
-        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None })
+        Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None, unfit: None })
     }
 
     /// Rule 9: whoever sends heartbeats under names that no worker has takes no memory.
@@ -185,6 +185,7 @@ mod tests {
             host: "h".to_owned(),
             address: "a".to_owned(),
             slots: Default::default(),
+            labels: Default::default(),
             settings: None,
             reserved: Default::default(),
         };

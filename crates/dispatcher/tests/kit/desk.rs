@@ -258,7 +258,7 @@ pub fn appended_kinds(outputs: &[Output]) -> Vec<String> {
 
 pub fn heartbeat() -> Command {
     let (worker, incarnation) = (WorkerId::new("w1"), Incarnation::new("life-1"));
-    Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None })
+    Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None, unfit: None })
 }
 
 pub fn request_start(token: Token) -> Command {

@@ -39,6 +39,7 @@ pub fn registration(worker: &str, incarnation: &str, slots: u32) -> Registration
         address: "127.0.0.1:1".to_owned(),
         slots: [(JobType::try_from("noop").unwrap(), slots)].into(),
         reserved: Default::default(),
+        labels: Default::default(),
         live: Vec::new(),
         signature: hex(&key().sign(text.as_bytes()).to_bytes()),
     }
@@ -127,7 +128,13 @@ impl Hands {
 
     fn beat(&self) {
         let Registration { worker, incarnation, .. } = self.registration.clone();
-        self.say(Command::Heartbeat(Heartbeat { worker, incarnation, number: 0, measure: None }));
+        self.say(Command::Heartbeat(Heartbeat {
+            worker,
+            incarnation,
+            number: 0,
+            measure: None,
+            unfit: None,
+        }));
     }
 
     fn take(&self, message: WorkMessage) {

@@ -1,9 +1,9 @@
 //! From a job as written to a job as accepted: the checks that need no other job.
 
-use tidemill_calendar::Template;
+use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{
-    Backoff, ExitCodes, FieldError, Firing, JobDefinition, JobSpec, MissedRuns, Overlap, Program,
-    ScheduleRule, ScheduleSpec, Shift, Timeouts,
+    Backoff, Execution, ExitCodes, FieldError, Firing, JobDefinition, JobSpec, MissedRuns, Overlap, Program,
+    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts,
 };
 
 use super::data::templates as templates_of_data;
@@ -23,6 +23,7 @@ const MAX_TIMEOUT_S: u32 = 366 * 86_400;
 const MAX_EARLIEST_START_MINUTES: u32 = 366 * 24 * 60;
 const MAX_EXIT_CODES: usize = 64;
 const MAX_MEMORY_MB: u32 = 1 << 24;
+const MAX_FORMAT_BYTES: usize = 128;
 
 /// What the job runs, from the fields that say it.
 pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
@@ -231,6 +232,66 @@ pub(super) fn memory(spec: &JobSpec) -> Result<Option<u32>, FieldError> {
     Ok(Some(memory_mb))
 }
 
+/// JOB-1, JOB-8, DSP-2, EXE-4: how attempts are executed, from the fields that say it.
+pub(super) fn execution(spec: &JobSpec) -> Result<Option<Execution>, FieldError> {
+    let execution = Execution {
+        worker_group: spec.worker_group.clone(),
+        run_as: spec.run_as.clone(),
+        logical_time_format: spec.logical_time_format.clone(),
+        success_check: spec.success_check.clone(),
+        final_command: spec.final_command.clone(),
+        expected_ms: spec.expected_duration_s.map(|seconds| u64::from(seconds) * 1000),
+    };
+    if execution == Execution::default() {
+        return Ok(None);
+    }
+    if let Some(value) = spec.expected_duration_s.filter(|value| !(1..=MAX_TIMEOUT_S).contains(value)) {
+        let rule = format!("must be 1 to {MAX_TIMEOUT_S}; leave it out where it is not known");
+        return Err(FieldError::new("expected_duration_s", value, rule));
+    }
+    if let Some(format) = &spec.logical_time_format {
+        if format.len() > MAX_FORMAT_BYTES {
+            let rule = format!("must be at most {MAX_FORMAT_BYTES} bytes");
+            return Err(FieldError::new("logical_time_format", format, rule));
+        }
+        TimeFormat::parse(format).map_err(|rule| FieldError::new("logical_time_format", format, rule))?;
+    }
+    let empty = |text: &str| text.trim().is_empty();
+    if let Some((field, _)) = execution.templates().find(|(_, text)| empty(text)) {
+        return Err(FieldError::new(field, "", "must not be empty; leave it out for none"));
+    }
+    on_a_worker(spec, &execution)?;
+    Ok(Some(execution))
+}
+
+/// An anchor is completed without a worker, and a noop without a process.
+fn on_a_worker(spec: &JobSpec, execution: &Execution) -> Result<(), FieldError> {
+    let refused = |field: &str, value: &str, what: &str| {
+        let rule =
+            format!("has no effect on a job of type {}, which {what}, so it is refused", spec.job_type);
+        Err(FieldError::new(field, value, rule))
+    };
+    if spec.job_type.is_anchor() {
+        if let Some(label) = &execution.worker_group {
+            return refused("worker_group", label.as_str(), "runs on no worker");
+        }
+        if let Some(text) = &execution.final_command {
+            return refused("final_command", text, "runs on no worker");
+        }
+    }
+    if !matches!(spec.job_type.as_str(), "noop" | "anchor") {
+        return Ok(());
+    }
+    if let Some(account) = &execution.run_as {
+        return refused("run_as", account.as_str(), "runs no process");
+    }
+    match &execution.success_check {
+        SuccessCheck::ExitCode => Ok(()),
+        SuccessCheck::OutputPath(path) => refused("success_check", path, "runs no process"),
+        SuccessCheck::UserCode => refused("success_check", "user_code", "runs no process"),
+    }
+}
+
 /// BYD-18: what it does when a parent failed needs one, and is said once.
 pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), FieldError> {
     let (rule, run_if) = (definition.on_parent_failure, definition.run_if);
@@ -303,7 +364,8 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
         let rule = format!("all texts of a job together, as JSON, must be at most {MAX_COMMAND_BYTES} bytes");
         return Err(FieldError::new("command", encoded, rule));
     }
-    for (field, text) in templates(&definition.program) {
+    let execution = definition.execution.iter().flat_map(Execution::templates);
+    for (field, text) in templates(&definition.program).into_iter().chain(execution) {
         check_template(field, text, definition)?;
     }
     for (field, text) in definition.data.iter().flat_map(|data| templates_of_data(data)) {
@@ -342,7 +404,14 @@ fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result
 
 /// JOB-3: whether some text of a sub-daily job cannot tell the two hours of an overlap apart.
 pub(super) fn is_ambiguous_in_overlap(definition: &JobDefinition) -> bool {
+    let execution = definition.execution.as_ref();
+    let format = execution.and_then(|execution| execution.logical_time_format.as_deref());
+    if format.and_then(|format| TimeFormat::parse(format).ok()).is_some_and(|it| it.is_ambiguous_in_overlap())
+    {
+        return true;
+    }
     let texts = templates(&definition.program).into_iter().map(|(_, text)| text);
+    let texts = texts.chain(execution.into_iter().flat_map(Execution::templates).map(|(_, text)| text));
     let parameters = definition.parameters.values().map(String::as_str);
     let paths = definition.data.iter().flat_map(|data| templates_of_data(data)).map(|(_, text)| text);
     texts

@@ -11,8 +11,8 @@ use tidemill_model::{
 };
 
 use super::accept::{
-    backoff, check_bounds, check_failure_rule, check_program, exit_codes, firing, is_ambiguous_in_overlap,
-    memory, program, schedule, timeouts,
+    backoff, check_bounds, check_failure_rule, check_program, execution, exit_codes, firing,
+    is_ambiguous_in_overlap, memory, program, schedule, timeouts,
 };
 use super::data::data;
 use super::graph::Overlay;
@@ -209,6 +209,7 @@ impl Catalogue {
             timeouts: timeouts(spec)?,
             data: data(spec)?,
             memory_mb: memory(spec)?,
+            execution: execution(spec)?,
             pools: self.pools_of(spec)?,
         };
         check_failure_rule(&definition)?;

@@ -146,7 +146,24 @@ impl Catalogue {
     }
 }
 
+/// Owners and accounts together.
+const MAX_ACCOUNTS: usize = 500;
+
+fn check_accounts(settings: &GroupSettings) -> Result<(), Rejection> {
+    let Some(accounts) = &settings.accounts else { return Ok(()) };
+    if let Some(owner) = accounts.0.keys().find(|owner| owner.is_empty() || owner.len() > 255) {
+        return Err(Rejection::field("settings.accounts", owner, "an owner must be 1 to 255 bytes, or *"));
+    }
+    let count: usize = accounts.0.values().map(|accounts| accounts.len().max(1)).sum();
+    if count > MAX_ACCOUNTS {
+        let rule = format!("at most {MAX_ACCOUNTS} pairs of owner and account");
+        return Err(Rejection::field("settings.accounts", count, rule));
+    }
+    Ok(())
+}
+
 fn check_settings(settings: &GroupSettings) -> Result<(), Rejection> {
+    check_accounts(settings)?;
     let day = 86_400_000;
     let bounds = [
         ("settings.start_timeout_ms", settings.start_timeout_ms, 100, day),

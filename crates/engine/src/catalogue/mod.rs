@@ -150,6 +150,7 @@ impl Catalogue {
             | Command::Heartbeat(_)
             | Command::RequestStart(_)
             | Command::RejectAssignment { .. }
+            | Command::ReportCode { .. }
             | Command::ReportStarted { .. }
             | Command::ReportFinished { .. }
             | Command::ReportPaths { .. }
@@ -276,6 +277,12 @@ impl Catalogue {
             | Event::AssignmentReturned { .. }
             | Event::StartGranted { .. }
             | Event::AttemptStarted { .. }
+            | Event::CodeReported { .. }
+            | Event::FinalCommandAssigned { .. }
+            | Event::FinalCommandGranted { .. }
+            | Event::FinalCommandEnded { .. }
+            | Event::WorkerUnfit { .. }
+            | Event::WorkerFit { .. }
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, ReturnReason,
-    RunEnd, ShardId, ShardMessage, Token, WorkerId,
+    AlarmKind, AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce,
+    ReturnReason, RunEnd, ShardId, ShardMessage, Token, WorkerId,
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
@@ -114,6 +114,7 @@ impl GroupShard {
                     grant.started = true;
                 }
             }
+            Event::CodeReported { batch, code, .. } => self.code_reported(*batch, *code),
             Event::AttemptFinished { batch, token, attempt, outcome, .. } => {
                 self.attempt_finished(now, *batch, *token, *attempt, outcome);
             }
@@ -137,6 +138,13 @@ impl GroupShard {
             Event::BatchFinished { batch, result, .. } => self.batch_finished(now, *batch, *result),
             Event::BatchMarked { .. } => self.batch_marked(event),
             Event::TimeoutMarked { batch, kind, .. } => self.timeout_marked(*batch, *kind),
+            Event::FinalCommandAssigned { batch, token, start_by, .. } => {
+                self.final_assigned(*batch, *token, *start_by);
+            }
+            Event::FinalCommandGranted { token, incarnation, nonce, .. } => {
+                self.final_granted(*token, incarnation, nonce);
+            }
+            Event::FinalCommandEnded { batch, token, .. } => self.final_has_ended(*batch, *token),
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
             Event::WorkerRegistered { .. } => self.worker_registered(event),
             Event::WorkerMeasured { worker, measure, overloaded } => {
@@ -156,6 +164,10 @@ impl GroupShard {
             }
             Event::WorkerDrained { worker } => self.workers.update(worker, |worker| worker.drained = true),
             Event::WorkerResumed { worker } => self.workers.update(worker, |worker| worker.drained = false),
+            Event::WorkerUnfit { worker, reason, .. } => {
+                self.workers.update(worker, |worker| worker.unfit = Some(reason.as_str().into()));
+            }
+            Event::WorkerFit { worker, .. } => self.workers.update(worker, |worker| worker.unfit = None),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => {
                 self.post.acknowledge(*to, *upto);
@@ -174,6 +186,9 @@ impl GroupShard {
             Event::DependencyOverridden { .. } => self.dependency_overridden(now, event),
             Event::QualityRequested { .. } | Event::QualityTaken { .. } | Event::QualityAnswered { .. } => {
                 self.fold_quality(now, event)
+            }
+            Event::AlarmRaised { kind: AlarmKind::BigTask, batch: Some(batch), .. } => {
+                self.unwatch_duration(*batch)
             }
             Event::AlarmRaised { .. } => {}
             // The partition's own, and the catalogue's, which a journal of a single partition also holds.
@@ -226,7 +241,8 @@ impl GroupShard {
     }
 
     fn worker_registered(&mut self, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots, settings, reserved } = event
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots, labels, settings, reserved } =
+            event
         else {
             return;
         };
@@ -252,18 +268,25 @@ impl GroupShard {
                 slot.count(&demand, true);
             }
         }
+        for demand in tokens.iter().filter_map(|token| self.finals.demand(*token)) {
+            if let Some(slot) = slots.get_mut(demand.job_type) {
+                slot.count(&demand, true);
+            }
+        }
         let machine = old.and_then(|old| old.machine);
+        let unfit = old.filter(|_| same_life).and_then(|old| old.unfit.clone());
         let expired = same_life && old.is_some_and(|old| old.expired);
         if is_new && self.workers.len() >= MAX_WORKERS {
             self.workers.forget_expired();
         }
-        let (incarnation, host, address) = (incarnation.clone(), host.clone(), address.clone());
         let known = Worker {
-            incarnation,
-            host,
-            address,
+            incarnation: incarnation.clone(),
+            host: host.clone(),
+            address: address.clone(),
             slots,
+            labels: labels.clone(),
             drained,
+            unfit,
             lost: false,
             expired,
             tokens,
@@ -718,6 +741,7 @@ impl GroupShard {
     fn release(&mut self, token: Token) {
         let Some(id) = self.tokens.remove(&token) else { return };
         planted!(LateFinishAccepted => tidemill_planted::note(token.0, id.0));
+        self.unwatch_duration(id);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let definition = Arc::clone(&batch.definition);
         let phase = std::mem::replace(&mut batch.phase, Phase::Waiting);
@@ -791,8 +815,12 @@ impl GroupShard {
             incarnation: incarnation.clone(),
             nonce: nonce.clone(),
             started: false,
+            zero: false,
+            codes: 0,
+            code: None,
             kill: None,
         });
+        self.watch_duration(id);
     }
 
     /// The slot is free again; what follows (retry or result) is the next event's to say.
@@ -802,8 +830,13 @@ impl GroupShard {
         id: BatchId,
         token: Token,
         attempt: u32,
-        _outcome: &AttemptOutcome,
+        outcome: &AttemptOutcome,
     ) {
+        if let Some(batch) = self.batches.get(&id)
+            && let Some((_, worker)) = batch.holder()
+        {
+            self.finals.note(id, &batch.definition, worker, outcome);
+        }
         self.release(token);
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = attempt;
@@ -864,6 +897,7 @@ impl GroupShard {
             }
         }
         self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
+        self.finals.batch_finished(id, &batch, result);
         self.finished.insert(id, result);
         if let Some(place) = self.reruns.remove(&id) {
             let end = RunEnd::Finished { batch: id, result };

@@ -71,6 +71,10 @@ pub(crate) struct Grant {
     pub(crate) incarnation: Incarnation,
     pub(crate) nonce: Nonce,
     pub(crate) started: bool,
+    /// Whether it has reported code 0, how many codes in all, and which other one last.
+    pub(crate) zero: bool,
+    pub(crate) codes: u8,
+    pub(crate) code: Option<std::num::NonZeroI32>,
     pub(crate) kill: Option<Actor>,
 }
 

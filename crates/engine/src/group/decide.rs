@@ -29,8 +29,9 @@ impl GroupShard {
             Command::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             Command::RequestStart(request) => self.request_start(request),
             Command::RejectAssignment { token, worker, reason } => {
-                self.reject_assignment(*token, worker, reason).into()
+                self.reject_assignment(*token, worker, reason, now)
             }
+            Command::ReportCode { token, code } => self.report_code(*token, *code).into(),
             Command::ReportStarted { token, worker } => self.report_started(*token, worker).into(),
             Command::ReportFinished { token, worker, outcome, usage } => {
                 self.report_finished(*token, worker, outcome, usage.as_ref(), now)

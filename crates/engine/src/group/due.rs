@@ -2,7 +2,9 @@
 //! anchors to be completed, and ready batches for which there is a slot. One small decision at a time.
 
 use jiff::Timestamp;
-use tidemill_model::{BatchId, BatchResult, Event, JobId, JobType, PoolName, ReturnReason, WorkerId};
+use tidemill_model::{
+    BatchId, BatchResult, Event, FinalResult, JobId, JobType, PoolName, ReturnReason, WorkerId,
+};
 
 use super::batch::{Phase, Waiter};
 use super::failure::counts;
@@ -26,6 +28,7 @@ pub(crate) enum Task {
     AskQuality(BatchId),
     Timer(Timestamp, Timer),
     Anchor(BatchId),
+    Finale(BatchId),
     /// More batches of a pool may start again.
     OpenRate(PoolName),
     Place(BatchId, WorkerId),
@@ -67,6 +70,9 @@ impl GroupShard {
         {
             return Some(Task::Timer(*at, *timer));
         }
+        if let Some(batch) = self.finals.next_due() {
+            return Some(Task::Finale(batch));
+        }
         if let Some((_, pool)) = self.next_opening().filter(|(at, _)| *at <= horizon) {
             return Some(Task::OpenRate(pool));
         }
@@ -100,6 +106,7 @@ impl GroupShard {
                 by: None,
                 message: String::new(),
             }],
+            Task::Finale(batch) => self.finale(*batch, now),
             Task::OpenRate(name) => vec![Event::RateOpened { name: name.clone() }],
             Task::Report(report) => vec![Event::clone(report)],
             Task::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
@@ -113,10 +120,17 @@ impl GroupShard {
             Timer::Start(batch) => vec![Event::StartDue { batch }],
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),
+            Timer::BigTask(batch) => self.runs_too_long(batch),
             #[cfg(test)]
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {
-                let Some(id) = self.tokens.get(&token) else { return Vec::new() };
+                let Some(id) = self.tokens.get(&token) else {
+                    return self.final_ended(
+                        token,
+                        FinalResult::NotRun,
+                        "its worker did not ask for it in time",
+                    );
+                };
                 let Some((_, worker)) = self.batches.get(id).and_then(|batch| batch.holder()) else {
                     return Vec::new();
                 };
@@ -132,7 +146,7 @@ impl GroupShard {
 
     fn ready_anchor(&self) -> Option<BatchId> {
         let anchor = JobType::try_from("anchor").expect("is a name");
-        let lane = Lane { job_type: anchor, host: None, memory_mb: 0, pools: None };
+        let lane = Lane { job_type: anchor, host: None, memory_mb: 0, label: None, pools: None };
         self.queue.first_of(&lane).map(|key| key.batch)
     }
 

@@ -101,7 +101,9 @@ impl GroupShard {
         next: Option<Fire>,
     ) -> Vec<Event> {
         let dependencies = self.dependencies(job, &job.definition, logical_time);
-        let facts = Facts { batch: self.next_batch_id(), run, attempt: 1, logical_time };
+        let format = crate::schedule::time_format(&job.definition).unwrap_or_default();
+        let facts =
+            Facts { batch: self.next_batch_id(), run, attempt: 1, logical_time, format: format.as_ref() };
         let (mut events, things) = self.things_of(&job.definition, &facts, &parameters);
         events.push(Event::BatchGenerated {
             batch: self.next_batch_id(),

@@ -10,8 +10,10 @@
 //! *Invariant:* a batch is in exactly one phase; assigned and granted ones are counted in their job's limit and
 //! in one worker's slots, and those counts are never recomputed, only moved with the phase.
 
+mod account;
 mod apply;
 mod batch;
+mod big_task;
 mod by_hand;
 mod calendars;
 mod cancel;
@@ -20,7 +22,9 @@ mod deliver;
 mod due;
 mod failing;
 mod failure;
+mod finale;
 mod finish;
+mod fitness;
 mod followers;
 mod foreign;
 mod freeze;
@@ -43,6 +47,7 @@ mod submit;
 pub(crate) mod things;
 mod timeouts;
 mod times;
+mod user_code;
 mod waive;
 mod why;
 mod worker;
@@ -62,6 +67,7 @@ use self::batch::{Phase, Waiter};
 use self::calendars::Calendars;
 pub(crate) use self::due::Task;
 use self::failing::Tick;
+use self::finale::Finals;
 use self::followers::Followers;
 use self::foreign::Foreign;
 use self::freeze::{Early, Frozen};
@@ -135,6 +141,7 @@ pub struct GroupShard {
     pub(crate) calendars: Calendars,
     /// Jobs whose fires failed lately.
     pub(crate) failing: Tick,
+    pub(crate) finals: Finals,
     pub(crate) finished: Remembered<BatchId, BatchResult>,
     pub(crate) submissions: VecDeque<JobId>,
     pub(crate) post: Post,
@@ -172,6 +179,8 @@ pub(crate) enum Timer {
     Deadline(BatchId, TimeoutKind),
     /// The quality service has not answered.
     Quality(BatchId),
+    /// An attempt runs far longer than usual.
+    BigTask(BatchId),
     /// Cannot be decided.
     #[cfg(test)]
     Planted,
@@ -181,7 +190,11 @@ impl Timer {
     pub(crate) fn entity(self) -> String {
         match self {
             Timer::Fire(job) => format!("job/{job}"),
-            Timer::Start(batch) | Timer::Retry(batch) | Timer::Deadline(batch, _) | Timer::Quality(batch) => {
+            Timer::Start(batch)
+            | Timer::Retry(batch)
+            | Timer::Deadline(batch, _)
+            | Timer::Quality(batch)
+            | Timer::BigTask(batch) => {
                 format!("batch/{batch}")
             }
             Timer::StartBy(token) => format!("token/{token}"),
@@ -266,6 +279,7 @@ impl GroupShard {
             quality: Quality::default(),
             calendars: Calendars::default(),
             failing: Tick::default(),
+            finals: Finals::default(),
             finished: Remembered::new(),
             submissions: VecDeque::new(),
             post: Post::default(),
@@ -283,6 +297,12 @@ impl GroupShard {
     /// The group's bounds, or the defaults while they are not known.
     pub fn settings(&self) -> GroupSettings {
         self.group.as_ref().map(|group| group.settings.clone()).unwrap_or_default()
+    }
+
+    /// How long an assignment may wait for its worker's question.
+    pub(crate) fn start_timeout_ms(&self) -> u64 {
+        let default = || GroupSettings::default().start_timeout_ms;
+        self.group.as_ref().map_or_else(default, |group| group.settings.start_timeout_ms)
     }
 
     /// The workers that an owner must watch for silence.
@@ -327,7 +347,7 @@ impl GroupShard {
 
     fn outstanding_of_token(&self, token: Token) -> Vec<WorkMessage> {
         let Some(batch) = self.tokens.get(&token).and_then(|id| self.batches.get(id)) else {
-            return Vec::new();
+            return self.outstanding_final(token).into_iter().collect();
         };
         match &batch.phase {
             Phase::Assigned { token, worker, .. } => vec![WorkMessage::Assigned {

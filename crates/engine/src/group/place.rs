@@ -77,7 +77,10 @@ impl GroupShard {
 
     pub(crate) fn assign(&self, id: BatchId, worker: &WorkerId, now: Timestamp) -> Option<Event> {
         let batch = self.batches.get(&id)?;
-        let limit = SignedDuration::from_millis(self.settings().start_timeout_ms as i64);
+        if let Some(refused) = self.refuse_account(id, &batch.definition) {
+            return Some(refused);
+        }
+        let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
         let minted = self.tokens_minted + 1;
         let minted = if planted!(TokensEqual) { minted | 1 } else { minted };
         Some(Event::BatchAssigned {
@@ -116,6 +119,7 @@ impl GroupShard {
         self.workers
             .iter()
             .filter(|(_, worker)| worker.takes_work() && worker.is_on(lane.host.as_deref()))
+            .filter(|(_, worker)| worker.has_label(lane.label.as_ref()))
             .filter(|(_, worker)| worker.slots.contains_key(&lane.job_type))
             .all(|(id, _)| batch.excluded.contains(id))
     }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority};
+use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority, WorkerLabel};
 
 /// How much earlier one step of priority puts a batch, milliseconds.
 const PRIORITY_STEP_MS: i64 = 600_000;
@@ -36,23 +36,29 @@ impl ReadyKey {
     }
 }
 
-/// Which slots a batch can use: those of one type, anywhere or on one host, and what else it needs.
+/// Which slots a batch can use: those of one type, anywhere, on one host or of workers with a label, and what else
+/// it needs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Lane {
     pub(crate) job_type: JobType,
     pub(crate) host: Option<Arc<str>>,
     pub(crate) memory_mb: u32,
+    pub(crate) label: Option<WorkerLabel>,
     /// What it takes of pools, if it takes something.
     pub(crate) pools: Option<Arc<[PoolUse]>>,
 }
 
 impl Lane {
     pub(crate) fn of(definition: &JobDefinition) -> Self {
-        let host = definition.host.as_deref().filter(|_| !definition.job_type.is_anchor());
+        let on_worker = !definition.job_type.is_anchor();
+        let host = definition.host.as_deref().filter(|_| on_worker);
+        let label = definition.execution.as_ref().and_then(|execution| execution.worker_group.clone());
+        let label = label.filter(|_| on_worker);
         Self {
             job_type: definition.job_type.clone(),
             host: host.map(Arc::from),
             memory_mb: definition.memory_mb.unwrap_or(0),
+            label,
             pools: (!definition.pools.is_empty()).then(|| definition.pools.as_slice().into()),
         }
     }

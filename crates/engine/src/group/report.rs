@@ -11,11 +11,14 @@ use super::GroupShard;
 use super::batch::{Batch, Phase};
 use crate::decision::Decision;
 
-const MAX_NONCE_BYTES: usize = 255;
+pub(super) const MAX_NONCE_BYTES: usize = 255;
 
 impl GroupShard {
     /// DSP-5, EXE-8: only the assigned worker, in its present life, and only while the assignment stands.
     pub(crate) fn request_start(&self, request: &StartRequest) -> Decision {
+        if let Some(decision) = self.request_final(request) {
+            return decision;
+        }
         let StartRequest { token, worker, incarnation, nonce } = request;
         let refused = |reason: &str| {
             Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
@@ -79,23 +82,47 @@ impl GroupShard {
         token: Token,
         worker: &WorkerId,
         reason: &str,
-    ) -> Result<Decision, Rejection> {
-        let (id, batch) =
-            self.holding(token, worker).map_err(|reason| Rejection::StaleToken { token: token.0, reason })?;
-        if batch.grant().is_some() {
-            let reason = "it was granted; its end must be reported".to_owned();
-            return Err(Rejection::StaleToken { token: token.0, reason });
+        now: Timestamp,
+    ) -> Decision {
+        if let Some(decision) = self.reject_final(token, worker, reason) {
+            return decision;
         }
-        Ok(Decision::events(vec![Event::AssignmentReturned {
+        let stale = |reason: String| {
+            // It may be asked again by one that has not heard that it was taken back.
+            let told = WorkMessage::Refused { token, reason: reason.clone() };
+            Decision::from(Rejection::StaleToken { token: token.0, reason }).telling(worker, told)
+        };
+        let (id, batch) = match self.holding(token, worker) {
+            Ok(found) => found,
+            Err(reason) => return stale(reason),
+        };
+        // The worker that was granted it may still say that it has not begun, and never will.
+        match batch.grant() {
+            Some(grant) if grant.started => {
+                return stale("it was started; its end must be reported".to_owned());
+            }
+            // It is to be ended, and so it has: no other worker gets it.
+            Some(grant) if grant.kill.is_some() => {
+                let message = reason.chars().take(500).collect();
+                let result = AttemptResult::Killed;
+                let outcome = AttemptOutcome { result, exit_code: None, signal: None, message };
+                return Decision::events(self.end_attempt(id, token, outcome, None, now));
+            }
+            Some(_) | None => {}
+        }
+        Decision::events(vec![Event::AssignmentReturned {
             batch: id,
             token,
             worker: worker.clone(),
             reason: ReturnReason::Rejected(reason.chars().take(500).collect()),
-        }]))
+        }])
     }
 
     pub(crate) fn report_started(&self, token: Token, worker: &WorkerId) -> Result<Decision, Rejection> {
         let stale = |reason| Rejection::StaleToken { token: token.0, reason };
+        if self.finals.is_granted(token) {
+            return Ok(Decision::nothing());
+        }
         let (id, batch) = self.holding(token, worker).map_err(stale)?;
         match batch.grant() {
             Some(grant) if grant.started => Ok(Decision::nothing()),
@@ -113,6 +140,9 @@ impl GroupShard {
         now: Timestamp,
     ) -> Decision {
         let recorded = WorkMessage::Recorded { token };
+        if let Some(decision) = self.final_finished(token, worker, outcome) {
+            return decision;
+        }
         let (id, batch) = match self.holding(token, worker) {
             Ok(found) => found,
             Err(reason) => {
@@ -124,6 +154,7 @@ impl GroupShard {
         if batch.grant().is_some() {
             let mut outcome = outcome.clone();
             outcome.message = outcome.message.chars().take(500).collect();
+            self.judge_by_code(batch, &mut outcome);
             return Decision::events(self.end_attempt(id, token, outcome, usage.cloned(), now));
         }
         if outcome.result == AttemptResult::Lost || outcome.result == AttemptResult::Killed {

@@ -36,7 +36,11 @@ impl GroupShard {
     pub(crate) fn settle(&self, worker: &WorkerId, now: Timestamp) -> Vec<Event> {
         let Some(unsettled) = self.unsettled.get(worker) else { return Vec::new() };
         let concerned = self.concerned(worker, unsettled).take(STEP);
-        concerned.flat_map(|(token, batch)| self.settle_token(worker, unsettled, token, batch, now)).collect()
+        let settled = concerned.flat_map(|(token, batch)| match batch {
+            Some(batch) => self.settle_token(worker, unsettled, token, batch, now),
+            None => self.final_settled(token),
+        });
+        settled.collect()
     }
 
     fn settle_token(
@@ -64,23 +68,26 @@ impl GroupShard {
         vec![Event::AssignmentReturned { batch, token, worker: worker.clone(), reason }]
     }
 
-    /// The tokens that must not stay with the worker, and their batches.
+    /// The tokens that must not stay with the worker, and their batches; none: a final command's.
     fn concerned<'a>(
         &'a self,
         worker: &WorkerId,
         unsettled: &'a Unsettled,
-    ) -> impl Iterator<Item = (Token, BatchId)> + 'a {
+    ) -> impl Iterator<Item = (Token, Option<BatchId>)> + 'a {
         let tokens = self.workers.get(worker).map(|worker| &worker.tokens);
         let range = (unsettled.from <= unsettled.upto).then_some(unsettled.from..=unsettled.upto);
         let tokens = tokens.zip(range).into_iter().flat_map(|(tokens, range)| tokens.range(range));
         tokens.filter_map(|token| {
-            let id = *self.tokens.get(token)?;
-            let concerned = match self.batches.get(&id)?.phase {
+            let Some(id) = self.tokens.get(token) else {
+                let runs_on = self.finals.is_granted(*token) && unsettled.because != Because::Expired;
+                return (self.finals.holds(*token) && !runs_on).then_some((*token, None));
+            };
+            let concerned = match self.batches.get(id)?.phase {
                 Phase::Assigned { .. } => true,
                 Phase::Granted(_) => unsettled.because == Because::Expired,
                 Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => false,
             };
-            concerned.then_some((*token, id))
+            concerned.then_some((*token, Some(*id)))
         })
     }
 

@@ -71,6 +71,7 @@ impl GroupShard {
             timeouts: None,
             data: None,
             memory_mb: None,
+            execution: None,
             pools: Vec::new(),
         };
         check_program(&definition).map_err(|field| Rejection::Invalid { fields: vec![field] })?;

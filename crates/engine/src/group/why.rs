@@ -170,7 +170,15 @@ impl GroupShard {
         }
         let lane = Lane::of(definition);
         let offers = |worker: &Worker| worker.slots.contains_key(&definition.job_type);
-        let of_type: Vec<_> = self.workers.iter().filter(|(_, worker)| offers(worker)).collect();
+        let mut of_type: Vec<_> = self.workers.iter().filter(|(_, worker)| offers(worker)).collect();
+        if let Some(label) = &lane.label {
+            of_type.retain(|(_, worker)| worker.labels.contains(label) && !worker.lost && !worker.expired);
+            if of_type.is_empty() {
+                let kind = &definition.job_type;
+                let message = format!("no worker of the group that takes {kind} has label {label}");
+                return Some(self.condition("worker_group", message, batch));
+            }
+        }
         if let Some(host) = &lane.host
             && !of_type.iter().any(|(_, worker)| worker.host == host.as_ref() && worker.takes_work())
         {
@@ -190,8 +198,14 @@ impl GroupShard {
             if let Some(why) = self.why_overloaded(batch, of_type.iter().map(|(_, worker)| *worker)) {
                 return Some(why);
             }
-            let message = "every worker of its type is drained or lost".to_owned();
-            return Some(self.condition("drained", message, batch));
+            let unfit = of_type.iter().find_map(|(id, worker)| Some((*id, worker.unfit.as_deref()?)));
+            let (kind, message) = match unfit {
+                Some((id, reason)) => {
+                    ("unfit", format!("no worker of its type takes work: {id} says {reason}"))
+                }
+                None => ("drained", "every worker of its type is drained or lost".to_owned()),
+            };
+            return Some(self.condition(kind, message, batch));
         }
         let has_room = self.workers.fitting(Demand::of(definition)).next().is_some();
         let is_kept_by_pools = has_room && !definition.pools.is_empty();

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use tidemill_model::{Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Token, WorkerId};
+use tidemill_model::{
+    Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Token, WorkerId, WorkerLabel,
+};
 
 use super::lease::Told;
 use super::queue::Lane;
@@ -14,7 +16,10 @@ pub(crate) struct Worker {
     pub(crate) host: String,
     pub(crate) address: String,
     pub(crate) slots: BTreeMap<JobType, Slots>,
+    pub(crate) labels: BTreeSet<WorkerLabel>,
     pub(crate) drained: bool,
+    /// Why it can take no work, as it says itself.
+    pub(crate) unfit: Option<Box<str>>,
     pub(crate) lost: bool,
     /// The lease of this incarnation is over: it must register as another.
     pub(crate) expired: bool,
@@ -94,6 +99,7 @@ pub(crate) struct Demand<'a> {
     pub(crate) host: Option<&'a str>,
     pub(crate) memory_mb: u32,
     pub(crate) priority: Priority,
+    pub(crate) label: Option<&'a WorkerLabel>,
 }
 
 impl<'a> Demand<'a> {
@@ -103,11 +109,18 @@ impl<'a> Demand<'a> {
             host: definition.host.as_deref(),
             memory_mb: definition.memory_mb.unwrap_or(0),
             priority: definition.priority,
+            label: definition.execution.as_ref().and_then(|execution| execution.worker_group.as_ref()),
         }
     }
 
     pub(crate) fn of_class(lane: &'a Lane, priority: Priority) -> Self {
-        Self { job_type: &lane.job_type, host: lane.host.as_deref(), memory_mb: lane.memory_mb, priority }
+        Self {
+            job_type: &lane.job_type,
+            host: lane.host.as_deref(),
+            memory_mb: lane.memory_mb,
+            priority,
+            label: lane.label.as_ref(),
+        }
     }
 }
 
@@ -117,6 +130,11 @@ impl Worker {
             && !self.lost
             && !self.expired
             && !self.is_overloaded()
+            && self.unfit.is_none()
+    }
+
+    pub(crate) fn has_label(&self, label: Option<&WorkerLabel>) -> bool {
+        label.is_none_or(|label| self.labels.contains(label))
     }
 
     pub(crate) fn is_overloaded(&self) -> bool {
@@ -145,7 +163,11 @@ impl Worker {
 
     /// Whether it could take a batch with this demand, if it has not had it before.
     pub(crate) fn fits(&self, demand: &Demand<'_>) -> bool {
-        self.takes_work() && self.is_on(demand.host) && self.free_for(demand) > 0 && self.has_memory(demand)
+        self.takes_work()
+            && self.is_on(demand.host)
+            && self.has_label(demand.label)
+            && self.free_for(demand) > 0
+            && self.has_memory(demand)
     }
 }
 
@@ -283,7 +305,10 @@ impl Workers {
         };
         let kept = free.keeping.iter().rev().filter(move |(_, id)| serves(id));
         let common = free.common.iter().rev();
-        let fits = move |id: &&WorkerId| known(id).is_some_and(|worker| worker.has_memory(&demand));
+        let suits = |worker: &Worker, demand: &Demand<'_>| {
+            worker.has_label(demand.label) && worker.has_memory(demand)
+        };
+        let fits = move |id: &&WorkerId| known(id).is_some_and(|worker| suits(worker, &demand));
         Box::new(kept.chain(common).map(|(_, id)| id).filter(fits))
     }
 

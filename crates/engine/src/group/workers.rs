@@ -2,15 +2,18 @@
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use jiff::Timestamp;
-use tidemill_model::{Event, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId};
+use tidemill_model::{
+    Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId,
+};
 
 use super::lease::Lease;
-use super::{Group, GroupShard};
+use super::{Group, GroupShard, fitness};
 use crate::decision::Decision;
 
 pub(super) const MAX_WORKERS: usize = 10_000;
 const MAX_TYPES: usize = 64;
 const MAX_SLOTS: u32 = 100_000;
+const MAX_LABELS: usize = 64;
 
 impl GroupShard {
     /// EXE-11: only with the group's key.
@@ -32,7 +35,8 @@ impl GroupShard {
             host: registration.host.clone(),
             address: registration.address.clone(),
             slots: registration.slots.clone(),
-            settings: Some(group.settings.clone()),
+            labels: registration.labels.clone(),
+            settings: Some(GroupSettings { accounts: None, ..group.settings.clone() }),
             reserved: registration.reserved.clone(),
         }]))
     }
@@ -40,7 +44,7 @@ impl GroupShard {
     /// Makes an event only when a lost worker turns out to live, or its machine stands otherwise; an unknown one
     /// is told to register.
     pub(crate) fn heartbeat(&self, heartbeat: &Heartbeat, now: Timestamp) -> Decision {
-        let Heartbeat { worker, incarnation, number: _, measure } = heartbeat;
+        let Heartbeat { worker, incarnation, number: _, measure, unfit: _ } = heartbeat;
         match self.workers.get(worker) {
             Some(known) if known.incarnation == *incarnation && !known.expired => {
                 let found = || {
@@ -48,7 +52,8 @@ impl GroupShard {
                     Event::WorkerFound { worker, incarnation }
                 };
                 let measured = measure.and_then(|measure| self.measured(worker, measure, now));
-                Decision::events(known.lost.then(found).into_iter().chain(measured).collect())
+                let turned = fitness::heard(known, heartbeat);
+                Decision::events(known.lost.then(found).into_iter().chain(measured).chain(turned).collect())
             }
             Some(_) | None => Decision::nothing()
                 .telling(worker, WorkMessage::Unregistered { incarnation: incarnation.clone() }),
@@ -62,7 +67,7 @@ impl GroupShard {
             incarnation: known.incarnation.clone(),
             shard: self.id,
             settings: known.told.settings.clone(),
-            granted: self.granted_to(worker).map(|(token, _)| token).collect(),
+            granted: self.granted_to(worker).collect(),
         })
     }
 
@@ -98,12 +103,13 @@ impl GroupShard {
         Ok(Decision::events(if known.drained { vec![event] } else { Vec::new() }))
     }
 
-    fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = (Token, tidemill_model::BatchId)> + '_ {
+    fn granted_to(&self, worker: &WorkerId) -> impl Iterator<Item = Token> + '_ {
         let tokens = self.workers.get(worker).into_iter().flat_map(|worker| worker.tokens.iter());
-        tokens.filter_map(|token| {
-            let id = self.tokens.get(token)?;
-            self.batches.get(id)?.grant().map(|_| (*token, *id))
-        })
+        let is_granted = |token: Token| match self.tokens.get(&token) {
+            Some(id) => self.batches.get(id).is_some_and(|batch| batch.grant().is_some()),
+            None => self.finals.is_granted(token),
+        };
+        tokens.copied().filter(move |token| is_granted(*token))
     }
 }
 
@@ -130,6 +136,9 @@ fn check_registration(group: &Group, registration: &Registration) -> Result<(), 
             );
             return Err(bad(registration, &rule));
         }
+    }
+    if registration.labels.len() > MAX_LABELS {
+        return Err(bad(registration, "it can have at most 64 labels"));
     }
     let too_long = |text: &str| text.is_empty() || text.len() > 255;
     let texts = [

@@ -151,6 +151,16 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("b{} returned t{}: {reason:?}", n(batch.0), n(token.0))
         }
         Event::StartGranted { batch, token, .. } => format!("b{} granted t{}", n(batch.0), n(token.0)),
+        Event::CodeReported { batch, code, .. } => format!("b{} reports code {code}", n(batch.0)),
+        Event::FinalCommandAssigned { batch, token, worker, .. } => {
+            format!("b{} final command t{} to {worker}", n(batch.0), n(token.0))
+        }
+        Event::FinalCommandGranted { batch, token, .. } => {
+            format!("b{} final command granted t{}", n(batch.0), n(token.0))
+        }
+        Event::FinalCommandEnded { batch, result, message, .. } => {
+            format!("b{} final command {}: {message}", n(batch.0), result.as_str())
+        }
         Event::AttemptStarted { batch, token } => format!("b{} started t{}", n(batch.0), n(token.0)),
         Event::AttemptFinished { batch, attempt, outcome, .. } => {
             format!("b{} attempt {attempt} {:?}", n(batch.0), outcome.result)
@@ -254,6 +264,8 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::LeaseExpired { worker, .. } => format!("{worker} lease expired"),
         Event::WorkerDrained { worker } => format!("{worker} drained"),
         Event::WorkerResumed { worker } => format!("{worker} resumed"),
+        Event::WorkerUnfit { worker, reason, .. } => format!("{worker} unfit: {reason}"),
+        Event::WorkerFit { worker, .. } => format!("{worker} fit"),
         Event::CommandQuarantined { reason, .. } => format!("quarantined: {reason}"),
         Event::TimerSuspended { entity, reason } => format!("suspended {entity}: {reason}"),
         Event::LossAccepted { reason, .. } => format!("loss accepted: {reason}"),

@@ -37,6 +37,7 @@ pub(crate) struct TestWorker {
     pub(crate) group: &'static str,
     pub(crate) shard: tidemill_model::ShardId,
     pub(crate) slots: u32,
+    pub(crate) labels: Vec<String>,
     pub(crate) script: Script,
     /// Of its slots for `noop`.
     pub(crate) reserved: Option<tidemill_model::Reserved>,
@@ -55,6 +56,7 @@ impl TestWorker {
             group: "g",
             shard: super::GROUP,
             slots,
+            labels: Vec::new(),
             script,
             reserved: None,
             heard: Vec::new(),
@@ -73,6 +75,7 @@ impl TestWorker {
             address: "127.0.0.1:1".to_owned(),
             slots: kinds.into_iter().collect(),
             reserved: self.reserved.map(|kept| ("noop".try_into().unwrap(), kept)).into_iter().collect(),
+            labels: self.labels.iter().map(|label| label.as_str().try_into().unwrap()).collect(),
             live: self.running.keys().copied().collect(),
             signature: sign(&text),
         }
@@ -101,6 +104,7 @@ impl TestWorker {
             incarnation: self.incarnation.clone(),
             number: 0,
             measure: None,
+            unfit: None,
         })
     }
 

@@ -8,9 +8,11 @@ use crossbeam_channel::Sender;
 use rustix::process::Signal;
 use tidemill_model::{Token, WorkerId};
 
+use super::Checks;
 use crate::Error;
 use crate::attempt_dir::AttemptDir;
 use crate::data_dir::DataDir;
+use crate::disk;
 use crate::environment;
 use crate::shim;
 use crate::worker::{Input, ProcessEnd};
@@ -51,7 +53,15 @@ impl Remains {
         if let Some(record) = self.dir.exit_record()? {
             return Ok(ProcessEnd::Recorded(record));
         }
-        if self.dir.mark_started()?.is_some() {
+        let marked = match self.dir.mark_started() {
+            // Its shim is gone, so nobody else will make the marker either.
+            Err(error) if life == Life::This && disk::is_full(&error) => {
+                self.dir.remove();
+                return Ok(ProcessEnd::NoRoom(format!("nothing can be written there: {error}")));
+            }
+            marked => marked?,
+        };
+        if marked.is_some() {
             return Ok(match life {
                 Life::This => ProcessEnd::NotStarted("its shim ended before it was started".to_owned()),
                 Life::Earlier => ProcessEnd::Abandoned,
@@ -73,24 +83,30 @@ impl Remains {
 }
 
 /// The attempts of an earlier life. Of those whose shim is still ending them, the end is told later.
-pub(crate) fn find_earlier(data: &DataDir, inputs: &Sender<Vec<Input>>) -> Result<Vec<Input>, Error> {
+pub(crate) fn find_earlier(
+    data: &DataDir,
+    checks: &Checks,
+    inputs: &Sender<Vec<Input>>,
+) -> Result<Vec<Input>, Error> {
     let mut found = Vec::new();
     for token in data.attempts.all_open()? {
         let remains = Remains { dir: data.attempts.open(token), worker: data.worker.clone(), token };
         let is_busy = remains.dir.try_lock().is_ok_and(|lock| lock.is_none());
         if !is_busy {
-            let end = Some(remains.learn_end(Life::Earlier));
+            let end = checks.conclude(token, &remains.dir, remains.learn_end(Life::Earlier));
             found.push(Input::Found { token, end });
             continue;
         }
         found.push(Input::Found { token, end: None });
-        let inputs = inputs.clone();
+        let (inputs, checks) = (inputs.clone(), checks.clone());
         // At most one for each slot of the earlier life.
         thread::Builder::new()
             .name("await-shim".to_owned())
             .spawn(move || {
                 let end = remains.learn_end(Life::Earlier);
-                let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
+                if let Some(end) = checks.conclude(token, &remains.dir, end) {
+                    let _ = inputs.send(vec![Input::ProcessEnded { token, end }]);
+                }
             })
             .map_err(|source| Error::Start { what: "a thread that waits for a shim", source })?;
     }

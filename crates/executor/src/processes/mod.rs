@@ -5,6 +5,7 @@
 //! The loop of the worker never waits here.
 
 mod bury;
+mod check;
 mod reap;
 mod shims;
 mod spawn;
@@ -17,17 +18,20 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::Sender;
+use ed25519_dalek::SigningKey;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
 use tidemill_model::{JobType, RunSpec, Token, WorkerId};
 
 pub(crate) use bury::find_earlier;
+pub(crate) use check::Checks;
 pub use shims::Shims;
 use table::Table;
 
 use crate::data_dir::Attempts;
+use crate::disk::Suspicion;
 use crate::shim::{KilledBecause, Lease, Order};
-use crate::worker::Input;
+use crate::worker::{Input, ProcessEnd};
 use crate::{Error, TypeConfig};
 
 /// What the threads need to know.
@@ -36,6 +40,10 @@ pub(crate) struct Setup {
     pub(crate) attempts: Attempts,
     pub(crate) types: BTreeMap<JobType, TypeConfig>,
     pub(crate) api_url: String,
+    /// Signs what attempts show to the interface.
+    pub(crate) signing_key: SigningKey,
+    pub(crate) suspicion: Suspicion,
+    pub(crate) checks: Checks,
     /// The command that serves shims; the directory of attempts is added.
     pub(crate) shim: Vec<String>,
     /// What of the worker's environment jobs get.
@@ -167,7 +175,11 @@ impl Shared {
         let dir = self.setup.attempts.open(token);
         let remains = bury::Remains { dir, worker: self.setup.worker.clone(), token };
         let end = remains.learn_end(bury::Life::This);
-        self.tell(vec![Input::ProcessEnded { token, end }]);
+        if matches!(end, ProcessEnd::NoRoom(_)) {
+            self.setup.suspicion.raise();
+        }
+        let end = self.setup.checks.conclude(token, &remains.dir, end);
+        self.tell(end.map(|end| Input::ProcessEnded { token, end }).into_iter().collect());
     }
 
     fn tell(&self, inputs: Vec<Input>) {

@@ -23,6 +23,8 @@ const STOP: u64 = u64::MAX;
 struct Said {
     news: Vec<News>,
     is_gone: bool,
+    /// Of one that has ended.
+    output_path: Option<String>,
 }
 
 pub(super) fn start(
@@ -74,7 +76,10 @@ fn read(running: &mut Running) -> Said {
         }
         Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
     };
-    Said { news: News::take(&mut running.said), is_gone }
+    let news = News::take(&mut running.said);
+    let has_ended = news.iter().any(|news| matches!(news, News::Ended(_)));
+    let output_path = if has_ended { running.output_path.take() } else { None };
+    Said { news, is_gone, output_path }
 }
 
 fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &mut Vec<Input>) {
@@ -84,8 +89,9 @@ fn tell(shared: &Shared, jobs: &Sender<Job>, token: Token, said: Said, inputs: &
             // It says so when its tree is empty and `exit.json` is there, and has nothing left to do.
             News::Ended(record) => {
                 shared.table.remove(token);
-                let end = ProcessEnd::Recorded(record);
-                return inputs.push(Input::ProcessEnded { token, end });
+                let record = shared.setup.checks.begin(token, record, said.output_path);
+                let end = record.map(ProcessEnd::Recorded);
+                return inputs.extend(end.map(|end| Input::ProcessEnded { token, end }));
             }
         }
     }

@@ -9,6 +9,7 @@ use tidemill_model::{Program, RunSpec, Token};
 use super::Shared;
 use super::table::Running;
 use crate::attempt_dir::ShimSpec;
+use crate::disk;
 use crate::environment;
 use crate::shim::Lease;
 use crate::worker::{Input, ProcessEnd};
@@ -16,11 +17,19 @@ use crate::worker::{Input, ProcessEnd};
 impl Shared {
     pub(super) fn spawn(&self, spec: &RunSpec, lease: Option<Lease>, grace_ms: u64) {
         let token = spec.token;
-        let started = self.prepare(spec, lease, grace_ms).and_then(|spec| self.start_shim(token, &spec));
+        let output_path = spec.output_path.clone();
+        let started = self.prepare(spec, lease, grace_ms);
+        let started = started.and_then(|spec| self.start_shim(token, &spec, output_path));
         if let Err(error) = started {
             self.table.remove(token);
             tracing::warn!(%token, %error, "cannot start an attempt");
-            let end = ProcessEnd::NotStarted(format!("the worker could not start it: {error}"));
+            let end = if disk::is_full(&error) {
+                self.setup.suspicion.raise();
+                self.setup.attempts.open(token).remove();
+                ProcessEnd::NoRoom(format!("the worker cannot write it down: {error}"))
+            } else {
+                ProcessEnd::NotStarted(format!("the worker could not start it: {error}"))
+            };
             self.tell(vec![Input::ProcessEnded { token, end }]);
         }
     }
@@ -35,27 +44,32 @@ impl Shared {
         if let Program::Command(text) = &spec.program {
             fs::write(&script, text)?;
         }
+        if let Some(path) = &spec.output_path {
+            dir.note_output_path(path)?;
+        }
         let mut env = self.setup.environment.clone();
         env.extend(config.env.clone());
-        env.extend(environment::of_attempt(spec, &self.setup.worker, &self.setup.api_url));
+        let (worker, key) = (&self.setup.worker, &self.setup.signing_key);
+        env.extend(environment::of_attempt(spec, worker, &self.setup.api_url, key));
         Ok(ShimSpec {
             argv: config.argv(&spec.program, &script),
             env,
             grace_ms,
             lease,
             limit_ms: spec.execution_timeout_ms,
+            run_as: spec.run_as.as_ref().map(ToString::to_string),
         })
     }
 
     /// A shim that is gone before it has read what to run is heard of like any other that is gone.
-    fn start_shim(&self, token: Token, spec: &ShimSpec) -> io::Result<()> {
+    fn start_shim(&self, token: Token, spec: &ShimSpec, output_path: Option<String>) -> io::Result<()> {
         let mut line = serde_json::to_vec(spec)?;
         line.push(b'\n');
         let mut socket = self.shims.begin(token)?;
         if let Err(error) = socket.write_all(&line) {
             tracing::warn!(%token, %error, "a shim does not hear what to run");
         }
-        let running = Running { socket, said: Vec::new() };
+        let running = Running { socket, said: Vec::new(), output_path };
         let data = epoll::EventData::new_u64(u64::try_from(token.0).unwrap_or(0));
         let watch = |running: &Running| {
             running.socket.set_nonblocking(true)?;

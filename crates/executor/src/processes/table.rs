@@ -14,6 +14,8 @@ pub(super) struct Running {
     pub(super) socket: UnixStream,
     /// What it has said of a line that is not whole yet.
     pub(super) said: Vec<u8>,
+    /// What has to exist when it has ended by itself.
+    pub(super) output_path: Option<String>,
 }
 
 enum Slot {

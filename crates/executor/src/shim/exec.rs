@@ -8,6 +8,7 @@ use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_s
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::Pid;
 
+use super::account;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
 
 /// Starts the job in a process group of its own, its output going straight into the files, with the signals
@@ -18,6 +19,9 @@ pub(super) fn start(dir: &AttemptDir, spec: &ShimSpec, stdout: &File) -> Result<
     std::env::set_current_dir(dir.work())
         .map_err(|error| format!("cannot enter the working directory: {error}"))?;
     let stderr = dir.make_stderr().map_err(|error| format!("cannot make the file for errors: {error}"))?;
+    if let Some(account) = &spec.run_as {
+        return account::start(dir, spec, account, (stdout, &stderr));
+    }
     let c_string = |text: &str| CString::new(text).map_err(|_| format!("{text:?} holds a zero byte"));
     let argv = spec.argv.iter().map(|text| c_string(text)).collect::<Result<Vec<_>, _>>()?;
     let env = spec.env.iter().map(|(name, value)| c_string(&format!("{name}={value}")));

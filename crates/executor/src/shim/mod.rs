@@ -7,6 +7,7 @@
 //!
 //! It never starts what was started before, and never ends while a descendant lives.
 
+mod account;
 mod attempt;
 mod exec;
 mod fork;

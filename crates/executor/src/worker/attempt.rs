@@ -21,6 +21,9 @@ pub(super) enum Attempt {
     Starting,
     /// A process runs; `report_at_ms`: when to say so again, where that failed.
     Running { report_at_ms: Option<u64> },
+    /// It was granted, could not be written down, and goes to another worker; kept until the owner has taken it
+    /// back.
+    GivenBack { reason: String, repeat: Repeat },
     /// Nothing of it runs, and nothing ever will; kept until the owner has it on record.
     Ended(Box<End>),
 }
@@ -68,7 +71,7 @@ impl Attempt {
     fn due_ms(&self) -> Option<u64> {
         match self {
             Attempt::Looking { until_ms } => Some(*until_ms),
-            Attempt::Requested { repeat, .. } => Some(repeat.due_ms),
+            Attempt::Requested { repeat, .. } | Attempt::GivenBack { repeat, .. } => Some(repeat.due_ms),
             Attempt::Starting => None,
             Attempt::Running { report_at_ms } => *report_at_ms,
             Attempt::Ended(end) => end.repeat.map(|repeat| repeat.due_ms),

@@ -79,7 +79,9 @@ impl Worker {
         let pause_ms = self.membership.pause_ms;
         self.membership.register_at_ms = Some(self.now_ms + pause_ms);
         self.membership.pause_ms = (pause_ms * 2).min(REGISTER_AGAIN_MAX_MS);
-        let known = |attempt: &Attempt| matches!(attempt, Attempt::Ended(_)) || attempt.has_process();
+        let known = |attempt: &Attempt| {
+            matches!(attempt, Attempt::Ended(_) | Attempt::GivenBack { .. }) || attempt.has_process()
+        };
         self.membership.presented = self.attempts.tokens(known);
         let mut registration = self.setup.registration.clone();
         registration.incarnation = self.incarnation.clone();
@@ -132,8 +134,16 @@ impl Worker {
         let (worker, incarnation) = (self.setup.worker.clone(), self.incarnation.clone());
         let tag = Tag::Alive { sent_at_ms: self.now_ms };
         self.heartbeats += 1;
-        let (number, measure) = (self.heartbeats, self.measure);
-        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number, measure }));
+        let (number, measure, unfit) = (self.heartbeats, self.measure, self.unfit.clone());
+        self.append(tag, Command::Heartbeat(Heartbeat { worker, incarnation, number, measure, unfit }));
+    }
+
+    /// Said at once, so that no work comes meanwhile.
+    pub(super) fn turn(&mut self, unfit: Option<String>) {
+        self.unfit = unfit;
+        if self.membership.was_ever_known() && self.stopping.is_none() {
+            self.heartbeat();
+        }
     }
 
     pub(super) fn acknowledge(&mut self, sent_at_ms: u64) {

@@ -1,5 +1,7 @@
 //! What goes into the state machine, and what comes out of it.
 
+use std::sync::Arc;
+
 use tidemill_model::{Command, Measure, PathCheck, RunSpec, ThingId, Token, WorkMessage};
 
 use crate::attempt_dir::ExitRecord;
@@ -10,8 +12,19 @@ use crate::shim::{KilledBecause, Lease};
 pub enum ProcessEnd {
     /// Its shim wrote it down.
     Recorded(ExitRecord),
+    /// The same, and its output path was asked for.
+    Checked {
+        /// As its shim wrote it down: it ended by itself.
+        record: ExitRecord,
+        /// What was asked for.
+        path: String,
+        /// Whether it exists; the error says why nobody knows.
+        exists: Result<bool, Arc<str>>,
+    },
     /// It was not started, and never will be.
     NotStarted(String),
+    /// The same, and it is no fault of the attempt: nothing of it could be written down here.
+    NoRoom(String),
     /// An earlier life of the worker ended before it was started, and now it never will be.
     Abandoned,
     /// Its shim was itself ended before it could tell; what was left of the tree is gone too.
@@ -84,6 +97,11 @@ pub enum Input {
         token: Token,
         /// What came of it.
         looked: Looked,
+    },
+    /// Whether work can be taken from now on.
+    Fitness {
+        /// Why not; absent: it can.
+        unfit: Option<String>,
     },
     /// Messages of owners may have been missed.
     Missed,

@@ -77,6 +77,8 @@ pub struct Worker {
     attempts: Attempts,
     nonces: u64,
     stopping: Option<Stopping>,
+    /// Why no work can be taken.
+    unfit: Option<String>,
     outputs: Vec<Output>,
 }
 
@@ -97,6 +99,7 @@ impl Worker {
             attempts: Attempts::default(),
             nonces: 0,
             stopping: None,
+            unfit: None,
             outputs: Vec::new(),
         }
     }
@@ -115,6 +118,7 @@ impl Worker {
             Input::ProcessEnded { token, end } => self.process_ended(token, end),
             Input::Found { token, end } => self.find(token, end),
             Input::Looked { token, looked } => self.looked(token, looked),
+            Input::Fitness { unfit } => self.turn(unfit),
             Input::Missed => self.register_again(),
             Input::Stop => self.stop(),
         }
@@ -172,6 +176,7 @@ impl Worker {
                 _ if granted.contains(&token) => {}
                 Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
                 Some(Attempt::Ended(_)) => self.forget(token),
+                Some(Attempt::GivenBack { .. }) => drop(self.attempts.remove(token)),
                 Some(Attempt::Looking { .. } | Attempt::Requested { .. }) | None => {}
             }
         }
@@ -179,8 +184,8 @@ impl Worker {
             match self.attempts.get(*token) {
                 None => self.end_without_process(*token, AttemptResult::Lost, "the worker does not have it"),
                 Some(Attempt::Ended(_)) => self.report_finished(*token),
-                // It is asked for again, with the nonce that was granted.
-                Some(Attempt::Requested { .. }) => {}
+                // It is asked for again, with the nonce that was granted, or given back again.
+                Some(Attempt::Requested { .. } | Attempt::GivenBack { .. }) => {}
                 // It has not asked for anything yet, so it cannot be granted.
                 Some(Attempt::Looking { .. }) => {}
                 Some(Attempt::Starting | Attempt::Running { .. }) => {}
@@ -194,7 +199,7 @@ impl Worker {
                 self.outputs.push(Output::KillProcess { token, grace_ms, because: KilledBecause::Asked });
             }
             Some(Attempt::Ended(_)) => self.report_finished(token),
-            Some(Attempt::Looking { .. } | Attempt::Requested { .. }) => {
+            Some(Attempt::Looking { .. } | Attempt::Requested { .. } | Attempt::GivenBack { .. }) => {
                 self.end_without_process(token, AttemptResult::Killed, "killed before it started");
             }
             // Nothing of it runs, and without a question outstanding no grant can start it.
@@ -207,7 +212,7 @@ impl Worker {
             Some(Attempt::Ended(_)) => self.forget(token),
             // The owner has given it up.
             Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
-            Some(Attempt::Looking { .. } | Attempt::Requested { .. }) => {
+            Some(Attempt::Looking { .. } | Attempt::Requested { .. } | Attempt::GivenBack { .. }) => {
                 self.attempts.remove(token);
             }
             None => {}

@@ -1,5 +1,7 @@
 //! From how a process ended to how the attempt ended.
 
+use std::sync::Arc;
+
 use tidemill_model::{AttemptOutcome, AttemptResult, Usage};
 
 use super::ProcessEnd;
@@ -10,14 +12,16 @@ use crate::shim::KilledBecause;
 pub(super) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
     match end {
         ProcessEnd::Recorded(record) => {
-            let usage = Usage {
-                duration_ms: record.duration_ms,
-                cpu_ms: record.cpu_ms,
-                peak_memory_kib: record.peak_memory_kib,
-            };
+            let usage = usage(&record);
             (of_record(record), Some(usage))
         }
+        ProcessEnd::Checked { record, path, exists } => {
+            let usage = usage(&record);
+            (by_output_path(record, &path, exists), Some(usage))
+        }
         ProcessEnd::NotStarted(reason) => (without_process(AttemptResult::Failed, &reason), None),
+        // Found of an earlier life, it is spoken of as lost.
+        ProcessEnd::NoRoom(reason) => (without_process(AttemptResult::Lost, &reason), None),
         ProcessEnd::Abandoned => {
             let message = "the worker process ended before it was started";
             (without_process(AttemptResult::Lost, message), None)
@@ -27,6 +31,22 @@ pub(super) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
             (without_process(AttemptResult::Lost, message), None)
         }
     }
+}
+
+fn usage(record: &ExitRecord) -> Usage {
+    Usage { duration_ms: record.duration_ms, cpu_ms: record.cpu_ms, peak_memory_kib: record.peak_memory_kib }
+}
+
+/// EXE-4: its exit code is told and does not count.
+fn by_output_path(record: ExitRecord, path: &str, exists: Result<bool, Arc<str>>) -> AttemptOutcome {
+    let (result, message) = match exists {
+        Ok(true) => (AttemptResult::Success, String::new()),
+        Ok(false) => (AttemptResult::Failed, format!("its output path {path} does not exist")),
+        Err(why) => {
+            (AttemptResult::Failed, format!("whether its output path {path} exists is not known: {why}"))
+        }
+    };
+    AttemptOutcome { result, message, exit_code: record.exit_code, signal: record.signal }
 }
 
 /// An outcome that no process had a part in.

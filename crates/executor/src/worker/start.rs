@@ -20,8 +20,10 @@ impl Worker {
         }
         if !self.setup.slots.contains_key(job_type) {
             let reason = format!("this worker has no slots for type {job_type}");
-            let worker = self.setup.worker.clone();
-            return self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
+            return self.reject(token, reason);
+        }
+        if let Some(reason) = self.unfit.clone() {
+            return self.reject(token, reason);
         }
         if checks.is_empty() {
             self.ask_to_start(token);
@@ -36,6 +38,18 @@ impl Worker {
         let repeat = Repeat::first(self.now_ms);
         self.request(token, nonce.clone());
         self.attempts.set(token, Attempt::Requested { nonce, repeat });
+    }
+
+    /// It was granted here, and can still run elsewhere.
+    fn give_back_granted(&mut self, token: Token, reason: String) {
+        self.reject(token, reason.clone());
+        let repeat = Repeat::first(self.now_ms);
+        self.attempts.set(token, Attempt::GivenBack { reason, repeat });
+    }
+
+    fn reject(&mut self, token: Token, reason: String) {
+        let worker = self.setup.worker.clone();
+        self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
     }
 
     fn request(&mut self, token: Token, nonce: Nonce) {
@@ -54,7 +68,9 @@ impl Worker {
             Some(Attempt::Looking { .. } | Attempt::Requested { .. }) | None => {
                 return self.end_unknown(token, AttemptResult::Lost);
             }
-            Some(Attempt::Starting | Attempt::Running { .. } | Attempt::Ended(_)) => return,
+            Some(
+                Attempt::Starting | Attempt::Running { .. } | Attempt::Ended(_) | Attempt::GivenBack { .. },
+            ) => return,
         }
         if types::is_noop(&spec.job_type) {
             self.report_started(token);
@@ -71,7 +87,10 @@ impl Worker {
     }
 
     pub(super) fn refused(&mut self, token: Token) {
-        if let Some(Attempt::Looking { .. } | Attempt::Requested { .. }) = self.attempts.get(token) {
+        let waits = |attempt: &Attempt| {
+            matches!(attempt, Attempt::Looking { .. } | Attempt::Requested { .. } | Attempt::GivenBack { .. })
+        };
+        if self.attempts.get(token).is_some_and(waits) {
             self.attempts.remove(token);
         }
     }
@@ -97,6 +116,9 @@ impl Worker {
 
     pub(super) fn process_ended(&mut self, token: Token, end: ProcessEnd) {
         if self.attempts.get(token).is_some_and(Attempt::has_process) {
+            if let ProcessEnd::NoRoom(reason) = end {
+                return self.give_back_granted(token, reason);
+            }
             let has_directory = !matches!(end, ProcessEnd::NotStarted(_));
             let (outcome, usage) = outcome::of_process(end);
             self.end(token, outcome, usage, has_directory);
@@ -112,6 +134,11 @@ impl Worker {
                 self.attempts.set(token, Attempt::Requested { nonce, repeat });
             }
             Some(Attempt::Looking { .. }) => self.cannot_tell(token, "it takes too long"),
+            Some(Attempt::GivenBack { reason, repeat }) => {
+                self.reject(token, reason.clone());
+                let repeat = repeat.next(self.now_ms);
+                self.attempts.set(token, Attempt::GivenBack { reason, repeat });
+            }
             Some(Attempt::Running { .. }) => {
                 self.attempts.set(token, Attempt::Running { report_at_ms: None });
                 self.report_started(token);

@@ -30,6 +30,7 @@ fn worker() -> Worker {
         address: "h:1".to_owned(),
         slots: slots.clone(),
         reserved: Default::default(),
+        labels: Default::default(),
         live: Vec::new(),
         signature: "s".to_owned(),
     };
@@ -82,6 +83,9 @@ fn granted(token: i64, of_type: &str, nonce: &str) -> Input {
         run: 0,
         parameters: BTreeMap::new(),
         execution_timeout_ms: None,
+        run_as: None,
+        output_path: None,
+        ending: None,
     };
     let incarnation = Incarnation::new(LIFE);
     Input::Work(WorkMessage::Granted { incarnation, nonce: Nonce::new(nonce), spec: Box::new(spec) })
@@ -195,6 +199,7 @@ fn name(input: &Input) -> String {
         Input::ProcessEnded { .. } => "process ended".to_owned(),
         Input::Found { .. } => "found".to_owned(),
         Input::Looked { looked, .. } => format!("looked: {looked:?}"),
+        Input::Fitness { unfit } => unfit.clone().unwrap_or_else(|| "fit".to_owned()),
         Input::Missed => "missed".to_owned(),
         Input::Stop => "stop".to_owned(),
     }
@@ -830,5 +835,99 @@ fn grant_to_a_question_that_was_given_up_is_answered_with_lost() {
         > granted for i-1-2
         > recorded
     "#]],
+    );
+}
+
+/// EXE-1: what cannot be written down goes back, again and again until it was taken back, and costs nothing.
+#[test]
+fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
+    let no_room = Input::ProcessEnded { token: Token(1), end: ProcessEnd::NoRoom("full".to_owned()) };
+    let inputs = [
+        tick(1_000),
+        registered(&[]),
+        alive(1_000),
+        assigned(1, "shell"),
+        granted(1, "shell", "i-1-1"),
+        no_room,
+        tick(3_000),
+        refused(1),
+        tick(60_000),
+        kill(1),
+    ];
+    check(
+        worker(),
+        inputs,
+        expect![[r#"
+        > tick 1000
+        register i-1, live []
+        heartbeat
+        > registered, granted []
+        > acknowledged
+        lease 590000 600000
+        > assigned
+        request 1 with i-1-1
+        > granted for i-1-1
+        spawn 1, lease Some((590000, 600000)), grace 10000
+        > process ended
+        reject 1: full
+        > tick 3000
+        reject 1: full
+        > refused
+        > tick 60000
+        > kill
+        report 1 Killed: it does not run on this worker
+    "#]],
+    );
+}
+
+/// MON-7: a worker that can take no work says so at once, gives back what it is assigned, and says when it can again.
+#[test]
+fn unfit_worker_says_so_and_takes_nothing() {
+    let turn = |unfit: Option<&str>| Input::Fitness { unfit: unfit.map(str::to_owned) };
+    let inputs = [
+        tick(1_000),
+        registered(&[]),
+        turn(Some("full")),
+        assigned(1, "shell"),
+        turn(None),
+        assigned(2, "shell"),
+    ];
+    check(
+        worker(),
+        inputs,
+        expect![[r#"
+        > tick 1000
+        register i-1, live []
+        heartbeat
+        > registered, granted []
+        > full
+        heartbeat
+        > assigned
+        reject 1: full
+        > fit
+        heartbeat
+        > assigned
+        request 2 with i-1-1
+    "#]],
+    );
+}
+
+/// EXE-4: where a path decides, the exit code is told and does not count.
+#[test]
+fn output_path_decides_and_not_the_exit_code() {
+    let ended = |exit_code, exists: Result<bool, &str>| {
+        let record = ExitRecord { exit_code: Some(exit_code), ..ExitRecord::default() };
+        let exists = exists.map_err(Into::into);
+        let (outcome, _) =
+            super::outcome::of_process(ProcessEnd::Checked { record, path: "/a".to_owned(), exists });
+        (outcome.result, outcome.exit_code, outcome.message)
+    };
+    use tidemill_model::AttemptResult::{Failed, Success};
+    assert_eq!(ended(7, Ok(true)), (Success, Some(7), String::new()));
+    assert_eq!(ended(0, Ok(false)), (Failed, Some(0), "its output path /a does not exist".to_owned()));
+    let (result, _, message) = ended(0, Err("no answer"));
+    assert_eq!(
+        (result, message.as_str()),
+        (Failed, "whether its output path /a exists is not known: no answer")
     );
 }

@@ -57,6 +57,22 @@ impl Caches {
             Event::AttemptStarted { token, .. } => {
                 self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
             }
+            Event::CodeReported { token, code, .. } => self.attempts.change((token.0,), |row| {
+                if row.user_code != Some(0) {
+                    row.user_code = Some(i64::from(*code));
+                }
+            }),
+            Event::FinalCommandAssigned { batch, token, .. } => {
+                self.batches.change((batch.0,), |row| row.final_token = Some(token.0));
+            }
+            Event::FinalCommandGranted { .. } => {}
+            Event::FinalCommandEnded { batch, result, message, .. } => {
+                self.batches.change((batch.0,), |row| {
+                    row.final_result = Some(result.as_str().into());
+                    row.final_message = (!message.is_empty()).then(|| message.as_str().into());
+                    row.final_ended_at = Some(at.now);
+                })
+            }
             Event::AttemptFinished { batch, token, outcome, usage, .. } => {
                 self.batches.change((batch.0,), |row| {
                     row.token = None;
@@ -176,6 +192,10 @@ impl Caches {
             marked_at: None,
             marked_by: None,
             mark_reason: None,
+            final_token: None,
+            final_result: None,
+            final_message: None,
+            final_ended_at: None,
         });
         self.await_times(at, *batch, dependencies);
         self.await_things(*batch, things, *quality_gate);
@@ -247,7 +267,16 @@ impl Caches {
             reason: reason.into(),
             message: message.into(),
         });
+        // One that was granted and never began is no attempt.
+        let granted = self.attempts.get(&(token.0,)).is_some();
+        if granted {
+            self.attempts.remove((token.0,));
+        }
         self.batches.change((batch.0,), |row| {
+            if granted {
+                row.attempts -= 1;
+                row.started_at = row.started_at.filter(|_| row.attempts > 0);
+            }
             row.state = state(BatchState::Waiting);
             row.returned += 1;
             row.token = None;
@@ -271,6 +300,7 @@ impl Caches {
             result: None,
             exit_code: None,
             signal_no: None,
+            user_code: None,
             message: "".into(),
             duration_ms: None,
             cpu_ms: None,

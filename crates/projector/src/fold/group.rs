@@ -77,6 +77,14 @@ impl Caches {
                 row.drained = false;
                 row.drained_at = None;
             }),
+            Event::WorkerUnfit { worker, reason, .. } => self.worker(at, &worker.0, |row| {
+                row.unfit_reason = Some(reason.as_str().into());
+                row.unfit_at = Some(at.now);
+            }),
+            Event::WorkerFit { worker, .. } => self.worker(at, &worker.0, |row| {
+                row.unfit_reason = None;
+                row.unfit_at = None;
+            }),
             other => unreachable!("{} is not about groups", other.kind()),
         }
     }
@@ -86,13 +94,17 @@ impl Caches {
     }
 
     fn register(&mut self, at: Place, event: &Event) {
-        let Event::WorkerRegistered { worker, incarnation, host, address, slots, reserved, .. } = event
+        let Event::WorkerRegistered { worker, incarnation, host, address, slots, labels, reserved, .. } =
+            event
         else {
             unreachable!("called for that event only")
         };
         let id = &worker.0;
         let old = self.workers.get(&(Arc::clone(id), at.shard));
         let (drained, drained_at) = old.map_or((false, None), |old| (old.drained, old.drained_at));
+        let same_life = old.filter(|old| old.incarnation == incarnation.0);
+        let (unfit_reason, unfit_at) =
+            same_life.map_or((None, None), |old| (old.unfit_reason.clone(), old.unfit_at));
         let old_slots = old.map(|old| Arc::clone(&old.slots));
         let machine = old.map(|old| {
             (old.memory_total_mb, old.memory_free_mb, old.load_percent, old.measured_at, old.overloaded)
@@ -110,6 +122,7 @@ impl Caches {
             address: address.as_str().into(),
             slots: json(slots),
             reserved: json(reserved),
+            labels: json(labels),
             state: "live".into(),
             drained,
             registered_at: at.now,
@@ -121,6 +134,8 @@ impl Caches {
             load_percent,
             measured_at,
             overloaded,
+            unfit_reason,
+            unfit_at,
         });
         let key = |job_type: &JobType| (Arc::clone(id), at.shard, Arc::from(job_type.as_str()));
         // What is no list of slots was changed by hand: the rows left over by it are for `verify` to name.

@@ -44,13 +44,16 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             rows.batches.need((batch.0,));
             rows.attempts.expect_new((token.0,));
         }
-        Event::AttemptStarted { token, .. } => rows.attempts.need((token.0,)),
-        Event::AttemptFinished { batch, token, .. } => {
+        Event::AttemptStarted { token, .. } | Event::CodeReported { token, .. } => {
+            rows.attempts.need((token.0,));
+        }
+        Event::AttemptFinished { batch, token, .. } | Event::AssignmentReturned { batch, token, .. } => {
             rows.batches.need((batch.0,));
             rows.attempts.need((token.0,));
         }
         Event::BatchAssigned { batch, .. }
-        | Event::AssignmentReturned { batch, .. }
+        | Event::FinalCommandAssigned { batch, .. }
+        | Event::FinalCommandEnded { batch, .. }
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::StartDue { batch }
@@ -81,6 +84,8 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::WorkerLost { worker, .. }
         | Event::WorkerFound { worker, .. }
         | Event::LeaseExpired { worker, .. }
+        | Event::WorkerUnfit { worker, .. }
+        | Event::WorkerFit { worker, .. }
         | Event::WorkerDrained { worker }
         | Event::WorkerResumed { worker } => rows.workers.need((worker.0.clone(), shard)),
         Event::RerunRequested { .. }
@@ -114,6 +119,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::ThirdPartyReported { .. }
         | Event::ThirdPartyForgotten { .. }
         | Event::ChecksRecovered { .. }
+        | Event::FinalCommandGranted { .. }
         | Event::UnfinishedAsked { .. }
         | Event::UnfinishedTold { .. }
         | Event::UnfinishedHeard { .. }

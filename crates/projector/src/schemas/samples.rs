@@ -246,6 +246,17 @@ fn batch() -> Vec<Value> {
             "outcome": {"result": "failed", "exit_code": 3, "signal": 9, "message": "exit code 3"},
             "usage": {"duration_ms": 1200, "cpu_ms": 800, "peak_memory_kib": 2048},
         }}),
+        json!({"code_reported": {"batch": 4097, "token": 8193, "code": 3}}),
+        json!({"final_command_assigned": {
+            "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "start_by": "2026-03-01T10:12:00Z",
+        }}),
+        json!({"final_command_granted": {
+            "batch": 4097, "token": 12289, "worker": "w-1", "incarnation": "i-1", "nonce": "n-2",
+        }}),
+        json!({"final_command_ended": {
+            "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "result": "failed", "exit_code": 2,
+            "message": "exit code 2",
+        }}),
         json!({"retry_scheduled": {"batch": 4097, "attempt": 3, "at": "2026-03-01T10:07:00Z"}}),
         json!({"retry_due": {"batch": 4097}}),
         json!({"kill_requested": {
@@ -312,6 +323,8 @@ fn rest() -> Vec<Value> {
         life("lease_expired"),
         json!({"worker_drained": {"worker": "w-1"}}),
         json!({"worker_resumed": {"worker": "w-1"}}),
+        json!({"worker_unfit": {"worker": "w-1", "incarnation": "i-1", "reason": "its disk is full"}}),
+        life("worker_fit"),
         json!({"command_quarantined": {"offset": 41, "reason": "it is not JSON"}}),
         json!({"timer_suspended": {"entity": "job/4096", "reason": "panicked"}}),
         json!({"time_set": {"now": FIRE[0]}}),

@@ -88,6 +88,14 @@ row! {
         marked_by: Option<Arc<str>> = Text,
         /// Why.
         mark_reason: Option<Arc<str>> = Text,
+        /// The token of its final command, while a worker has it and after.
+        final_token: Option<i64> = Int,
+        /// How that ended: `success`, `failed`, `timed_out`, `lost` or `not_run`.
+        final_result: Option<Arc<str>> = Name(16),
+        /// For people: why it ended as it did.
+        final_message: Option<Arc<str>> = Text,
+        /// When its end was recorded.
+        final_ended_at: Option<i64> = Time,
     }
 }
 
@@ -138,6 +146,8 @@ row! {
         exit_code: Option<i64> = Int,
         /// Signal, where one ended it.
         signal_no: Option<i64> = Int,
+        /// The code that its program reported: 0 if it ever did, else the last one.
+        user_code: Option<i64> = Int,
         /// For people.
         message: Arc<str> = Text,
         /// From exec to the end of the process tree, milliseconds.

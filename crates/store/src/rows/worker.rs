@@ -25,6 +25,8 @@ row! {
         slots: Arc<str> = Json,
         /// Of these, those that are kept for some jobs, as JSON.
         reserved: Arc<str> = Json,
+        /// What jobs can ask for it by, as JSON.
+        labels: Arc<str> = Json,
         /// `live`, `lost` (silent) or `gone` (silent, and nothing runs there any more).
         state: Arc<str> = Name(16),
         /// 1: it takes no new work.
@@ -47,6 +49,10 @@ row! {
         measured_at: Option<i64> = Time,
         /// 1: it is beyond a bound of its group, and gets no work until it has recovered.
         overloaded: bool = Bool,
+        /// Why it takes no work at present, as it says itself.
+        unfit_reason: Option<Arc<str>> = Text,
+        /// Since when.
+        unfit_at: Option<i64> = Time,
     }
 }
 

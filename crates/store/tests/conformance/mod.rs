@@ -117,6 +117,10 @@ pub(crate) fn batch_row(id: i64) -> BatchRow {
         marked_at: None,
         marked_by: None,
         mark_reason: None,
+        final_token: None,
+        final_result: None,
+        final_message: None,
+        final_ended_at: None,
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) enum WorkerCommand {
 pub(crate) enum GroupCommand {
     /// List groups
     Ls,
-    /// Create a group, or change its key
+    /// Create a group, or change its key and settings
     Define {
         /// Its name
         name: String,
@@ -39,6 +39,10 @@ pub(crate) enum GroupCommand {
         /// [default: that of <data>/group-NAME.key, drawn where there is none]
         #[arg(long, value_name = "HEX")]
         worker_key: Option<String>,
+        /// Its settings, as `{"lease_ms": 60000, "accounts": {"ann": ["etl"]}}`; those that are absent get their
+        /// defaults [default: as they are]
+        #[arg(long, value_name = "JSON")]
+        settings: Option<String>,
     },
 }
 

@@ -6,7 +6,7 @@ use super::Session;
 use crate::cli::{FreezeCommand, GroupCommand, KeyCommand, WorkerCommand, word};
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
-use crate::failure::Done;
+use crate::failure::{Done, Failure};
 use crate::keys;
 use crate::render::{self, Column};
 
@@ -57,12 +57,17 @@ pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
             let answer = session.client.get("/api/groups", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, GROUPS, "No groups.")))
         }
-        GroupCommand::Define { name, worker_key } => {
+        GroupCommand::Define { name, worker_key, settings } => {
             let worker_key = match worker_key {
                 Some(key) => key,
                 None => keys::public_half(&session.settings.keys()?.group_private(&name)?)?,
             };
-            let body = json!({ "name": name, "worker_key": worker_key });
+            let settings = match settings {
+                Some(text) => serde_json::from_str(&text)
+                    .map_err(|error| Failure::bad_input(format!("--settings: {text:?}: {error}")))?,
+                None => settings_of(session, &name)?,
+            };
+            let body = json!({ "name": name, "worker_key": worker_key, "settings": settings });
             let answer = session.client.post("/api/groups", Some(&body))?;
             Ok(session.show(&answer, |answer| {
                 format!("Group {name} defined, number {}.", render::one_line(&answer["id"]))
@@ -100,6 +105,14 @@ pub(super) fn freeze(session: &Session, command: FreezeCommand) -> Done<Exit> {
             Ok(session.show(&answer, |_| format!("{} is thawed.", what(&group))))
         }
     }
+}
+
+/// The settings that the group has; those of a new one are the defaults.
+fn settings_of(session: &Session, name: &str) -> Done<Value> {
+    let groups = session.client.get("/api/groups", &[])?;
+    let groups = groups.as_array().or_else(|| groups["items"].as_array()).cloned().unwrap_or_default();
+    let known = groups.into_iter().find(|group| group["name"] == name);
+    Ok(known.map_or_else(|| json!({}), |group| group["settings"].clone()))
 }
 
 const KEYS: &[Column] = &[

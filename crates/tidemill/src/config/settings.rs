@@ -1,12 +1,12 @@
 //! Every setting, with its unit, default and range.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_executor::TypeConfig;
-use tidemill_model::{FieldError, JobType};
+use tidemill_model::{FieldError, JobType, WorkerLabel};
 
 use crate::failure::Done;
 use crate::keys::Keys;
@@ -140,6 +140,8 @@ pub(crate) struct ExecutorSettings {
     pub(crate) group: String,
     /// Attempts at once, by job type. Default: `shell` and `python` two for each core, `noop` 1,000.
     pub(crate) slots: BTreeMap<String, u32>,
+    /// What jobs can ask for it by, as their `worker_group`. Default none; at most 64.
+    pub(crate) labels: BTreeSet<WorkerLabel>,
     /// Where its logs are served, `ip:port`; port 0 takes a free one. Default `127.0.0.1:0`.
     pub(crate) listen: String,
     /// The address under which others reach that, `host:port`. Default: where it listens.
@@ -156,6 +158,8 @@ pub(crate) struct ExecutorSettings {
     pub(crate) stop_grace_ms: u64,
     /// How long output of attempts is kept after their end is on record, days. Default 7; 0 to 36,500.
     pub(crate) keep_logs_days: u32,
+    /// Free space below which it takes no work, MiB. Default 4; 0 to 1,000,000.
+    pub(crate) disk_reserve_mb: u64,
     /// Address of the API that jobs see as `TIDEMILL_API`. Default empty; `standalone` gives its own.
     pub(crate) api_url: String,
 }
@@ -167,6 +171,7 @@ impl Default for ExecutorSettings {
         Self {
             group: "default".to_owned(),
             slots: slots.into_iter().map(|(name, slots)| (name.to_owned(), slots)).collect(),
+            labels: BTreeSet::new(),
             listen: "127.0.0.1:0".to_owned(),
             advertise: None,
             host: None,
@@ -174,6 +179,7 @@ impl Default for ExecutorSettings {
             heartbeat_ms: 3_000,
             stop_grace_ms: 30_000,
             keep_logs_days: 7,
+            disk_reserve_mb: 4,
             api_url: String::new(),
         }
     }

@@ -63,6 +63,8 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.stop_grace_ms = executor.stop_grace_ms;
     config.heartbeat_ms = executor.heartbeat_ms;
     config.keep_logs_days = executor.keep_logs_days;
+    config.labels.clone_from(&executor.labels);
+    config.disk_reserve_mb = executor.disk_reserve_mb;
     config.api_url.clone_from(&executor.api_url);
     config.probe.clone_from(&settings.prober.paths);
     Ok(config)

@@ -1,0 +1,72 @@
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use ed25519_dalek::{Signature, VerifyingKey};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tidemill_model::{Command, Role, Token};
+
+use super::run::written;
+use crate::Problem;
+use crate::app::{App, shard_of};
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::params::{Params, id};
+use crate::view::Written;
+use crate::write::Write;
+
+/// What a program says of itself.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CodeRequest {
+    /// 0: it has succeeded; anything else: it has not. After a 0 no further code is taken.
+    code: i32,
+}
+
+/// The program of a running attempt reports a code (EXE-4). It shows the key that its worker gave it, the group's
+/// signature over its token: nobody needs an application key for it, and it is good for this attempt alone.
+pub(super) async fn report(
+    State(app): State<Arc<App>>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let token: Token = id("attempt", &text)?;
+    let group = app.group_of_shard(token.shard()).await?.filter(|_| token.0 > 0);
+    let group =
+        group.filter(|group| is_signed(&headers, token, &group.worker_key)).ok_or_else(unauthorized)?;
+    let CodeRequest { code } = parse(body)?;
+    let caller = Caller { app: "attempt".into(), role: Role::Viewer, groups: Arc::default(), user: None };
+    let command = Command::ReportCode { token, code };
+    written(Write::new(&app, &caller, &headers)?.send(shard_of(&group), command).await?)
+}
+
+fn is_signed(headers: &HeaderMap, token: Token, worker_key: &str) -> bool {
+    let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let shown = shown.and_then(|shown| bytes::<64>(shown.strip_prefix("Bearer ")?.trim()));
+    let key = bytes::<32>(worker_key).and_then(|key| VerifyingKey::from_bytes(&key).ok());
+    let text = token.attempt_key_text();
+    shown.zip(key).is_some_and(|(shown, key)| {
+        key.verify_strict(text.as_bytes(), &Signature::from_bytes(&shown)).is_ok()
+    })
+}
+
+fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    let digits = Some(hex.as_bytes()).filter(|digits| digits.len() == 2 * N)?;
+    let digit = |byte: u8| u8::try_from(char::from(byte).to_digit(16)?).ok();
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = digit(pair[0])? * 16 + digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn unauthorized() -> Problem {
+    let detail = "the attempt's key is missing or wrong; send what its environment has as TIDEMILL_ATTEMPT_KEY in \
+        `Authorization: Bearer <key>`";
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
+}

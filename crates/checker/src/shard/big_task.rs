@@ -1,0 +1,47 @@
+//! Attempts that run far longer than their job's usually do.
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{BatchId, JobDefinition};
+
+use super::Shard;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// How long an attempt may run before people are told: twice as long as usual, and ten minutes at least.
+pub(super) fn bound(definition: &JobDefinition) -> Option<SignedDuration> {
+    let ms = definition.execution.as_ref()?.expected_ms?;
+    Some(SignedDuration::from_millis(i64::try_from(ms.saturating_mul(2).max(600_000)).ok()?))
+}
+
+impl Shard {
+    /// `long_attempts_told_once`: from the grant on.
+    pub(super) fn watch_duration(&mut self, at: &At<'_>, id: BatchId) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let bound = batch.of.as_ref().and_then(|of| of.long_after);
+        batch.long_at = bound.and_then(|bound| at.now.checked_add(bound).ok());
+    }
+
+    /// `long_attempts_told_once`
+    pub(super) fn told_of_duration(&mut self, at: &At<'_>, id: Option<BatchId>, found: &mut Findings) {
+        let rule = Invariant::LongAttemptsToldOnce;
+        let batch = id.and_then(|id| self.batches.get_mut(&id));
+        let due: Option<Timestamp> = batch.and_then(|batch| batch.long_at.take());
+        if due.is_none_or(|due| at.now < due) {
+            let why =
+                format!("people are told that batch {id:?} runs long, at {}, and it is due {due:?}", at.now);
+            at.breaks(found, rule, why);
+        }
+    }
+
+    /// `long_attempts_told_once`, at quiescence.
+    pub(super) fn none_runs_long_untold(&self, at: &At<'_>, found: &mut Findings) {
+        let due = self.batches.iter().filter(|(_, batch)| !batch.suspended);
+        let mut due: Vec<_> = due.filter_map(|(id, batch)| Some((*id, batch.long_at?, batch.said))).collect();
+        due.sort_unstable();
+        for (id, due, said) in due.into_iter().filter(|(_, due, _)| *due < at.now) {
+            let why = format!("batch {id} has run long since {due}, and nobody was told");
+            at.contradicts(found, Invariant::LongAttemptsToldOnce, why, &[said]);
+        }
+    }
+}

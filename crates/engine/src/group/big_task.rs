@@ -1,0 +1,59 @@
+//! An attempt that runs far longer than its job's attempts usually do: people are told, once (ALM-5).
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{AlarmKind, BatchId, Event, JobDefinition, Severity};
+
+use super::batch::{Batch, Phase};
+use super::{GroupShard, Timer};
+
+/// How often the usual duration it may take.
+const FACTOR: u64 = 2;
+/// Nobody wants to hear of less, milliseconds.
+const AT_LEAST_MS: u64 = 600_000;
+
+/// When an attempt that was granted at `since` has run for too long.
+fn too_long_at(definition: &JobDefinition, since: Timestamp) -> Option<Timestamp> {
+    let expected_ms = definition.execution.as_ref()?.expected_ms?;
+    let ms = expected_ms.saturating_mul(FACTOR).max(AT_LEAST_MS);
+    let after = SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX));
+    Some(since.saturating_add(after).unwrap_or(Timestamp::MAX))
+}
+
+impl GroupShard {
+    /// From its grant on.
+    pub(crate) fn watch_duration(&mut self, id: BatchId) {
+        let at = self.batches.get(&id).and_then(|batch| too_long_at(&batch.definition, batch.since));
+        self.timers.extend(at.map(|at| (at, Timer::BigTask(id))));
+    }
+
+    /// Its attempt is over, or people have been told.
+    pub(crate) fn unwatch_duration(&mut self, id: BatchId) {
+        let granted = |batch: &&Batch| matches!(batch.phase, Phase::Granted(_));
+        let batch = self.batches.get(&id).filter(granted);
+        if let Some(at) = batch.and_then(|batch| too_long_at(&batch.definition, batch.since)) {
+            self.timers.remove(&(at, Timer::BigTask(id)));
+        }
+    }
+
+    pub(crate) fn runs_too_long(&self, id: BatchId) -> Vec<Event> {
+        let Some(batch) = self.batches.get(&id) else { return Vec::new() };
+        let Some(grant) = batch.grant() else { return Vec::new() };
+        let expected_ms = batch.definition.execution.as_ref().and_then(|execution| execution.expected_ms);
+        let message = format!(
+            "batch {id} of {} for {} runs on {} since {}, and usually takes {} s",
+            batch.definition.full_name(),
+            batch.logical_time,
+            grant.worker,
+            batch.since,
+            expected_ms.unwrap_or(0) / 1_000,
+        );
+        vec![Event::AlarmRaised {
+            kind: AlarmKind::BigTask,
+            severity: Severity::Notice,
+            job: Some(batch.definition.id),
+            batch: Some(id),
+            worker: Some(grant.worker.clone()),
+            message,
+        }]
+    }
+}

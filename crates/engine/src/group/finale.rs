@@ -1,0 +1,323 @@
+//! JOB-8: the final command of a batch that has ended for good.
+//!
+//! ```text
+//!  BatchFinished ──► due ──► FinalCommandAssigned ──► FinalCommandGranted ──► FinalCommandEnded
+//!                     └─────────────┴── not run: its worker is gone, or does not ask ──► ▲ and an alarm
+//! ```
+//! It goes to the worker of the batch's last attempt, with a token of its own and the handshake of an attempt, and is
+//! granted once: so it runs at most once, and where it did not, that is on record. A batch that never had an attempt
+//! has begun nothing that would have to be finished, and has none.
+//!
+//! *Invariant:* what is due is assigned before anything else is placed, so a final command takes over the slot of the
+//! attempt whose end ended the batch.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{
+    AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event, FinalResult, Incarnation,
+    JobDefinition, JobId, Nonce, Rejection, RunSpec, Severity, StartRequest, Token, WorkMessage, WorkerId,
+};
+
+use super::batch::Batch;
+use super::worker::Demand;
+use super::{GroupShard, Timer};
+use crate::decision::Decision;
+use crate::schedule::{Finale, final_spec};
+
+/// Final commands that have not ended.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Finals {
+    /// Of batches that have just ended.
+    due: BTreeMap<BatchId, Box<Ended>>,
+    held: BTreeMap<Token, Box<Held>>,
+    /// The workers of the last attempts of unfinished batches.
+    last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
+}
+
+/// The last attempt that ended.
+#[derive(Debug, Clone, PartialEq)]
+struct Last {
+    worker: WorkerId,
+    exit_code: Option<i32>,
+}
+
+/// A batch that has ended.
+#[derive(Debug, Clone, PartialEq)]
+struct Ended {
+    definition: Arc<JobDefinition>,
+    logical_time: Timestamp,
+    run: u32,
+    parameters: Option<Arc<BTreeMap<String, String>>>,
+    worker: WorkerId,
+    ending: Ending,
+}
+
+/// A final command that a worker has.
+#[derive(Debug, Clone, PartialEq)]
+struct Held {
+    batch: BatchId,
+    of: Ended,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    Assigned { start_by: Timestamp },
+    Granted { incarnation: Incarnation, nonce: Nonce },
+}
+
+impl Finals {
+    /// Whose turn it is.
+    pub(crate) fn next_due(&self) -> Option<BatchId> {
+        self.due.keys().next().copied()
+    }
+
+    /// An attempt has ended.
+    pub(crate) fn note(
+        &mut self,
+        id: BatchId,
+        definition: &JobDefinition,
+        worker: &WorkerId,
+        outcome: &AttemptOutcome,
+    ) {
+        if final_command(definition).is_some() {
+            self.last.insert(id, Last { worker: worker.clone(), exit_code: outcome.exit_code });
+        }
+    }
+
+    /// A batch has ended for good.
+    pub(crate) fn batch_finished(&mut self, id: BatchId, batch: &Batch, result: BatchResult) {
+        if final_command(&batch.definition).is_none() {
+            return;
+        }
+        let Some(last) = self.last.remove(&id) else { return };
+        let ended = Ended {
+            definition: Arc::clone(&batch.definition),
+            logical_time: batch.logical_time,
+            run: batch.run,
+            parameters: batch.parameters.clone(),
+            worker: last.worker,
+            ending: Ending { result, attempts: batch.attempts, exit_code: last.exit_code },
+        };
+        self.due.insert(id, Box::new(ended));
+    }
+
+    /// The slot that the token holds.
+    pub(crate) fn demand(&self, token: Token) -> Option<Demand<'_>> {
+        self.held.get(&token).map(|held| demand(&held.of.definition))
+    }
+
+    pub(crate) fn is_granted(&self, token: Token) -> bool {
+        self.held.get(&token).is_some_and(|held| matches!(held.phase, Phase::Granted { .. }))
+    }
+
+    pub(crate) fn holds(&self, token: Token) -> bool {
+        self.held.contains_key(&token)
+    }
+}
+
+/// It takes the slot of an attempt, and none of its memory.
+fn demand(definition: &JobDefinition) -> Demand<'_> {
+    Demand { memory_mb: 0, ..Demand::of(definition) }
+}
+
+/// The text, where the job has one.
+fn final_command(definition: &JobDefinition) -> Option<&str> {
+    definition.execution.as_ref()?.final_command.as_deref()
+}
+
+impl GroupShard {
+    /// What a batch that has just ended asks for.
+    pub(crate) fn finale(&self, id: BatchId, now: Timestamp) -> Vec<Event> {
+        let Some(ended) = self.finals.due.get(&id) else { return Vec::new() };
+        let worker = self.workers.get(&ended.worker);
+        if worker.is_none_or(|worker| worker.lost || worker.expired) {
+            let why = "the worker of the last attempt is gone";
+            return told(id, ended, None, (FinalResult::NotRun, None, why.to_owned()));
+        }
+        let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
+        vec![Event::FinalCommandAssigned {
+            batch: id,
+            job: ended.definition.id,
+            token: Token::mint(self.tokens_minted + 1, self.id),
+            worker: ended.worker.clone(),
+            start_by: now.saturating_add(limit).unwrap_or(Timestamp::MAX),
+        }]
+    }
+
+    /// The end of one that a worker has; nothing if none has it.
+    pub(crate) fn final_ended(&self, token: Token, result: FinalResult, why: &str) -> Vec<Event> {
+        let Some(held) = self.finals.held.get(&token) else { return Vec::new() };
+        told(held.batch, &held.of, Some(token), (result, None, why.to_owned()))
+    }
+
+    /// What becomes of one whose worker was lost, came back, or is dead.
+    pub(crate) fn final_settled(&self, token: Token) -> Vec<Event> {
+        match self.finals.is_granted(token) {
+            true => {
+                self.final_ended(token, FinalResult::Lost, "its worker fell silent and the lease is over")
+            }
+            false => self.final_ended(token, FinalResult::NotRun, "its worker was lost before it started"),
+        }
+    }
+
+    pub(crate) fn request_final(&self, request: &StartRequest) -> Option<Decision> {
+        let StartRequest { token, worker, incarnation, nonce } = request;
+        let held = self.finals.held.get(token)?;
+        let refused = |reason: &str| {
+            Decision::from(Rejection::StaleToken { token: token.0, reason: reason.to_owned() })
+                .telling(worker, WorkMessage::Refused { token: *token, reason: reason.to_owned() })
+        };
+        let known = self.workers.get(worker);
+        let lives =
+            known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired);
+        if held.of.worker != *worker || !lives || nonce.as_str().len() > super::report::MAX_NONCE_BYTES {
+            return Some(refused("this life of the worker does not have it"));
+        }
+        Some(match &held.phase {
+            Phase::Assigned { .. } if self.is_of_earlier_life(worker, *token) => {
+                refused("an earlier life of the worker had it; it is taken back")
+            }
+            Phase::Assigned { .. } => match self.final_spec(*token, held) {
+                Ok(_) => Decision::events(vec![Event::FinalCommandGranted {
+                    batch: held.batch,
+                    token: *token,
+                    worker: worker.clone(),
+                    incarnation: incarnation.clone(),
+                    nonce: nonce.clone(),
+                }]),
+                Err(why) => Decision::events(self.final_ended(*token, FinalResult::NotRun, &why)),
+            },
+            Phase::Granted { incarnation: life, nonce: asked } if life == incarnation && asked == nonce => {
+                let again = self.granted_final(*token);
+                again
+                    .into_iter()
+                    .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
+            }
+            Phase::Granted { .. } => refused("it was granted to another question"),
+        })
+    }
+
+    /// A worker gives it back, which is its right until it was granted, and after that while nothing of it runs.
+    pub(crate) fn reject_final(&self, token: Token, worker: &WorkerId, reason: &str) -> Option<Decision> {
+        let held = self.finals.held.get(&token).filter(|held| held.of.worker == *worker)?;
+        let why: String = reason.chars().take(500).collect();
+        Some(Decision::events(told(held.batch, &held.of, Some(token), (FinalResult::NotRun, None, why))))
+    }
+
+    pub(crate) fn final_finished(
+        &self,
+        token: Token,
+        worker: &WorkerId,
+        outcome: &AttemptOutcome,
+    ) -> Option<Decision> {
+        let held = self.finals.held.get(&token).filter(|held| held.of.worker == *worker)?;
+        let result = match (&held.phase, outcome.result) {
+            (Phase::Assigned { .. }, _) => FinalResult::NotRun,
+            (Phase::Granted { .. }, AttemptResult::Success) => FinalResult::Success,
+            (Phase::Granted { .. }, AttemptResult::Failed | AttemptResult::Killed) => FinalResult::Failed,
+            (Phase::Granted { .. }, AttemptResult::TimedOut) => FinalResult::TimedOut,
+            (Phase::Granted { .. }, AttemptResult::Lost) => FinalResult::Lost,
+        };
+        let said: String = outcome.message.chars().take(500).collect();
+        let message = match (outcome.exit_code, outcome.signal) {
+            (Some(code), _) if code != 0 && said.is_empty() => format!("exit code {code}"),
+            (None, Some(signal)) if said.is_empty() => format!("signal {signal}"),
+            _ => said,
+        };
+        let end = (result, outcome.exit_code, message);
+        Some(Decision::events(told(held.batch, &held.of, Some(token), end)))
+    }
+
+    /// What its worker must hear of it.
+    pub(crate) fn outstanding_final(&self, token: Token) -> Option<WorkMessage> {
+        let held = self.finals.held.get(&token)?;
+        match held.phase {
+            Phase::Assigned { .. } => Some(WorkMessage::Assigned {
+                worker: held.of.worker.clone(),
+                token,
+                job_type: held.of.definition.job_type.clone(),
+                checks: Vec::new(),
+            }),
+            Phase::Granted { .. } => self.granted_final(token),
+        }
+    }
+
+    /// The order to start it.
+    pub(crate) fn granted_final(&self, token: Token) -> Option<WorkMessage> {
+        let held = self.finals.held.get(&token)?;
+        let Phase::Granted { incarnation, nonce } = &held.phase else { return None };
+        let spec = Box::new(self.final_spec(token, held).ok()?);
+        Some(WorkMessage::Granted { incarnation: incarnation.clone(), nonce: nonce.clone(), spec })
+    }
+
+    fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
+        let Ended { definition, logical_time, run, parameters, worker: _, ending } = &held.of;
+        let of = Finale {
+            batch: held.batch,
+            logical_time: *logical_time,
+            run: *run,
+            parameters: parameters.as_deref(),
+            ending: ending.clone(),
+        };
+        final_spec(definition, token, &of, &self.zone_of(definition))
+    }
+
+    pub(crate) fn final_assigned(&mut self, batch: BatchId, token: Token, start_by: Timestamp) {
+        self.tokens_minted += 1;
+        let Some(ended) = self.finals.due.remove(&batch) else { return };
+        self.workers.count(&ended.worker, &demand(&ended.definition), token, true);
+        self.timers.insert((start_by, Timer::StartBy(token)));
+        let held = Held { batch, of: *ended, phase: Phase::Assigned { start_by } };
+        self.finals.held.insert(token, Box::new(held));
+    }
+
+    pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {
+        let Some(held) = self.finals.held.get_mut(&token) else { return };
+        let granted = Phase::Granted { incarnation: incarnation.clone(), nonce: nonce.clone() };
+        if let Phase::Assigned { start_by } = std::mem::replace(&mut held.phase, granted) {
+            self.timers.remove(&(start_by, Timer::StartBy(token)));
+        }
+    }
+
+    pub(crate) fn final_has_ended(&mut self, batch: BatchId, token: Option<Token>) {
+        self.finals.due.remove(&batch);
+        let Some(token) = token else { return };
+        let Some(held) = self.finals.held.remove(&token) else { return };
+        if let Phase::Assigned { start_by } = held.phase {
+            self.timers.remove(&(start_by, Timer::StartBy(token)));
+        }
+        self.workers.count(&held.of.worker, &demand(&held.of.definition), token, false);
+        if !self.unsettled.is_empty() {
+            self.go_on_settling(&held.of.worker);
+        }
+    }
+}
+
+/// The end of a final command; people are told unless it succeeded.
+fn told(
+    batch: BatchId,
+    ended: &Ended,
+    token: Option<Token>,
+    (result, exit_code, message): (FinalResult, Option<i32>, String),
+) -> Vec<Event> {
+    let (job, worker): (JobId, WorkerId) = (ended.definition.id, ended.worker.clone());
+    let what = format!("the final command of batch {batch} of {}", ended.definition.full_name());
+    let alarm = (result != FinalResult::Success).then(|| Event::AlarmRaised {
+        kind: AlarmKind::FinalCommandFailed,
+        severity: Severity::Important,
+        job: Some(job),
+        batch: Some(batch),
+        worker: Some(worker.clone()),
+        message: format!(
+            "{what} for {} ended as {}: {message}; the batch stays {}",
+            ended.logical_time,
+            result.as_str(),
+            ended.ending.result.as_str()
+        ),
+    });
+    let end = Event::FinalCommandEnded { batch, job, token, worker, result, exit_code, message };
+    std::iter::once(end).chain(alarm).collect()
+}

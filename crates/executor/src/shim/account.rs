@@ -1,0 +1,117 @@
+//! EXE-2: a job that runs as another account than the worker.
+//!
+//! A copy of the shim becomes the account and then the job: what the account may not do is found out as the account,
+//! and told. Only root can become somebody else.
+
+use std::convert::Infallible;
+use std::ffi::CString;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::{PermissionsExt as _, fchown};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use nix::unistd::{Uid, User, chown, initgroups, setgid, setuid};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitOptions, setpgid, waitpid};
+
+use super::fork::fork;
+use crate::attempt_dir::{AttemptDir, ShimSpec};
+
+/// What a copy ends with that has not become the job.
+const NOT_STARTED: i32 = 127;
+/// Others pass through to what the account owns there, and see nothing.
+const PASSABLE: u32 = 0o711;
+
+/// Starts the job as this account. The text of an error is for people.
+pub(super) fn start(
+    dir: &AttemptDir,
+    spec: &ShimSpec,
+    account: &str,
+    (stdout, stderr): (&File, &File),
+) -> Result<Pid, String> {
+    let found = User::from_name(account);
+    let found = found.map_err(|error| format!("cannot look up account {account}: {}", error.desc()))?;
+    let user = found.ok_or_else(|| format!("this host has no account {account}"))?;
+    if !Uid::effective().is_root() && user.uid != Uid::effective() {
+        let own = Uid::effective();
+        return Err(format!(
+            "cannot run as account {account}: the worker runs as uid {own}, and has to be root"
+        ));
+    }
+    hand_over(dir, &user, [stdout, stderr])
+        .map_err(|error| format!("cannot give the attempt's files to account {account}: {error}"))?;
+    let failed = |what: &str, error: io::Error| format!("cannot {what}: {error}");
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed("make a pipe", error.into()))?;
+    let child = fork(|| {
+        let Err(why) = become_job(dir, spec, &user, (stdout, stderr));
+        // The only other end is the shim, which waits for it.
+        let _ = File::from(write.as_fd().try_clone_to_owned().unwrap_or_else(|_| std::process::abort()))
+            .write_all(why.as_bytes());
+        NOT_STARTED
+    });
+    drop(write);
+    let child = child.map_err(|error| failed("start a process", error.into()))?;
+    let mut why = String::new();
+    File::from(read)
+        .read_to_string(&mut why)
+        .map_err(|error| failed("hear whether it was started", error))?;
+    if why.is_empty() {
+        return Ok(child);
+    }
+    waitpid(Some(child), WaitOptions::empty()).map_err(|error| failed("wait for a process", error.into()))?;
+    Err(why)
+}
+
+/// The account can read what the attempt was given, and write where it works.
+fn hand_over(dir: &AttemptDir, user: &User, outputs: [&File; 2]) -> io::Result<()> {
+    fs::set_permissions(dir.path(), Permissions::from_mode(PASSABLE))?;
+    for entry in fs::read_dir(dir.path())? {
+        let entry = entry?;
+        let is_own = entry.file_name() == "work" || entry.file_name().to_string_lossy().starts_with("script");
+        if is_own {
+            chown(&entry.path(), Some(user.uid), Some(user.gid))?;
+        }
+    }
+    // The worker's group goes on reading them.
+    outputs.into_iter().try_for_each(|output| fchown(output, Some(user.uid.as_raw()), None))
+}
+
+/// Comes back only with why not.
+fn become_job(
+    dir: &AttemptDir,
+    spec: &ShimSpec,
+    user: &User,
+    (stdout, stderr): (&File, &File),
+) -> Result<Infallible, String> {
+    let failed = |what: &str, error: io::Error| format!("cannot {what} account {}: {error}", user.name);
+    setpgid(None, None).map_err(|error| failed("begin a process group for", error.into()))?;
+    rustix::stdio::dup2_stdout(stdout).map_err(|error| failed("give its output to", error.into()))?;
+    rustix::stdio::dup2_stderr(stderr).map_err(|error| failed("give its output to", error.into()))?;
+    if Uid::effective().is_root() {
+        let name = CString::new(user.name.as_str()).map_err(|error| failed("name", error.into()))?;
+        initgroups(&name, user.gid).map_err(|error| failed("take the groups of", error.into()))?;
+        setgid(user.gid).map_err(|error| failed("take the group of", error.into()))?;
+        setuid(user.uid).map_err(|error| failed("become", error.into()))?;
+    }
+    let work = dir.work();
+    std::env::set_current_dir(&work).map_err(|error| {
+        let (name, work) = (&user.name, work.display());
+        format!(
+            "account {name} cannot enter {work}: {error}; every directory above it must be passable for it"
+        )
+    })?;
+    let (program, arguments) = spec.argv.split_first().ok_or("the command is empty")?;
+    // It empties the mask of signals and gives SIGPIPE back its meaning, as a program expects.
+    let error = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(&spec.env)
+        .env("USER", &user.name)
+        .env("LOGNAME", &user.name)
+        .env("HOME", &user.dir)
+        .env("SHELL", &user.shell)
+        .exec();
+    Err(format!("account {} cannot start {program:?}: {error}", user.name))
+}
