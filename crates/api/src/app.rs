@@ -11,7 +11,7 @@ use tidemill_store::{ReadTables, Tables};
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Keys;
-use crate::ports::{Cluster, Feed, Freshness, Live, Operate};
+use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past};
 use crate::position::JournalPosition;
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
@@ -25,6 +25,8 @@ pub struct Deps {
     pub submitter: Submitter,
     /// Asks owners.
     pub live: Arc<dyn Live>,
+    /// Answers about the past.
+    pub past: Arc<dyn Past>,
     /// Knows how far the tables are.
     pub freshness: Arc<dyn Freshness>,
     /// The public feed.

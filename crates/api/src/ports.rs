@@ -3,10 +3,13 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+
+use crate::JournalPosition;
 
 /// A future of a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -44,6 +47,78 @@ pub enum LiveError {
         shard: ShardId,
         /// In its words.
         reason: String,
+    },
+}
+
+/// Questions about the past, which no owner is asked.
+pub trait Past: Send + Sync {
+    /// What the shard's owner would have answered then. Blocks for as long as folding the journal takes, which is
+    /// bounded.
+    ///
+    /// # Errors
+    /// The journal does not say it, or it would take too long.
+    fn query(&self, shard: ShardId, query: &LiveQuery, moment: Moment) -> Result<LiveAnswer, PastError>;
+}
+
+/// A moment of the past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// After everything that was decided up to this time.
+    Time(Timestamp),
+    /// After this record of the journal.
+    Position(JournalPosition),
+}
+
+/// Why there is no answer about the past.
+#[derive(Debug, Error)]
+pub enum PastError {
+    /// Another such question is being answered.
+    #[error("another question about the past is being answered by this instance")]
+    Busy,
+    /// It takes longer than it may.
+    #[error(
+        "{read} of {end} records of the journal of partition {partition} were read in {seconds} s, which is the bound"
+    )]
+    TooLong {
+        /// Which partition.
+        partition: u32,
+        /// Records read.
+        read: u64,
+        /// Records that there are up to then.
+        end: u64,
+        /// The bound.
+        seconds: u64,
+    },
+    /// The beginning of the journal is not there any more, so nothing can be folded.
+    #[error("the journal of partition {partition} begins with record {first}; what was before it is gone")]
+    Gone {
+        /// Which partition.
+        partition: u32,
+        /// The first record that is kept.
+        first: u64,
+    },
+    /// The position is of another partition.
+    #[error("the batch is in partition {partition}; its journal has positions {partition}:0 and so on")]
+    OtherPartition {
+        /// That of the batch.
+        partition: u32,
+    },
+    /// The position is not there yet.
+    #[error("the journal of partition {partition} ends before record {end}")]
+    Ahead {
+        /// Which partition.
+        partition: u32,
+        /// The next record.
+        end: u64,
+    },
+    /// The journal cannot be read.
+    #[error("the journal of partition {partition} cannot be read")]
+    Read {
+        /// Which partition.
+        partition: u32,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -13,16 +13,17 @@ use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
 use super::run::{Generated, written};
-use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
+use crate::ports::{Moment, PastError};
 use crate::view::{
     AttemptView, BatchDetail, BatchView, DependencyView, List, OverrideView, QualityView, ReturnView,
     ThingView, Written,
 };
 use crate::write::Write;
+use crate::{JournalPosition, Problem};
 
 /// Attempts of one batch that are listed with it.
 const MAX_ATTEMPTS: usize = 1_000;
@@ -124,16 +125,20 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
     })
 }
 
-/// Every condition that keeps a batch from running, as its owner knows them now (DEP-8).
+/// Every condition that keeps a batch from running, as its owner knows them now (DEP-8), or as it would have said at
+/// a moment of the past (DSP-1).
 pub(super) async fn why(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Json<Why>, Problem> {
-    params.only(&[])?;
+    params.only(&["as_of"])?;
     let batch: BatchId = id("batch", &text)?;
     let shard = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
+    if let Some(as_of) = params.text("as_of") {
+        return why_then(&app, batch, shard, &as_of).await.map(Json);
+    }
     let answer = app.deps.live.query(shard, LiveQuery::Why { batch }).await;
     match answer {
         Ok(LiveAnswer::Why(mut why)) => {
@@ -153,6 +158,56 @@ pub(super) async fn why(
         Err(error) => {
             let row = batch_row(&app, batch).await?;
             finished(row).map(Json).map_err(|_| live_problem(&error))
+        }
+    }
+}
+
+/// What its owner would have said at a moment of the past, by the journal.
+async fn why_then(app: &Arc<App>, batch: BatchId, shard: ShardId, as_of: &str) -> Result<Why, Problem> {
+    let moment = moment(as_of)?;
+    let row = batch_row(app, batch).await?;
+    let past = Arc::clone(&app.deps.past);
+    let asked = tokio::task::spawn_blocking(move || past.query(shard, &LiveQuery::Why { batch }, moment));
+    let answer = asked.await.map_err(|error| {
+        tracing::error!(%error, "a question about the past has failed");
+        Problem::internal("the question about the past has failed")
+    })?;
+    match answer.map_err(|error| past_problem(&error, as_of))? {
+        LiveAnswer::Why(why) => Ok(why),
+        // Owners forget finished batches; the tables say what was then.
+        _ => match (row.finished_at, moment) {
+            (Some(finished_at), Moment::Time(time)) if finished_at <= time.as_millisecond() => finished(row),
+            _ => {
+                let generated = crate::view::time(row.generated_at);
+                let rule = format!(
+                    "batch {batch} was generated at {generated}, and was not there yet, or is forgotten"
+                );
+                Err(Problem::field("as_of", as_of, rule))
+            }
+        },
+    }
+}
+
+fn moment(text: &str) -> Result<Moment, Problem> {
+    let time = text.parse::<Timestamp>().ok().map(Moment::Time);
+    let moment = time.or_else(|| text.parse::<JournalPosition>().ok().map(Moment::Position));
+    let rule = "must be a time as RFC 3339 has it, with its offset, or a `position`: <partition>:<offset>";
+    moment.ok_or_else(|| Problem::field("as_of", text, rule))
+}
+
+fn past_problem(error: &PastError, as_of: &str) -> Problem {
+    match error {
+        PastError::OtherPartition { .. } | PastError::Ahead { .. } => {
+            Problem::field("as_of", as_of, error.to_string())
+        }
+        PastError::Gone { .. } => Problem::new(StatusCode::GONE, "journal_gone", error.to_string()),
+        PastError::Busy => Problem::overloaded(format!("{error}; try again later"), 5),
+        PastError::TooLong { .. } => {
+            Problem::unavailable("takes_too_long", format!("{error}; ask for an earlier moment"))
+        }
+        PastError::Read { .. } => {
+            tracing::warn!(error = error as &dyn std::error::Error, "the past could not be looked at");
+            Problem::unavailable("journal_unavailable", format!("{error}; try again later"))
         }
     }
 }

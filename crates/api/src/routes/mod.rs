@@ -38,6 +38,11 @@ use crate::worker_logs::LogPart;
 
 const PAGE: [(&str, &str); 2] =
     [("limit", "Rows of this part, 1 to 1000; default 50."), ("cursor", "The `next` of the part before.")];
+const AS_OF: (&str, &str) = (
+    "as_of",
+    "A moment of the past: a time as RFC 3339 has it, or a `position` of the batch's partition; absent: now. The journal is \
+     read up to there, one such question at a time, for at most 30 seconds.",
+);
 const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits until it shows that write.");
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
@@ -240,7 +245,7 @@ fn batch_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/batches/{id}/why", "Every condition that keeps a batch from running")
                 .role(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query(&[AT_LEAST, AS_OF])
                 .gives::<tidemill_model::Why>(),
             batches::why,
         )

@@ -9,7 +9,7 @@ use tidemill_api::ports::{
     BoxFuture, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Live, LiveError,
     Operate, Operation, OperationState, OperationStatus, PartitionStatus,
 };
-use tidemill_api::{Config, Deps, Server, TablePositions};
+use tidemill_api::{Config, Deps, JournalPast, Server, TablePositions};
 use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
 use tidemill_producers::{Submitter, instance_id};
@@ -159,7 +159,9 @@ impl Site {
         let owner = Owner::start(&log, script);
         let submit = tidemill_producers::Config { append_again_ms: 50, ..Default::default() };
         let feed = ListFeed::default();
+        let past = JournalPast::new(Arc::new(log.clone()), std::time::Duration::from_secs(5));
         let deps = Deps {
+            past: Arc::new(past),
             tables: tables.clone(),
             submitter: Submitter::start(Arc::new(log), instance_id("test"), submit).unwrap(),
             live: Arc::new(ScriptedLive(answers)),

@@ -39,6 +39,9 @@ pub(crate) enum BatchCommand {
     Why {
         /// Its id
         batch: i64,
+        /// What kept it then: RFC 3339, or a position, PARTITION:OFFSET
+        #[arg(long, value_name = "MOMENT")]
+        as_of: Option<String>,
     },
     /// List the assignments of a batch that ended without an attempt, and why
     Reassignments {

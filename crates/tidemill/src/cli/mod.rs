@@ -214,6 +214,8 @@ mod tests {
             "batch ls --state waiting --result failed --job demo/load-1",
             "batch show 4097",
             "batch why 4097",
+            "batch why 4097 --as-of 2026-01-01T00:00:00Z",
+            "batch why 4097 --as-of 3:41",
             "batch reassignments 4097",
             "batch kill 4097 --reason enough",
             "batch rerun 4097 --wait",

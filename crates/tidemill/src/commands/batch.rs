@@ -37,14 +37,19 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             let answer = session.client.get(&format!("/api/batches/{batch}"), &[])?;
             Ok(session.show(&answer, one))
         }
-        BatchCommand::Why { batch } => {
-            let answer = session.client.get(&format!("/api/batches/{batch}/why"), &[])?;
+        BatchCommand::Why { batch, as_of } => {
+            let moment: Vec<(&str, String)> = as_of.iter().map(|text| ("as_of", text.clone())).collect();
+            let answer = session.client.get(&format!("/api/batches/{batch}/why"), &moment)?;
             if session.format == OutputFormat::Json {
                 output::json(&answer);
                 return Ok(Exit::Success);
             }
             let shown = session.client.get(&format!("/api/batches/{batch}"), &[])?;
-            output::line(why::told(&answer, &shown, &why::advice(session, &answer, &shown)?));
+            let advice = match &as_of {
+                Some(_) => Vec::new(),
+                None => why::advice(session, &answer, &shown)?,
+            };
+            output::line(why::told(&answer, &shown, &advice));
             Ok(Exit::Success)
         }
         BatchCommand::Reassignments { batch } => {

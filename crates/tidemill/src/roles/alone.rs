@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_api::ports::Live;
-use tidemill_api::{Deps, HttpLive, JournalFeed, OwnerAddress, TablePositions};
+use tidemill_api::{Deps, HttpLive, JournalFeed, JournalPast, OwnerAddress, TablePositions};
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{AskOwner, Submitter, instance_id};
 use tidemill_projector::{Progress, PublishConfig, Shutdown};
@@ -162,6 +162,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         tables: Arc::clone(&tables),
         submitter: submitter.clone(),
         live: Arc::new(live),
+        past: Arc::new(JournalPast::new(Arc::clone(&log), JournalPast::PATIENCE)),
         freshness: Arc::new(TablePositions::new(Arc::clone(&tables))),
         feed: Arc::new(JournalFeed::new(log, tables)),
         cluster: Arc::new(cluster),

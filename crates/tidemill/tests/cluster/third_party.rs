@@ -21,6 +21,7 @@ fn reports_on_a_topic_release_batches() {
         let why = cluster.json(&["batch", "why", &first]);
         (why["conditions"][0]["kind"] == "third_party").then_some(why)
     });
+    let then = jiff::Timestamp::now().to_string();
     let producer = site.producer().unwrap();
     let ready = |time: &str| json!({"code": "erp", "logical_time": time}).to_string();
     for value in ["nonsense".to_owned(), ready("2026-03-01T00:00:00Z"), ready("2026-03-02T00:00:00Z")] {
@@ -30,6 +31,9 @@ fn reports_on_a_topic_release_batches() {
     }
     cluster.succeeded("from=2026-03-01T00:00:00Z&to=2026-03-01T00:00:01Z", 1);
     assert_eq!(why["conditions"].as_array().unwrap().len(), 1, "{why}");
+    // DSP-1: what kept it then, from the journal at the broker.
+    let past = cluster.json(&["batch", "why", &first, "--as-of", &then]);
+    assert_eq!(past["conditions"], why["conditions"], "{past}");
     // It was reported before anybody waited for it.
     run("2026-03-02T00:00:00Z");
     cluster.succeeded("from=2026-03-02T00:00:00Z&to=2026-03-02T00:00:01Z", 1);

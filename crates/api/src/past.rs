@@ -1,0 +1,127 @@
+//! What an owner would have answered at a past moment: the journal of its partition, folded up to there. It runs where
+//! it is asked for, so no owner waits for it.
+
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use tidemill_engine::Partition;
+use tidemill_log::{Chain, From, Kind, Log, Reader, Topic, Verdict};
+use tidemill_model::{Envelope, LiveAnswer, LiveQuery, ShardId};
+
+use crate::ports::{Moment, Past, PastError};
+
+/// Records read at once.
+const RECORDS: usize = 512;
+/// Until one of them has to be there.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Folds journals. One at a time, for a fold takes the memory of an owner.
+pub struct JournalPast {
+    log: Arc<dyn Log>,
+    patience: Duration,
+    folding: Mutex<()>,
+}
+
+impl JournalPast {
+    /// What a fold may take.
+    pub const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Of this log; a fold that takes longer than `patience` is given up.
+    pub fn new(log: Arc<dyn Log>, patience: Duration) -> Self {
+        Self { log, patience, folding: Mutex::new(()) }
+    }
+
+    /// The journal as far as it is to be folded.
+    fn open(&self, partition: u32, moment: Moment) -> Result<(Box<dyn Reader>, u64), PastError> {
+        let failed = |source| PastError::Read { partition, source: Box::new(source) };
+        let kept = self.log.range(Topic::Journal, partition).map_err(failed)?;
+        if kept.start > 0 {
+            return Err(PastError::Gone { partition, first: kept.start });
+        }
+        let end = match moment {
+            Moment::Time(_) => kept.end,
+            Moment::Position(position) if position.partition != partition => {
+                return Err(PastError::OtherPartition { partition });
+            }
+            Moment::Position(position) if position.offset >= kept.end => {
+                return Err(PastError::Ahead { partition, end: kept.end });
+            }
+            Moment::Position(position) => position.offset + 1,
+        };
+        let reader = self.log.reader(Topic::Journal, partition, From::Start).map_err(failed)?;
+        Ok((reader, end))
+    }
+}
+
+impl Past for JournalPast {
+    fn query(&self, shard: ShardId, query: &LiveQuery, moment: Moment) -> Result<LiveAnswer, PastError> {
+        let _one = match self.folding.try_lock() {
+            Ok(one) => one,
+            // What a fold that panicked left behind is nothing.
+            Err(TryLockError::Poisoned(one)) => one.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(PastError::Busy),
+        };
+        let count = self.log.partitions(Topic::Journal);
+        let partition = shard.partition(count);
+        let (mut reader, end) = self.open(partition, moment)?;
+        let begun = Instant::now();
+        let (mut state, mut chain, mut next) = (Partition::new(partition, count), Chain::new(), 0);
+        while next < end {
+            if begun.elapsed() > self.patience {
+                let seconds = self.patience.as_secs();
+                return Err(PastError::TooLong { partition, read: next, end, seconds });
+            }
+            let failed = |source| PastError::Read { partition, source: Box::new(source) };
+            for record in reader.poll(RECORDS, POLL).map_err(failed)? {
+                if record.offset >= end {
+                    next = end;
+                    break;
+                }
+                next = record.offset + 1;
+                let Verdict::Accepted(frame) = chain.accept(record.offset, &record.value) else { continue };
+                if frame.kind != Kind::Envelope {
+                    continue;
+                }
+                let envelope: Envelope = serde_json::from_slice(&frame.body)
+                    .map_err(|source| PastError::Read { partition, source: Box::new(source) })?;
+                if matches!(moment, Moment::Time(time) if envelope.now > time) {
+                    return Ok(state.answer(shard, query));
+                }
+                state.apply(&envelope);
+            }
+        }
+        Ok(state.answer(shard, query))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidemill_log::MemoryLog;
+    use tidemill_log::append_wait;
+    use tidemill_model::BatchId;
+
+    use super::*;
+    use crate::JournalPosition;
+
+    /// DSP-1: what the journal does not say, or would take too long to say, is told by name.
+    #[test]
+    fn what_cannot_be_answered_is_told() {
+        let log = MemoryLog::new(2);
+        let producer = log.producer().unwrap();
+        append_wait(&*producer, Topic::Journal, 1, b"", b"no frame".to_vec(), POLL).unwrap();
+        let why = LiveQuery::Why { batch: BatchId(1) };
+        let ask = |patience, partition, offset| {
+            let past = JournalPast::new(Arc::new(log.clone()), patience);
+            past.query(ShardId(1), &why, Moment::Position(JournalPosition { partition, offset }))
+        };
+        let told = |answer: Result<LiveAnswer, PastError>| answer.unwrap_err().to_string();
+        assert_eq!(told(ask(POLL, 1, 2)), "the journal of partition 1 ends before record 2");
+        assert!(told(ask(POLL, 0, 0)).starts_with("the batch is in partition 1"));
+        assert!(told(ask(Duration::ZERO, 1, 1)).starts_with("0 of 2 records of the journal of partition 1"));
+        assert!(matches!(ask(POLL, 1, 1), Ok(LiveAnswer::NotFound)), "a void record is passed over");
+        let past = JournalPast::new(Arc::new(log.clone()), POLL);
+        let _one = past.folding.lock().unwrap();
+        let answer = past.query(ShardId(1), &why, Moment::Time(jiff::Timestamp::MAX));
+        assert!(matches!(answer, Err(PastError::Busy)), "one at a time");
+    }
+}
