@@ -49,6 +49,8 @@ pub(crate) struct Call {
     path: &'static str,
     summary: &'static str,
     role: Option<Role>,
+    /// What it shows as its right, by the name of the scheme.
+    scheme: Option<&'static str>,
     query: &'static [(&'static str, &'static str)],
     request: Option<SchemaOf>,
     answer: Option<SchemaOf>,
@@ -58,12 +60,19 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(verb: Verb, path: &'static str, summary: &'static str) -> Self {
         let media = "application/json";
-        Self { verb, path, summary, role: None, query: &[], request: None, answer: None, media }
+        Self { verb, path, summary, role: None, scheme: None, query: &[], request: None, answer: None, media }
     }
 
     /// The least role; without one the call needs no key.
     pub(crate) fn role(mut self, role: Role) -> Self {
         self.role = Some(role);
+        self.scheme = Some("key");
+        self
+    }
+
+    /// Called by the program of an attempt, with the key of that.
+    pub(crate) fn attempt_key(mut self) -> Self {
+        self.scheme = Some("attempt_key");
         self
     }
 
@@ -144,6 +153,7 @@ pub fn document() -> Value {
             "schemas": schemas,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": "`<app>:<secret>`"},
+                "attempt_key": {"type": "http", "scheme": "bearer", "description": "TIDEMILL_ATTEMPT_KEY"},
             },
         },
     })
@@ -176,8 +186,10 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     if let Some(request) = call.request {
         operation["requestBody"] = json!({"content": {"application/json": {"schema": request(generator)}}});
     }
+    if let Some(scheme) = call.scheme {
+        operation["security"] = json!([{scheme: []}]);
+    }
     if let Some(role) = call.role {
-        operation["security"] = json!([{"key": []}]);
         operation["description"] = json!(format!("Needs at least the role {}.", role_name(role)));
     }
     operation

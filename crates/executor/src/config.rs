@@ -267,7 +267,7 @@ mod tests {
             ("heartbeat_ms", serde_json::json!(1)),
             ("slots", serde_json::json!({})),
             ("slots", serde_json::json!({"shell": 0})),
-            ("slots", serde_json::json!({"spark": 1})),
+            ("slots", serde_json::json!({"cobol": 1})),
             ("internal_key", serde_json::json!("short")),
             ("worker_private_key", serde_json::json!("zz".repeat(32))),
         ];

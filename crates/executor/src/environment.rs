@@ -29,7 +29,10 @@ pub const JOB_VARIABLES: &[(&str, &str)] = &[
         "TIDEMILL_ATTEMPT_KEY",
         "What `POST {TIDEMILL_API}/api/attempts/{TIDEMILL_TOKEN}/code` wants as its bearer, to report a code.",
     ),
-    ("TIDEMILL_RESULT", "Final commands only: the batch's result, `success`, `failed` or `killed`."),
+    (
+        "TIDEMILL_RESULT",
+        "Final commands only: the batch's result, `success`, `failed`, `killed` or `skipped`.",
+    ),
     (
         "TIDEMILL_EXIT_CODE",
         "Final commands only: the exit code of the last attempt; empty where there was none.",

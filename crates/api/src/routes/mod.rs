@@ -597,10 +597,10 @@ pub(crate) fn operate_calls() -> Calls {
 
 /// The calls of programs that run, with the key of their attempt.
 pub(crate) fn attempt_calls() -> Calls {
-    let summary =
-        "The program of a running attempt says whether it has succeeded; its key is TIDEMILL_ATTEMPT_KEY";
+    let summary = "The program of a running attempt says whether it has succeeded";
     Calls::new().add(
         Call::new(Verb::Post, "/api/attempts/{id}/code", summary)
+            .attempt_key()
             .takes::<codes::CodeRequest>()
             .gives::<Written>(),
         codes::report,

@@ -75,6 +75,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "result": "success",
               "signal": null,
               "started_at": "2025-03-01T00:00:00Z",
+              "user_code": null,
               "worker": "w1"
             }
           ],
@@ -91,6 +92,10 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           ],
           "dependency_timeout_at": null,
           "earliest_start_at": null,
+          "final_ended_at": null,
+          "final_message": null,
+          "final_result": null,
+          "final_token": null,
           "finished_at": "2025-03-02T00:00:05Z",
           "generated_at": "2025-03-02T00:00:00Z",
           "group": "demo",
