@@ -89,8 +89,9 @@ paths: ## HDFS: BATCHES=100000 wait for PATHS=10000; its name node is killed mea
 	TIDEMILL_PATHS_BATCHES=$(BATCHES) TIDEMILL_PATHS_PATHS=$(PATHS) \
 		$(CARGO) test --locked --all-features -p tidemill --test many_paths -- --nocapture --test-threads=1
 
+# With the features of the tests, so that little is built again.
 chaos-build:
-	$(CARGO) build --locked -p tidemill -p tidemill-chaos --features tidemill/kafka,tidemill/mysql
+	$(CARGO) build --locked --workspace --all-features --bins
 
 planted: ## plant each bug in turn: the checker must name it; ARGS=--write writes docs/reference/planted.md
 	$(SIMULATED) planted -- $(ARGS)

@@ -58,6 +58,7 @@ const GIVEN_UP: &[Invariant] = &[
     Invariant::GeneratedFromKnownVersion,
     Invariant::RerunsKeepToPlan,
     Invariant::HeardOfOtherGroupsWasSo,
+    Invariant::PermitsAccountedFor,
     // What an owner of lost records sends late links to them, and is void.
     Invariant::ChainUnbroken,
 ];
