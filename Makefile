@@ -20,7 +20,7 @@ SEED ?=
 # One build for both: no bug is in what sim runs, for nothing switches one on.
 SIMULATED = $(CARGO) run --locked --release -p tidemill-testkit --features planted --bin
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci rerun-full chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -95,9 +95,6 @@ chaos-build:
 
 planted: ## plant each bug in turn: the checker must name it; ARGS=--write writes docs/reference/planted.md
 	$(SIMULATED) planted -- $(ARGS)
-
-planted-ci: ## three planted bugs, others each day
-	$(SIMULATED) planted -- --rotate 3 $(ARGS)
 
 # One target after the other, each for its share of the time. What fails is kept in tests/corpus.
 fuzz: ## mutations of tests/corpus for MINUTES=10
