@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan};
+use jiff::{Span, Timestamp};
 use tidemill_model::{Calendar, CalendarDays, CalendarUse, Fire, Shift};
 
 use crate::zone::Zone;
@@ -183,5 +183,5 @@ impl std::fmt::Display for DayRule {
 
 /// The date `days` away.
 pub(crate) fn date_away(date: Date, days: i64) -> Option<Date> {
-    date.checked_add(days.days()).ok()
+    date.checked_add(Span::new().try_days(days).ok()?).ok()
 }

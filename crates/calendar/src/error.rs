@@ -49,6 +49,22 @@ pub enum Error {
         /// The expression as given.
         expression: String,
     },
+    /// A rotating task comes again too soon or too late.
+    #[error("rotation: {field} {value} must be 1 to {max}, from one occurrence to the next")]
+    RotationSpace {
+        /// `minutes` or `days`.
+        field: String,
+        /// The number as given.
+        value: u32,
+        /// The largest.
+        max: u32,
+    },
+    /// The time of day of a rotating task is not one.
+    #[error("rotation: at '{value}' must be HH:MM, 00:00 to 23:59")]
+    RotationTime {
+        /// The text as given.
+        value: String,
+    },
     /// The mapping between a child and a parent cannot be used.
     #[error(transparent)]
     Mapping(#[from] MappingError),

@@ -1,10 +1,11 @@
 //! When batches are due, which parents' times they need, and how their templates read.
 //!
-//! Four questions are answered here, all of them pure functions of their arguments:
+//! Five questions are answered here, all of them pure functions of their arguments:
 //!
 //! - **When?** A [`Schedule`] is a [`Rule`] (a [`Period`] or a Quartz [`Cron`] expression) in a [`Zone`].
 //!   [`Schedule::next_after`] names the next [`Fire`], [`Schedule::logical_at_or_before`] looks back.
 //! - **On which of its days?** A [`Timetable`] is a schedule with its validity and the days of a calendar.
+//! - **When does a task come again?** A [`Rotation`] is the grid of a rotating task ([`Rotation::next_at_or_after`]).
 //! - **After what?** A [`Mapping`] turns a child's logical time into the parents' logical times
 //!   ([`parent_times`]); [`check_mapping`] refuses at definition what could never work.
 //! - **With which text?** A [`Template`] is parsed once and rendered for each batch.
@@ -24,6 +25,7 @@ mod days;
 mod error;
 mod mapping;
 mod period;
+mod rotation;
 mod schedule;
 mod template;
 mod timetable;
@@ -34,6 +36,9 @@ pub use days::{DayRule, Days, SHIFT_DAYS_MAX};
 pub use error::Error;
 pub use mapping::{
     MappingError, PARENT_TIMES_MAX, Quantifier, Required, check_mapping, parent_times, same_grid,
+};
+pub use rotation::{
+    ROTATION_DAYS_MAX, ROTATION_MINUTES_MAX, Rotation, RotationDays, RotationMinutes, RotationTime,
 };
 pub use schedule::{Rule, Schedule};
 pub use template::{Template, TemplateContext, TemplateError, TimeFormat};

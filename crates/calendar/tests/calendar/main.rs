@@ -9,6 +9,7 @@ mod mapping_tables;
 mod mappings;
 mod oracle;
 mod properties;
+mod rotations;
 mod serde_forms;
 mod templates;
 mod timetables;
