@@ -133,13 +133,19 @@ impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let status = match &rejection {
             Rejection::Invalid { .. } | Rejection::Cycle { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Rejection::Unknown { .. } => StatusCode::NOT_FOUND,
+            Rejection::Unknown { .. } | Rejection::UserUnknown { .. } => StatusCode::NOT_FOUND,
             Rejection::BatchAlreadyFinished { .. }
             | Rejection::NotWaitedFor { .. }
             | Rejection::BatchUnfinished { .. }
             | Rejection::JobInUse { .. }
             | Rejection::CalendarInUse { .. }
             | Rejection::PoolInUse { .. }
+            | Rejection::UserElsewhere { .. }
+            | Rejection::UserMoving { .. }
+            | Rejection::GrantLive { .. }
+            | Rejection::GrantOver { .. }
+            | Rejection::AlreadyCompleted { .. }
+            | Rejection::TaskDeleted { .. }
             | Rejection::JobDisabled { .. }
             | Rejection::StaleToken { .. }
             | Rejection::OutOfOrder { .. }

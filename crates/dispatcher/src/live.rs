@@ -71,6 +71,8 @@ impl LiveHandle {
             | LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedThings { .. }
             | LiveQuery::WantedQuality { .. }
+            | LiveQuery::TaskLedger { .. }
+            | LiveQuery::User { .. }
             | LiveQuery::Pool { .. } => PATIENCE,
         };
         self.ask(partition, patience, |answer| Question::Live { shard, query, answer })

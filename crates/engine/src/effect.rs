@@ -228,6 +228,26 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::ParentUnwatched { .. }
         | Event::BatchGenerated { .. }
         | Event::FiresSkipped { .. }
+        | Event::TemplateDefined { .. }
+        | Event::TemplateRemoved { .. }
+        | Event::UsersAssigned { .. }
+        | Event::UserMoveAsked { .. }
+        | Event::UserMoved { .. }
+        | Event::UserMoveRefused { .. }
+        | Event::TemplateReceived { .. }
+        | Event::TemplateForgotten { .. }
+        | Event::UsersReceived { .. }
+        | Event::UserReleased { .. }
+        | Event::UserKept { .. }
+        | Event::UserReceived { .. }
+        | Event::TaskCreated { .. }
+        | Event::TaskChanged { .. }
+        | Event::TaskDeleted { .. }
+        | Event::TaskGranted { .. }
+        | Event::TaskCompleted { .. }
+        | Event::GrantReturned { .. }
+        | Event::GrantExpired { .. }
+        | Event::TasksPurged { .. }
         | Event::PoolReceived { .. }
         | Event::PoolForgotten { .. }
         | Event::PermitsReceived { .. }

@@ -271,6 +271,8 @@ impl Partition {
             }
             LiveQuery::Why { .. }
             | LiveQuery::Pool { .. }
+            | LiveQuery::TaskLedger { .. }
+            | LiveQuery::User { .. }
             | LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedThings { .. }
             | LiveQuery::WantedQuality { .. } => {

@@ -68,10 +68,14 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
             | Answer::Submitted { .. }
             | Answer::Calendar { .. }
             | Answer::Pool { .. }
+            | Answer::Template { .. }
+            | Answer::Task { .. }
+            | Answer::NothingDue { .. }
+            | Answer::Completed { .. }
             | Answer::Generated { .. }
             | Answer::Rerun { .. },
         ) => 120,
-        Outcome::Answered(Answer::Applied { .. }) | Outcome::Refused(_) => {
+        Outcome::Answered(Answer::Applied { .. } | Answer::Pulled(_)) | Outcome::Refused(_) => {
             counted(|to| serde_json::to_writer(to, outcome))
         }
     }

@@ -195,6 +195,26 @@ impl Model {
             | Event::JobDeleted { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
+            | Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. }
+            | Event::TemplateReceived { .. }
+            | Event::TemplateForgotten { .. }
+            | Event::UsersReceived { .. }
+            | Event::UserReleased { .. }
+            | Event::UserKept { .. }
+            | Event::UserReceived { .. }
+            | Event::TaskCreated { .. }
+            | Event::TaskChanged { .. }
+            | Event::TaskDeleted { .. }
+            | Event::TaskGranted { .. }
+            | Event::TaskCompleted { .. }
+            | Event::GrantReturned { .. }
+            | Event::GrantExpired { .. }
+            | Event::TasksPurged { .. }
             | Event::ThingWaited { .. }
             | Event::ThingSatisfied { .. }
             | Event::ThingWithdrawn { .. }

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::RerunId;
+use crate::pull::{MovedTask, TaskSpec, Template, TemplateSpec, UserHistory, UserName};
 use crate::rerun::{AskedRuns, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
 use crate::{
     AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
@@ -16,6 +17,7 @@ use crate::{
     PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing, ThingId, ThirdPartyReport,
     Token, Usage, Waiver, WorkerId, WorkerLabel,
 };
+use crate::{GrantId, Rejection, TaskId, TemplateName};
 
 /// Who wishes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
@@ -225,6 +227,52 @@ pub enum ShardMessage {
         pools: Vec<PoolUse>,
         /// How many more, each for one batch.
         permits: u32,
+    },
+    // ---- tasks that clients pull
+    /// A template that parameters of tasks are checked against, new or changed.
+    Template {
+        /// As accepted.
+        template: Arc<Template>,
+    },
+    /// A template is gone.
+    ForgetTemplate {
+        /// Its name.
+        name: TemplateName,
+    },
+    /// The receiving shard is the home of these users from now on; they have no history.
+    Users {
+        /// At most 500.
+        users: Vec<UserName>,
+    },
+    /// The user is to leave the receiving shard.
+    ReleaseUser {
+        /// Who.
+        user: UserName,
+    },
+    /// To the catalogue: the user has left the sender.
+    TellReleased {
+        /// Who.
+        user: UserName,
+        /// What the user's next pulls depend on.
+        history: UserHistory,
+        /// The user's own tasks.
+        tasks: Vec<MovedTask>,
+    },
+    /// To the catalogue: the user has not left the sender.
+    TellKept {
+        /// Who.
+        user: UserName,
+        /// Why not.
+        reason: Rejection,
+    },
+    /// The receiving shard is the home of this user from now on.
+    ReceiveUser {
+        /// Who.
+        user: UserName,
+        /// What the user's next pulls depend on.
+        history: UserHistory,
+        /// The user's own tasks.
+        tasks: Vec<MovedTask>,
     },
     // ---- freezes
     /// The latest logical time that may be assigned.
@@ -563,6 +611,80 @@ pub enum Command {
         /// Also end what runs of it.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         kill: bool,
+    },
+
+    // ---- tasks that clients pull, to the catalogue
+    /// Adds or changes a template for the parameters of tasks (PUL-1).
+    DefineTemplate {
+        /// As written.
+        template: TemplateSpec,
+    },
+    /// Removes a template; tasks that were checked against it stay.
+    RemoveTemplate {
+        /// Its name.
+        name: TemplateName,
+    },
+    /// Gives users their home group (PUL-5). Those who have it already stay as they are.
+    AssignUsers {
+        /// Which group.
+        group: GroupName,
+        /// 1 to 500.
+        users: Vec<UserName>,
+    },
+    /// Moves a user with its history and its own tasks to another group; not while it has a live grant.
+    MoveUser {
+        /// Who.
+        user: UserName,
+        /// To which group.
+        to: GroupName,
+    },
+    /// Takes a user out of its group, its own tasks too; not while it has a live grant.
+    RemoveUser {
+        /// Who.
+        user: UserName,
+    },
+
+    // ---- tasks that clients pull, to the group's shard
+    /// A new task (PUL-2, PUL-3).
+    CreateTask {
+        /// As written.
+        spec: TaskSpec,
+    },
+    /// Changes a task. Live grants keep what they were given.
+    ChangeTask {
+        /// Which.
+        task: TaskId,
+        /// As written; the executor stays.
+        spec: TaskSpec,
+    },
+    /// Deletes a task. Its live grants can still be completed.
+    DeleteTask {
+        /// Which.
+        task: TaskId,
+    },
+    /// A client asks for work (PUL-5): the live grant again, or the earliest task that is due for the user.
+    Pull {
+        /// Who.
+        user: UserName,
+    },
+    /// A client has done it (PUL-7).
+    CompleteTask {
+        /// Who.
+        user: UserName,
+        /// The live grant.
+        grant: GrantId,
+        /// 1 to 4,096 bytes.
+        result: String,
+    },
+    /// A client, or somebody for it, gives a grant back.
+    ReturnGrant {
+        /// Who has it.
+        user: UserName,
+        /// The live grant.
+        grant: GrantId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
     },
 
     // ---- group shards, from people

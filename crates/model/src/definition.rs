@@ -350,6 +350,15 @@ pub struct GroupSettings {
     /// however little it has.
     #[serde(skip_serializing_if = "is_zero")]
     pub min_free_memory_percent: u32,
+    /// PUL-5: how far back a user's first pull reaches, and how far ahead the next task is told of, hours, 1 to 23.
+    #[serde(skip_serializing_if = "is_pull_window")]
+    pub pull_window_hours: u32,
+    /// PUL-10: rotating tasks that the group, and each of its users, may have, 1 to 1,000.
+    #[serde(skip_serializing_if = "is_pull_rotating_limit")]
+    pub pull_rotating_limit: u32,
+    /// PUL-14: what started longer ago can no longer be pulled, and is forgotten, days, 1 to 3,650.
+    #[serde(skip_serializing_if = "is_pull_retention")]
+    pub pull_retention_days: u32,
     /// DSP-2: which accounts jobs of which owner may run as; absent: none but the worker's own. Workers are not
     /// told.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -358,6 +367,21 @@ pub struct GroupSettings {
 
 const QUALITY_RETRY_MS: u64 = 600_000;
 const QUALITY_ALARM_AFTER: u32 = 3;
+const PULL_WINDOW_HOURS: u32 = 6;
+const PULL_ROTATING_LIMIT: u32 = 100;
+const PULL_RETENTION_DAYS: u32 = 30;
+
+fn is_pull_window(hours: &u32) -> bool {
+    *hours == PULL_WINDOW_HOURS
+}
+
+fn is_pull_rotating_limit(tasks: &u32) -> bool {
+    *tasks == PULL_ROTATING_LIMIT
+}
+
+fn is_pull_retention(days: &u32) -> bool {
+    *days == PULL_RETENTION_DAYS
+}
 
 fn is_quality_retry(ms: &u64) -> bool {
     *ms == QUALITY_RETRY_MS
@@ -384,6 +408,9 @@ impl Default for GroupSettings {
             quality_alarm_after: QUALITY_ALARM_AFTER,
             max_load_percent: 0,
             min_free_memory_percent: 0,
+            pull_window_hours: PULL_WINDOW_HOURS,
+            pull_rotating_limit: PULL_ROTATING_LIMIT,
+            pull_retention_days: PULL_RETENTION_DAYS,
             accounts: None,
         }
     }

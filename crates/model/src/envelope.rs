@@ -4,7 +4,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Actor, BatchId, Event, GroupId, InstanceId, JobId, Rejection, RequestId, RerunId, ShardId};
+use crate::{
+    Actor, BatchId, Event, GrantId, GroupId, InstanceId, JobId, PulledGrant, Rejection, RequestId, RerunId,
+    ShardId, TaskId,
+};
 
 /// The body of an envelope frame. Epoch, number and chain stand in the frame's header.
 ///
@@ -134,6 +137,32 @@ pub enum Answer {
     Pool {
         /// Its version.
         version: u32,
+    },
+    /// A template is there.
+    Template {
+        /// Its version.
+        version: u32,
+    },
+    /// A task that clients pull is there.
+    Task {
+        /// Which.
+        task: TaskId,
+        /// Its version.
+        version: u32,
+    },
+    /// To a pull: what the user has now.
+    Pulled(Box<PulledGrant>),
+    /// To a pull: nothing (PUL-6).
+    NothingDue {
+        /// When the next occurrence begins for the user, as far as is known now; absent: none as far as the group's
+        /// window reaches.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_at: Option<Timestamp>,
+    },
+    /// A grant is completed, now or before with the same result.
+    Completed {
+        /// Which.
+        grant: GrantId,
     },
     /// A batch was made.
     Generated {

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::RerunId;
+use crate::pull::{MovedTask, TaskSpec, Template, UserHistory, UserName};
 use crate::rerun::{
     AskedRuns, OrderedRun, PlannedBatch, PlannedJob, RerunPlace, RerunResult, RerunWish, RunEnd, RunSkip,
     SkippedJob, ToldRun,
@@ -21,6 +22,7 @@ use crate::{
     Removal, RequestId, Reserved, Role, Severity, ShardId, Standing, Thing, ThingId, ThirdPartyReport,
     TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
 };
+use crate::{GrantId, Rejection, TaskId, TemplateName};
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -359,6 +361,215 @@ pub enum Event {
         /// Who waits for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
+    },
+
+    // ---- tasks that clients pull: templates and users, in the catalogue
+    /// A template was added or changed.
+    TemplateDefined {
+        /// As accepted.
+        template: Arc<Template>,
+    },
+    /// A template is gone.
+    TemplateRemoved {
+        /// Its name.
+        name: TemplateName,
+    },
+    /// Users have a home group now; they had none.
+    UsersAssigned {
+        /// Which group.
+        group: GroupName,
+        /// Its shard.
+        shard: ShardId,
+        /// In the order given.
+        users: Vec<UserName>,
+    },
+    /// The shard of a user's home group is asked to let it go.
+    UserMoveAsked {
+        /// Who.
+        user: UserName,
+        /// The shard that is asked.
+        from: ShardId,
+        /// The group it is to have; absent: none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<GroupName>,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+    /// The shard of a user's old home group has let it go, and this is its home group now.
+    UserMoved {
+        /// Who.
+        user: UserName,
+        /// The shard that let it go.
+        from: ShardId,
+        /// Its group; absent: it has none any more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<GroupName>,
+        /// The group's shard.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shard: Option<ShardId>,
+        /// What the user's next pulls depend on.
+        #[serde(default, skip_serializing_if = "UserHistory::is_empty")]
+        history: UserHistory,
+        /// The user's own tasks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<MovedTask>,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+    /// The shard of a user's home group did not let it go.
+    UserMoveRefused {
+        /// Who.
+        user: UserName,
+        /// Why not.
+        reason: Rejection,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+    },
+
+    // ---- tasks that clients pull, in the home group's shard
+    /// The shard knows a template.
+    TemplateReceived {
+        /// As accepted.
+        template: Arc<Template>,
+    },
+    /// The shard forgot a template.
+    TemplateForgotten {
+        /// Its name.
+        name: TemplateName,
+    },
+    /// The shard is the home of these users, who have no history.
+    UsersReceived {
+        /// In order.
+        users: Vec<UserName>,
+    },
+    /// The shard let a user go, and knows nothing of it any more.
+    UserReleased {
+        /// Who.
+        user: UserName,
+        /// What the user's next pulls depend on.
+        #[serde(default, skip_serializing_if = "UserHistory::is_empty")]
+        history: UserHistory,
+        /// The user's own tasks, which leave with it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<MovedTask>,
+    },
+    /// The shard did not let a user go.
+    UserKept {
+        /// Who.
+        user: UserName,
+        /// Why not.
+        reason: Rejection,
+    },
+    /// The shard is the home of a user who had another one.
+    UserReceived {
+        /// Who.
+        user: UserName,
+        /// What the user's next pulls depend on.
+        #[serde(default, skip_serializing_if = "UserHistory::is_empty")]
+        history: UserHistory,
+        /// The user's own tasks.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tasks: Vec<MovedTask>,
+    },
+    /// There is a new task, in its version 1.
+    TaskCreated {
+        /// Which.
+        task: TaskId,
+        /// As accepted.
+        spec: Arc<TaskSpec>,
+    },
+    /// A task is another one from now on.
+    TaskChanged {
+        /// Which.
+        task: TaskId,
+        /// Its version now.
+        version: u32,
+        /// As accepted.
+        spec: Arc<TaskSpec>,
+    },
+    /// A task is not given out any more.
+    TaskDeleted {
+        /// Which.
+        task: TaskId,
+    },
+    /// A user got an occurrence of a task (PUL-5). It has one less in stock.
+    TaskGranted {
+        /// Grows with every grant of the shard.
+        grant: GrantId,
+        /// Of which task.
+        task: TaskId,
+        /// The task's version, whose parameters the user got.
+        version: u32,
+        /// Which occurrence.
+        start: Timestamp,
+        /// Who.
+        user: UserName,
+        /// When it goes back to stock by itself; absent: never.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Timestamp>,
+        /// The start of the task's occurrence behind this one; absent: there is none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Timestamp>,
+    },
+    /// A user has done what it was given (PUL-7).
+    TaskCompleted {
+        /// Which grant.
+        grant: GrantId,
+        /// Of which task.
+        task: TaskId,
+        /// Which occurrence.
+        start: Timestamp,
+        /// Who.
+        user: UserName,
+        /// As the client says.
+        result: String,
+    },
+    /// A grant was given back; the occurrence has one more in stock.
+    GrantReturned {
+        /// Which grant.
+        grant: GrantId,
+        /// Of which task.
+        task: TaskId,
+        /// Which occurrence.
+        start: Timestamp,
+        /// Who had it.
+        user: UserName,
+        /// Who gave it back.
+        by: Actor,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// PUL-13: a grant's lease ran out; the occurrence has one more in stock.
+    GrantExpired {
+        /// Which grant.
+        grant: GrantId,
+        /// Of which task.
+        task: TaskId,
+        /// Which occurrence.
+        start: Timestamp,
+        /// Who had it.
+        user: UserName,
+    },
+    /// PUL-14: the shard has forgotten what is old of some tasks: their occurrences with an earlier start and without
+    /// a live grant, and those tasks of which nothing is left to be given. No user's window begins earlier any more.
+    TasksPurged {
+        /// Starts before.
+        before: Timestamp,
+        /// At most 500.
+        tasks: Vec<TaskId>,
     },
 
     // ---- pools, and permits of those that groups share
@@ -1313,6 +1524,26 @@ impl Event {
             Event::JobEnabled { .. } => "job.enabled",
             Event::JobDisabled { .. } => "job.disabled",
             Event::JobDeleted { .. } => "job.deleted",
+            Event::TemplateDefined { .. } => "template.defined",
+            Event::TemplateRemoved { .. } => "template.removed",
+            Event::UsersAssigned { .. } => "users.assigned",
+            Event::UserMoveAsked { .. } => "user.move_asked",
+            Event::UserMoved { .. } => "user.moved",
+            Event::UserMoveRefused { .. } => "user.move_refused",
+            Event::TemplateReceived { .. } => "template.received",
+            Event::TemplateForgotten { .. } => "template.forgotten",
+            Event::UsersReceived { .. } => "users.received",
+            Event::UserReleased { .. } => "user.released",
+            Event::UserKept { .. } => "user.kept",
+            Event::UserReceived { .. } => "user.received",
+            Event::TaskCreated { .. } => "task.created",
+            Event::TaskChanged { .. } => "task.changed",
+            Event::TaskDeleted { .. } => "task.deleted",
+            Event::TaskGranted { .. } => "task.granted",
+            Event::TaskCompleted { .. } => "task.completed",
+            Event::GrantReturned { .. } => "grant.returned",
+            Event::GrantExpired { .. } => "grant.expired",
+            Event::TasksPurged { .. } => "tasks.purged",
             Event::PoolDefined { .. } => "pool.defined",
             Event::PoolRemoved { .. } => "pool.removed",
             Event::PoolReceived { .. } => "pool.received",
@@ -1450,6 +1681,26 @@ impl Event {
             | Event::StandingsHeard { parent: job, .. }
             | Event::GenerationsHeard { parent: job, .. }
             | Event::TimesHeard { parent: job, .. } => format!("job/{job}"),
+            Event::TemplateDefined { template } | Event::TemplateReceived { template } => {
+                format!("template/{}", template.spec.name)
+            }
+            Event::TemplateRemoved { name } | Event::TemplateForgotten { name } => format!("template/{name}"),
+            Event::UsersAssigned { group, .. } => format!("users/{group}"),
+            Event::UsersReceived { .. } => "users".to_owned(),
+            Event::UserMoveAsked { user, .. }
+            | Event::UserMoved { user, .. }
+            | Event::UserMoveRefused { user, .. }
+            | Event::UserReleased { user, .. }
+            | Event::UserKept { user, .. }
+            | Event::UserReceived { user, .. } => format!("user/{user}"),
+            Event::TaskCreated { task, .. }
+            | Event::TaskChanged { task, .. }
+            | Event::TaskDeleted { task } => format!("task/{task}"),
+            Event::TaskGranted { grant, .. }
+            | Event::TaskCompleted { grant, .. }
+            | Event::GrantReturned { grant, .. }
+            | Event::GrantExpired { grant, .. } => format!("grant/{grant}"),
+            Event::TasksPurged { .. } => "tasks".to_owned(),
             Event::PoolDefined { pool } | Event::PoolReceived { pool } => format!("pool/{}", pool.spec.name),
             Event::PoolRemoved { name } | Event::PoolForgotten { name } | Event::RateOpened { name } => {
                 format!("pool/{name}")

@@ -91,6 +91,14 @@ minted_id!(
     RerunId
 );
 minted_id!(
+    /// A pull task.
+    TaskId
+);
+minted_id!(
+    /// One handing out of a pull task to a user. Grows with every grant of its shard.
+    GrantId
+);
+minted_id!(
     /// The fencing number of one assignment; the id of the attempt that may come of it. Grows with every
     /// assignment of its shard.
     Token

@@ -21,6 +21,7 @@ mod live;
 mod mark;
 mod name;
 mod pools;
+mod pull;
 mod rejection;
 mod rerun;
 mod resources;
@@ -50,13 +51,20 @@ pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRun
 pub use foreign::{Follow, ForeignParent, Standing};
 pub use freeze::{Freeze, FreezeScope};
 pub use id::{
-    BatchId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, RerunId, ShardId, ThingId, Token,
-    WorkerId,
+    BatchId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, RerunId, ShardId, TaskId,
+    ThingId, Token, WorkerId,
 };
 pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
 pub use mark::MarkedResult;
-pub use name::{Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, WorkerLabel};
+pub use name::{
+    Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, WorkerLabel,
+};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, PoolUseInput, Rate};
+pub use pull::{
+    Executor, Field, FieldType, HourMinute, LastCompleted, Ledger, MovedOccurrence, MovedTask, NextDue,
+    OccurrenceLedger, Parameters, PulledGrant, TaskLedger, TaskSpec, Template, TemplateSpec, UserHistory,
+    UserName, UserNameError, UserStanding, When,
+};
 pub use rejection::{FieldError, Rejection};
 pub use rerun::{
     AskedRuns, Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RerunDefinition,

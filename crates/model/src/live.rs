@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BatchId, BatchResult, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName, QualityAsk, Rejection,
-    ShardId, ThingId, WantedThing,
+    ShardId, TaskId, TaskLedger, ThingId, UserName, UserStanding, WantedThing,
 };
 
 /// The state of a batch; its result is another thing.
@@ -80,6 +80,22 @@ pub enum LiveQuery {
         /// Its name.
         name: PoolName,
     },
+    /// How often a task was given, and what became of it (BYD-10). To the owner of its group.
+    TaskLedger {
+        /// Which task.
+        task: TaskId,
+        /// Only occurrences that start before; absent: from the newest.
+        before: Option<Timestamp>,
+        /// At most so many of them, 1,000 in any case.
+        limit: u32,
+    },
+    /// How it stands with a user. To the owner of its home group.
+    User {
+        /// Who.
+        user: UserName,
+        /// The present, as the asker knows it.
+        at: Timestamp,
+    },
     /// What an `apply` of these jobs would change. To the catalogue's owner.
     PlanApply {
         /// As written.
@@ -101,7 +117,8 @@ impl LiveQuery {
             LiveQuery::WantedQuality { after, .. } => {
                 of_job.or(after.map(BatchId::shard)).unwrap_or(ShardId::CATALOGUE)
             }
-            LiveQuery::Pool { .. } => of_job.unwrap_or(ShardId::CATALOGUE),
+            LiveQuery::TaskLedger { task, .. } => of_job.unwrap_or(task.shard()),
+            LiveQuery::Pool { .. } | LiveQuery::User { .. } => of_job.unwrap_or(ShardId::CATALOGUE),
             LiveQuery::PlanApply { .. } => ShardId::CATALOGUE,
         }
     }
@@ -139,6 +156,10 @@ pub enum LiveAnswer {
         /// At most 1,000, those with most slots first.
         holders: Vec<PoolHolder>,
     },
+    /// To [`LiveQuery::TaskLedger`].
+    TaskLedger(Box<TaskLedger>),
+    /// To [`LiveQuery::User`].
+    User(Box<UserStanding>),
     /// To [`LiveQuery::PlanApply`], when it would be accepted.
     Planned(Box<ApplyPlan>),
     /// To [`LiveQuery::PlanApply`], when it would be refused.

@@ -91,6 +91,10 @@ name!(
 );
 
 name!(
+    /// The name of a template for the parameters of pull tasks.
+    TemplateName, "template name", 64
+);
+name!(
     /// What a worker is called by beside its id, so that jobs can ask for it.
     WorkerLabel, "worker label", 64
 );

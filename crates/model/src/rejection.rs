@@ -103,6 +103,58 @@ pub enum Rejection {
         /// The jobs that use it, by name.
         reason: String,
     },
+    /// The user is no member of the group.
+    #[error(
+        "user {user} is no member of {group}; assign the user to a group first, or try again if it is being moved"
+    )]
+    UserUnknown {
+        /// Who.
+        user: String,
+        /// The group; *any group*, where none is asked in particular.
+        group: String,
+    },
+    /// The user has another home group.
+    #[error("user {user} is a member of group {group}; move the user instead")]
+    UserElsewhere {
+        /// Who.
+        user: String,
+        /// Its home group.
+        group: String,
+    },
+    /// The user is on its way from one group to another.
+    #[error("user {user} is being moved; try again in a moment")]
+    UserMoving {
+        /// Who.
+        user: String,
+    },
+    /// The user cannot be moved or removed while it has something.
+    #[error("user {user} has grant {grant}, which is live; it must be completed or returned first")]
+    GrantLive {
+        /// Who.
+        user: String,
+        /// What.
+        grant: i64,
+    },
+    /// The grant is not, or no longer, that user's to complete or return.
+    #[error("grant {grant} {reason}; nothing changes")]
+    GrantOver {
+        /// Which.
+        grant: i64,
+        /// What became of it.
+        reason: String,
+    },
+    /// A completion that contradicts an earlier one.
+    #[error("grant {grant} is already completed with another result")]
+    AlreadyCompleted {
+        /// Which.
+        grant: i64,
+    },
+    /// The task was deleted.
+    #[error("task {task} is deleted")]
+    TaskDeleted {
+        /// Which.
+        task: i64,
+    },
     /// The job is switched off.
     #[error("job {job} is disabled; enable it first")]
     JobDisabled {
@@ -220,6 +272,13 @@ impl Rejection {
             Rejection::JobInUse { .. } => "job_in_use",
             Rejection::CalendarInUse { .. } => "calendar_in_use",
             Rejection::PoolInUse { .. } => "pool_in_use",
+            Rejection::UserUnknown { .. } => "user_unknown",
+            Rejection::UserElsewhere { .. } => "user_elsewhere",
+            Rejection::UserMoving { .. } => "user_moving",
+            Rejection::GrantLive { .. } => "grant_live",
+            Rejection::GrantOver { .. } => "grant_over",
+            Rejection::AlreadyCompleted { .. } => "already_completed",
+            Rejection::TaskDeleted { .. } => "task_deleted",
             Rejection::JobDisabled { .. } => "job_disabled",
             Rejection::StaleToken { .. } => "stale_token",
             Rejection::BadRegistration { .. } => "bad_registration",

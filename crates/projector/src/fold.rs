@@ -271,6 +271,26 @@ impl Caches {
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
             | Event::CalendarReceived { .. }
+            | Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. }
+            | Event::TemplateReceived { .. }
+            | Event::TemplateForgotten { .. }
+            | Event::UsersReceived { .. }
+            | Event::UserReleased { .. }
+            | Event::UserKept { .. }
+            | Event::UserReceived { .. }
+            | Event::TaskCreated { .. }
+            | Event::TaskChanged { .. }
+            | Event::TaskDeleted { .. }
+            | Event::TaskGranted { .. }
+            | Event::TaskCompleted { .. }
+            | Event::GrantReturned { .. }
+            | Event::GrantExpired { .. }
+            | Event::TasksPurged { .. }
             | Event::PoolReceived { .. }
             | Event::PoolForgotten { .. }
             | Event::RateOpened { .. }

@@ -293,7 +293,15 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
         Answer::Rerun { rerun: wanted } => {
             has(&|event| matches!(event, Event::RerunRequested { rerun, .. } if rerun == wanted))
         }
-        Answer::Group { .. } | Answer::Calendar { .. } | Answer::Pool { .. } | Answer::Done => true,
+        Answer::Group { .. }
+        | Answer::Calendar { .. }
+        | Answer::Pool { .. }
+        | Answer::Template { .. }
+        | Answer::Task { .. }
+        | Answer::Pulled(_)
+        | Answer::NothingDue { .. }
+        | Answer::Completed { .. }
+        | Answer::Done => true,
     };
     (!is_there).then(|| format!("answered {answer:?} without its event"))
 }

@@ -466,6 +466,7 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
         max_load_percent: if rng.aside("load").chance(40) { 200 } else { 0 },
         min_free_memory_percent: if rng.aside("memory").chance(20) { 10 } else { 0 },
         accounts: accounts(rng.clone()),
+        ..GroupSettings::default()
     }
 }
 

@@ -153,6 +153,8 @@ pub(super) async fn why(
             | LiveAnswer::Wanted { .. }
             | LiveAnswer::WantedQuality { .. }
             | LiveAnswer::Pool { .. }
+            | LiveAnswer::TaskLedger(_)
+            | LiveAnswer::User(_)
             | LiveAnswer::Refused(_),
         ) => finished(batch_row(&app, batch).await?).map(Json),
         Err(error) => {

@@ -61,6 +61,8 @@ impl Wish {
                 | LiveAnswer::Wanted { .. }
                 | LiveAnswer::WantedQuality { .. }
                 | LiveAnswer::Pool { .. }
+                | LiveAnswer::TaskLedger(_)
+                | LiveAnswer::User(_)
                 | LiveAnswer::NotFound,
             ) => Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again")),
             Err(error) => Err(live_problem(&error)),

@@ -53,6 +53,8 @@ pub(super) async fn newest(app: &App, place: &JobPlace, job: JobId) -> Result<Ne
             | LiveAnswer::Wanted { .. }
             | LiveAnswer::WantedQuality { .. }
             | LiveAnswer::Pool { .. }
+            | LiveAnswer::TaskLedger(_)
+            | LiveAnswer::User(_)
             | LiveAnswer::Refused(_),
         ) => {
             let known = in_tables(app, job).await?;

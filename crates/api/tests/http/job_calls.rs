@@ -156,6 +156,8 @@ async fn status_is_a_number_and_a_result() {
             | LiveQuery::WantedThings { .. }
             | LiveQuery::WantedQuality { .. }
             | LiveQuery::Pool { .. }
+            | LiveQuery::TaskLedger { .. }
+            | LiveQuery::User { .. }
             | LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
         })
     };

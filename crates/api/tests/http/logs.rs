@@ -40,6 +40,8 @@ async fn site() -> Site {
         | LiveQuery::WantedThings { .. }
         | LiveQuery::WantedQuality { .. }
         | LiveQuery::Pool { .. }
+        | LiveQuery::TaskLedger { .. }
+        | LiveQuery::User { .. }
         | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),
     };
     let site = Site::with(config, answers_done(), Box::new(answers)).await;

@@ -263,6 +263,26 @@ impl Shard {
             | Event::WorkerFit { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. } => self.worker_event(at, &recorded.event, found),
+            Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. }
+            | Event::TemplateReceived { .. }
+            | Event::TemplateForgotten { .. }
+            | Event::UsersReceived { .. }
+            | Event::UserReleased { .. }
+            | Event::UserKept { .. }
+            | Event::UserReceived { .. }
+            | Event::TaskCreated { .. }
+            | Event::TaskChanged { .. }
+            | Event::TaskDeleted { .. }
+            | Event::TaskGranted { .. }
+            | Event::TaskCompleted { .. }
+            | Event::GrantReturned { .. }
+            | Event::GrantExpired { .. }
+            | Event::TasksPurged { .. } => {}
             Event::PoolDefined { .. }
             | Event::PoolRemoved { .. }
             | Event::PoolReceived { .. }

@@ -305,6 +305,17 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::StageJobs { .. }
         | Command::CommitApply { .. }
         | Command::DefineJob { .. }
+        | Command::DefineTemplate { .. }
+        | Command::RemoveTemplate { .. }
+        | Command::AssignUsers { .. }
+        | Command::MoveUser { .. }
+        | Command::RemoveUser { .. }
+        | Command::CreateTask { .. }
+        | Command::ChangeTask { .. }
+        | Command::DeleteTask { .. }
+        | Command::Pull { .. }
+        | Command::CompleteTask { .. }
+        | Command::ReturnGrant { .. }
         | Command::DefinePool { .. }
         | Command::RemovePool { .. }
         | Command::DefineCalendar { .. }

@@ -126,6 +126,13 @@ impl Catalogue {
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
             Command::RemoveCalendar { name } => self.remove_calendar(name).into(),
+            Command::DefineTemplate { .. }
+            | Command::RemoveTemplate { .. }
+            | Command::AssignUsers { .. }
+            | Command::MoveUser { .. }
+            | Command::RemoveUser { .. } => {
+                Rejection::field("command", "templates and users", "cannot be decided yet").into()
+            }
             Command::DefinePool { pool } => self.define_pool(pool).into(),
             Command::RemovePool { name } => self.remove_pool(name).into(),
             Command::PlanRerun(wish) => self.plan_rerun(wish, wisher.actor, now).into(),
@@ -157,6 +164,12 @@ impl Catalogue {
             | Command::RecheckFailed { .. }
             | Command::OverrideDependency { .. }
             | Command::CheckNow { batch: Some(_) }
+            | Command::CreateTask { .. }
+            | Command::ChangeTask { .. }
+            | Command::DeleteTask { .. }
+            | Command::Pull { .. }
+            | Command::CompleteTask { .. }
+            | Command::ReturnGrant { .. }
             | Command::TakeQuality { .. }
             | Command::AnswerQuality { .. }
             | Command::DeclareLost { .. }
@@ -211,6 +224,13 @@ impl Catalogue {
             }
             Event::CalendarDefined { calendar } => self.calendar_defined(calendar),
             Event::CalendarRemoved { name } => self.calendar_removed(name),
+            // Templates and users of pull tasks.
+            Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. } => {}
             Event::PoolDefined { pool } => self.pool_defined(pool),
             Event::PoolRemoved { name } => self.pool_removed(name),
             Event::PermitsHeard { from, report } => self.permits_heard(now, *from, report),
@@ -254,6 +274,20 @@ impl Catalogue {
             | Event::ParentFollowed { .. }
             | Event::ParentWatched { .. }
             | Event::ParentUnwatched { .. }
+            | Event::TemplateReceived { .. }
+            | Event::TemplateForgotten { .. }
+            | Event::UsersReceived { .. }
+            | Event::UserReleased { .. }
+            | Event::UserKept { .. }
+            | Event::UserReceived { .. }
+            | Event::TaskCreated { .. }
+            | Event::TaskChanged { .. }
+            | Event::TaskDeleted { .. }
+            | Event::TaskGranted { .. }
+            | Event::TaskCompleted { .. }
+            | Event::GrantReturned { .. }
+            | Event::GrantExpired { .. }
+            | Event::TasksPurged { .. }
             | Event::PoolReceived { .. }
             | Event::PoolForgotten { .. }
             | Event::PermitsReceived { .. }
@@ -387,6 +421,17 @@ fn changes_definitions(command: &Command) -> bool {
             | Command::DefineCalendar { .. }
             | Command::RemoveCalendar { .. }
             | Command::DefinePool { .. }
+            | Command::DefineTemplate { .. }
+            | Command::RemoveTemplate { .. }
+            | Command::AssignUsers { .. }
+            | Command::MoveUser { .. }
+            | Command::RemoveUser { .. }
+            | Command::CreateTask { .. }
+            | Command::ChangeTask { .. }
+            | Command::DeleteTask { .. }
+            | Command::Pull { .. }
+            | Command::CompleteTask { .. }
+            | Command::ReturnGrant { .. }
             | Command::RemovePool { .. }
     )
 }

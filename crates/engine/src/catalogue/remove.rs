@@ -191,7 +191,16 @@ impl Catalogue {
                 let heard = Event::PermitsHeard { from, report: report.clone() };
                 return Ok(Decision::events(vec![received, heard]));
             }
+            ShardMessage::TellReleased { .. } | ShardMessage::TellKept { .. } => {
+                let what = "a user's move".to_owned();
+                return Err(Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 });
+            }
             ShardMessage::Group { .. }
+            | ShardMessage::Template { .. }
+            | ShardMessage::ForgetTemplate { .. }
+            | ShardMessage::Users { .. }
+            | ShardMessage::ReleaseUser { .. }
+            | ShardMessage::ReceiveUser { .. }
             | ShardMessage::Pool { .. }
             | ShardMessage::ForgetPool { .. }
             | ShardMessage::GrantPermits { .. }

@@ -81,6 +81,21 @@ impl GroupShard {
                     job.pass(*to);
                 }
             }
+            // Pull tasks.
+            Event::TemplateReceived { .. }
+            | Event::TemplateForgotten { .. }
+            | Event::UsersReceived { .. }
+            | Event::UserReleased { .. }
+            | Event::UserKept { .. }
+            | Event::UserReceived { .. }
+            | Event::TaskCreated { .. }
+            | Event::TaskChanged { .. }
+            | Event::TaskDeleted { .. }
+            | Event::TaskGranted { .. }
+            | Event::TaskCompleted { .. }
+            | Event::GrantReturned { .. }
+            | Event::GrantExpired { .. }
+            | Event::TasksPurged { .. } => self.fold_pull(now, event),
             // Pools.
             Event::PoolReceived { pool } => self.pools.received(pool),
             Event::PoolForgotten { name } => self.pools.forgotten(name),
@@ -216,6 +231,12 @@ impl GroupShard {
             | Event::ThirdPartyForgotten { .. }
             | Event::ChecksLate { .. }
             | Event::ChecksRecovered { .. }
+            | Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. }
             | Event::PoolDefined { .. }
             | Event::PoolRemoved { .. }
             | Event::PermitsHeard { .. }

@@ -50,6 +50,12 @@ impl GroupShard {
             }
             Command::DeclareLost { worker, incarnation } => self.declare_lost(worker, incarnation),
             Command::ExpireLease { worker, incarnation } => self.expire_lease(worker, incarnation),
+            Command::CreateTask { .. }
+            | Command::ChangeTask { .. }
+            | Command::DeleteTask { .. }
+            | Command::Pull { .. }
+            | Command::CompleteTask { .. }
+            | Command::ReturnGrant { .. } => self.decide_pull(command, actor, now).into(),
             Command::Deliver { from, number, message } => self.deliver(*from, *number, message, now).into(),
             Command::PlantedPanic {} => panic!("planted"),
             Command::Acknowledge { .. }
@@ -63,6 +69,11 @@ impl GroupShard {
             | Command::StageJobs { .. }
             | Command::CommitApply { .. }
             | Command::DefineJob { .. }
+            | Command::DefineTemplate { .. }
+            | Command::RemoveTemplate { .. }
+            | Command::AssignUsers { .. }
+            | Command::MoveUser { .. }
+            | Command::RemoveUser { .. }
             | Command::DefinePool { .. }
             | Command::RemovePool { .. }
             | Command::DefineCalendar { .. }

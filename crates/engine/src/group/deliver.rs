@@ -89,6 +89,15 @@ impl GroupShard {
             ShardMessage::KillRun { place, by } => return Ok(self.kill_run(*place, by)),
             ShardMessage::ThirdParty { reports } => return Ok(self.third_party_reported(reports)),
             ShardMessage::CheckNow { by } => Event::ChecksRequested { batch: None, by: by.clone() },
+            ShardMessage::Template { template } => {
+                Event::TemplateReceived { template: std::sync::Arc::clone(template) }
+            }
+            ShardMessage::ForgetTemplate { name } => Event::TemplateForgotten { name: name.clone() },
+            ShardMessage::Users { users } => Event::UsersReceived { users: users.clone() },
+            ShardMessage::ReleaseUser { user } => self.release_user(user, now),
+            ShardMessage::ReceiveUser { user, history, tasks } => {
+                Event::UserReceived { user: user.clone(), history: history.clone(), tasks: tasks.clone() }
+            }
             ShardMessage::Pool { pool } => Event::PoolReceived { pool: std::sync::Arc::clone(pool) },
             ShardMessage::ForgetPool { name } => Event::PoolForgotten { name: name.clone() },
             ShardMessage::GrantPermits { pools, permits } => {
@@ -96,6 +105,8 @@ impl GroupShard {
             }
             ShardMessage::TellUnfinished { .. }
             | ShardMessage::ReportPermits { .. }
+            | ShardMessage::TellReleased { .. }
+            | ShardMessage::TellKept { .. }
             | ShardMessage::TellRuns { .. }
             | ShardMessage::TellEnd { .. } => {
                 let what = "an answer to the catalogue".to_owned();

@@ -37,6 +37,7 @@ mod mark;
 mod overlap;
 mod place;
 mod pools;
+mod pull;
 mod quality;
 mod queue;
 mod report;

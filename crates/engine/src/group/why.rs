@@ -27,6 +27,8 @@ impl GroupShard {
             LiveQuery::WantedThings { after, limit } => self.wanted_things(*after, *limit),
             LiveQuery::WantedQuality { after, limit } => self.wanted_quality(*after, *limit),
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
+            LiveQuery::TaskLedger { task, before, limit } => self.task_ledger(*task, *before, *limit),
+            LiveQuery::User { user, at } => self.user_standing(user, *at),
             LiveQuery::Pool { name } => self.pool_holders(name),
             LiveQuery::NewestBatch { job } => {
                 let Some(job) = self.jobs.get(job) else { return LiveAnswer::NotFound };

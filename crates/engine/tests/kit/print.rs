@@ -231,6 +231,32 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::ChecksLate { report } => format!("checks of {} late {} ms", report.authority, report.late_ms),
         Event::ChecksRecovered { authority, .. } => format!("checks of {authority} recovered"),
         Event::CalendarDefined { calendar } => format!("calendar defined {calendar}"),
+        Event::TemplateDefined { template } => format!("template defined {template}"),
+        Event::TemplateRemoved { name } => format!("template removed {name}"),
+        Event::TemplateReceived { template } => format!("template received {template}"),
+        Event::TemplateForgotten { name } => format!("template forgotten {name}"),
+        Event::UsersAssigned { group, users, .. } => format!("{} users assigned to {group}", users.len()),
+        Event::UsersReceived { users } => format!("{} users received", users.len()),
+        Event::UserMoveAsked { user, from, .. } => format!("shard {from} asked to release user {user}"),
+        Event::UserMoved { user, to, .. } => {
+            format!("user {user} moved to {}", to.as_ref().map_or("no group", |to| to.as_str()))
+        }
+        Event::UserMoveRefused { user, reason, .. } => format!("user {user} not moved: {reason}"),
+        Event::UserReleased { user, tasks, .. } => format!("user {user} released, {} tasks", tasks.len()),
+        Event::UserKept { user, reason } => format!("user {user} kept: {reason}"),
+        Event::UserReceived { user, tasks, .. } => format!("user {user} received, {} tasks", tasks.len()),
+        Event::TaskCreated { task, spec } => format!("task {task} for {} created", spec.executor),
+        Event::TaskChanged { task, version, .. } => format!("task {task} changed to version {version}"),
+        Event::TaskDeleted { task } => format!("task {task} deleted"),
+        Event::TaskGranted { grant, task, start, user, .. } => {
+            format!("grant {grant} of task {task} for {start} to {user}")
+        }
+        Event::TaskCompleted { grant, user, result, .. } => {
+            format!("grant {grant} of {user} completed: {result}")
+        }
+        Event::GrantReturned { grant, user, .. } => format!("grant {grant} of {user} returned"),
+        Event::GrantExpired { grant, user, .. } => format!("grant {grant} of {user} expired"),
+        Event::TasksPurged { before, tasks } => format!("{} tasks purged before {before}", tasks.len()),
         Event::PoolDefined { pool } => format!("pool defined {pool}"),
         Event::PoolRemoved { name } => format!("pool removed {name}"),
         Event::PoolReceived { pool } => format!("pool received {pool}"),

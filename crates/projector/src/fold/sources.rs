@@ -132,6 +132,26 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::CalendarDefined { .. }
         | Event::PoolDefined { .. }
         | Event::PoolRemoved { .. }
+        | Event::TemplateDefined { .. }
+        | Event::TemplateRemoved { .. }
+        | Event::UsersAssigned { .. }
+        | Event::UserMoveAsked { .. }
+        | Event::UserMoved { .. }
+        | Event::UserMoveRefused { .. }
+        | Event::TemplateReceived { .. }
+        | Event::TemplateForgotten { .. }
+        | Event::UsersReceived { .. }
+        | Event::UserReleased { .. }
+        | Event::UserKept { .. }
+        | Event::UserReceived { .. }
+        | Event::TaskCreated { .. }
+        | Event::TaskChanged { .. }
+        | Event::TaskDeleted { .. }
+        | Event::TaskGranted { .. }
+        | Event::TaskCompleted { .. }
+        | Event::GrantReturned { .. }
+        | Event::GrantExpired { .. }
+        | Event::TasksPurged { .. }
         | Event::PoolReceived { .. }
         | Event::PoolForgotten { .. }
         | Event::RateOpened { .. }

@@ -1,0 +1,68 @@
+//! How often a task was given, and what became of it (BYD-10).
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::TaskSpec;
+use crate::TaskId;
+
+/// The grants of a task or of one occurrence. `taken` = `live` + `completed` + `returned` + `expired`, always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// Grants that were ever given.
+    pub taken: u64,
+    /// Those that somebody has.
+    pub live: u64,
+    /// Those that were completed.
+    pub completed: u64,
+    /// Those that were given back.
+    pub returned: u64,
+    /// Those whose lease ran out.
+    pub expired: u64,
+}
+
+impl Ledger {
+    /// Whether it adds up.
+    pub fn balances(&self) -> bool {
+        self.taken == self.live + self.completed + self.returned + self.expired
+    }
+
+    /// What of `dispatch_times` is used: the grants that did not come back.
+    pub fn used(&self) -> u64 {
+        self.live + self.completed
+    }
+}
+
+/// The ledger of one occurrence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OccurrenceLedger {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its grants.
+    #[serde(flatten)]
+    pub ledger: Ledger,
+    /// How often it can still be given.
+    pub stock: u64,
+}
+
+/// A task and its ledger, as its owner knows them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskLedger {
+    /// Which task.
+    pub task: TaskId,
+    /// Its version.
+    pub version: u32,
+    /// As written.
+    pub spec: TaskSpec,
+    /// When it was deleted; absent: it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleted_at: Option<Timestamp>,
+    /// Over all its occurrences, those included that are no longer kept.
+    pub totals: Ledger,
+    /// Occurrences that were given and are kept, newest first.
+    pub occurrences: Vec<OccurrenceLedger>,
+    /// There are older ones behind the last one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+}

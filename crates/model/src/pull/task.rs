@@ -1,0 +1,240 @@
+//! A pull task as written.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use jiff::civil::Time;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::UserName;
+use crate::{FieldError, GroupName, TemplateName};
+
+/// The parameters of a task: a JSON object.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(with = "std::collections::BTreeMap<String, Value>")]
+pub struct Parameters(pub Arc<Map<String, Value>>);
+
+impl Parameters {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes that they take as JSON.
+    pub fn bytes(&self) -> usize {
+        serde_json::to_string(&*self.0).map_or(usize::MAX, |text| text.len())
+    }
+}
+
+/// Who is to do it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Executor {
+    /// Whoever of the group asks first.
+    Group(GroupName),
+    /// This user.
+    User(UserName),
+}
+
+impl fmt::Display for Executor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Executor::Group(group) => write!(f, "group {group}"),
+            Executor::User(user) => write!(f, "user {user}"),
+        }
+    }
+}
+
+/// A time of day, to the minute, as `HH:MM`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct HourMinute(Time);
+
+impl HourMinute {
+    /// As a calendar takes it.
+    pub fn civil(self) -> Time {
+        self.0
+    }
+}
+
+impl TryFrom<&str> for HourMinute {
+    type Error = String;
+    fn try_from(text: &str) -> Result<Self, String> {
+        let fault = || format!("time of day {text:?} must be HH:MM, 00:00 to 23:59");
+        let part = |part: &str| {
+            let fits = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse::<i8>().ok().filter(|_| fits)
+        };
+        let parts: Vec<_> = text.split(':').map(part).collect();
+        let [Some(hour), Some(minute)] = parts[..] else { return Err(fault()) };
+        Time::new(hour, minute, 0, 0).map(Self).map_err(|_| fault())
+    }
+}
+
+impl TryFrom<String> for HourMinute {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::try_from(text.as_str())
+    }
+}
+
+impl From<HourMinute> for String {
+    fn from(time: HourMinute) -> String {
+        time.to_string()
+    }
+}
+
+impl fmt::Display for HourMinute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02}:{:02}", self.0.hour(), self.0.minute())
+    }
+}
+
+/// When a task is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum When {
+    /// PUL-2: one occurrence.
+    Once {
+        /// Its start.
+        start: Timestamp,
+    },
+    /// PUL-3: an occurrence every `n` minutes.
+    EveryMinutes {
+        /// 1 to 527,040, a year.
+        n: u32,
+        /// The first one's start.
+        start: Timestamp,
+    },
+    /// PUL-3: an occurrence on every `n`-th day.
+    EveryDays {
+        /// 1 to 366.
+        n: u32,
+        /// At this time of day.
+        at: HourMinute,
+        /// IANA zone in which days and times are read.
+        zone: String,
+        /// Days count from the zone's day of this instant; the first occurrence is not before it.
+        start: Timestamp,
+    },
+}
+
+impl When {
+    /// Whether it has more than one occurrence.
+    pub fn is_rotating(&self) -> bool {
+        match self {
+            When::Once { .. } => false,
+            When::EveryMinutes { .. } | When::EveryDays { .. } => true,
+        }
+    }
+
+    /// From when on.
+    pub fn start(&self) -> Timestamp {
+        match self {
+            When::Once { start } | When::EveryMinutes { start, .. } | When::EveryDays { start, .. } => *start,
+        }
+    }
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// A pull task as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TaskSpec {
+    /// Who is to do it.
+    pub executor: Executor,
+    /// For people, at most 128 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// PUL-1: what its parameters are checked against; absent: they are free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<TemplateName>,
+    /// What the client gets, a JSON object of at most 16 KiB.
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
+    pub parameters: Parameters,
+    /// When.
+    pub when: When,
+    /// PUL-4: how often each occurrence may be given out, 1 to 1,000,000.
+    #[serde(default = "once")]
+    pub dispatch_times: u32,
+    /// PUL-4: a user goes on getting the occurrence until it is used up; else each user gets it once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeat: bool,
+    /// PUL-13: a grant that is not completed after so many seconds, 5 to 604,800, goes back to stock; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_s: Option<u32>,
+}
+
+impl TaskSpec {
+    /// Reads a task from its JSON or YAML value.
+    ///
+    /// # Errors
+    /// The first field that is unknown, missing or of the wrong form.
+    pub fn from_value(value: Value) -> Result<Self, FieldError> {
+        let given = value.clone();
+        serde_path_to_error::deserialize(value)
+            .map_err(|error| crate::spec::told_of(&given, &error, "a task", "task"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn task() -> Value {
+        json!({
+            "executor": {"group": "demo"}, "when": {"every_minutes": {"n": 5, "start": "2026-03-01T10:00:00Z"}},
+            "parameters": {"path": "/a", "share": 0.1}, "dispatch_times": 6,
+        })
+    }
+
+    #[test]
+    fn a_task_is_written_as_it_was_read() {
+        let read = TaskSpec::from_value(task()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), task());
+        let given =
+            json!({"executor": {"user": "a@b.c"}, "when": {"once": {"start": "2026-03-01T10:00:00Z"}}});
+        assert_eq!(TaskSpec::from_value(given).unwrap().dispatch_times, 1);
+    }
+
+    /// PUL-2, PUL-3, PUL-4: an error names the field by its path, with what was given there.
+    #[test]
+    fn errors_name_field_and_value() {
+        let table = [
+            (json!({"dispatch_times": -1}), "dispatch_times", "-1"),
+            (json!({"executor": {"user": "a b"}}), "executor.user", "a b"),
+            (json!({"lease": 5}), "lease", "5"),
+            (json!({"parameters": [1]}), "parameters", "[1]"),
+        ];
+        for (fields, field, given) in table {
+            let mut value = task();
+            for (name, given) in fields.as_object().unwrap() {
+                value[name] = given.clone();
+            }
+            let error = TaskSpec::from_value(value).unwrap_err();
+            assert_eq!((error.field.as_str(), error.value.as_str()), (field, given), "{error}");
+        }
+        let days = json!({"n": 1, "at": "25:00", "zone": "UTC", "start": "2026-03-01T10:00:00Z"});
+        let mut value = task();
+        value["when"] = json!({"every_days": days});
+        let error = TaskSpec::from_value(value).unwrap_err();
+        assert!(error.to_string().contains("00:00 to 23:59"), "{error}");
+    }
+
+    #[test]
+    fn time_of_day_is_hours_and_minutes() {
+        for bad in ["7:30", "07:30:00", "24:00", "07:60", "", "0730"] {
+            assert!(HourMinute::try_from(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(HourMinute::try_from("07:30").unwrap().to_string(), "07:30");
+    }
+}

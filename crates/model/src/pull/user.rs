@@ -1,0 +1,166 @@
+//! Users: who pulls.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Ledger, PulledGrant, TaskSpec};
+use crate::{GrantId, TaskId};
+
+/// Why a text is not a user's name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("user name {0:?} must be 1 to 128 characters: A to Z, a to z, 0 to 9, and . _ @ -")]
+pub struct UserNameError(String);
+
+/// Who pulls tasks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
+pub struct UserName(Arc<str>);
+
+impl UserName {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&str> for UserName {
+    type Error = UserNameError;
+    fn try_from(value: &str) -> Result<Self, UserNameError> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-');
+        if (1..=128).contains(&value.len()) && value.chars().all(fits) {
+            return Ok(Self(value.into()));
+        }
+        Err(UserNameError(value.chars().take(80).collect()))
+    }
+}
+
+impl TryFrom<String> for UserName {
+    type Error = UserNameError;
+    fn try_from(value: String) -> Result<Self, UserNameError> {
+        Self::try_from(value.as_str())
+    }
+}
+
+impl From<UserName> for String {
+    fn from(name: UserName) -> String {
+        name.0.to_string()
+    }
+}
+
+impl fmt::Display for UserName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The grant that a user completed last. Its start is where the user's window begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LastCompleted {
+    /// Which grant.
+    pub grant: GrantId,
+    /// Of which task.
+    pub task: TaskId,
+    /// Of which occurrence.
+    pub start: Timestamp,
+    /// SHA-256 of the result, hex.
+    pub result_hash: String,
+    /// When.
+    pub completed_at: Timestamp,
+}
+
+/// What a user's next pulls depend on, as it goes from group to group with the user.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct UserHistory {
+    /// What the user completed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastCompleted>,
+    /// The tasks that the user has completed with exactly that start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub done: Vec<TaskId>,
+    /// The user's window does not begin before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+}
+
+impl UserHistory {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// An occurrence of a task that goes with its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedOccurrence {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its grants.
+    #[serde(flatten)]
+    pub ledger: Ledger,
+    /// The start of the task's occurrence behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Timestamp>,
+}
+
+/// A task that goes with its user.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedTask {
+    /// Which.
+    pub task: TaskId,
+    /// Its version.
+    pub version: u32,
+    /// As written.
+    pub spec: Arc<TaskSpec>,
+    /// Over all its occurrences.
+    pub totals: Ledger,
+    /// Occurrences that were given and could be given again, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub occurrences: Vec<MovedOccurrence>,
+}
+
+/// An occurrence that a user will get, or can get now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NextDue {
+    /// Of which task.
+    pub task: TaskId,
+    /// Its start.
+    pub start: Timestamp,
+}
+
+/// How it stands with a user, as the owner of its home group knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserStanding {
+    /// Who.
+    pub user: UserName,
+    /// What the user has and has not completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<PulledGrant>,
+    /// What the user completed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastCompleted>,
+    /// Where the user's window begins.
+    pub window_from: Timestamp,
+    /// What a pull gives, once its start has come; absent: nothing until the window's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextDue>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_names_are_plain_signs() {
+        for bad in ["", "a b", "a/b", "ü", &"x".repeat(129)] {
+            assert!(UserName::try_from(bad).is_err(), "{bad:?}");
+        }
+        for good in ["7", "uid_10023", "-", "ann.o@example.org", &"x".repeat(128)] {
+            assert!(UserName::try_from(good).is_ok(), "{good:?}");
+        }
+    }
+}
