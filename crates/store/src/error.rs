@@ -72,6 +72,17 @@ pub enum Error {
         /// Where the tables stand.
         found: String,
     },
+    /// What spares empty answers cannot be used at the moment; without it the owner is asked.
+    #[error("cannot {what} at {place}")]
+    Hints {
+        /// What was to be done.
+        what: &'static str,
+        /// Which server; never a password.
+        place: String,
+        /// Why not.
+        #[source]
+        source: Source,
+    },
     /// The set of tables has not folded as much as the one in use.
     #[error("generation {generation} is behind the one in use on partition {partition}")]
     Behind {
@@ -96,6 +107,6 @@ impl Error {
     /// Whether the same call may succeed later without anybody doing anything but mending the database.
     #[must_use]
     pub fn is_outage(&self) -> bool {
-        matches!(self, Self::Open { .. } | Self::Database { .. })
+        matches!(self, Self::Open { .. } | Self::Database { .. } | Self::Hints { .. })
     }
 }

@@ -8,6 +8,7 @@
 //! - [`rows`]: what is in which table. One definition serves both dialects, the typed reads and the manual.
 //! - [`Tables`]: the port. [`ReadTables`]: typed reads with paging, on top of it.
 //! - [`SqliteTables`]; `MysqlTables` behind the feature `mysql`. One conformance suite in `tests/`.
+//! - [`hints`]: what spares empty answers to those who pull, in memory or in Redis. No table, and no truth.
 //!
 //! ```text
 //!  tidemill_meta: active = 2          ◄── the switch
@@ -27,6 +28,7 @@ mod planted;
 
 mod cursor;
 mod error;
+pub mod hints;
 #[cfg(feature = "mysql")]
 mod mysql;
 mod port;
