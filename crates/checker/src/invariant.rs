@@ -165,6 +165,32 @@ invariants! {
     EventsPerBatchBounded => "events_per_batch_bounded",
     /// A worker is lost, found, expired, unfit and fit only in its present life, in that order.
     WorkerLivesFollow => "worker_lives_follow",
+
+    // ---- tasks that clients pull
+    /// A user is a member of at most one shard at a time, the one that the catalogue names; it leaves only without a live grant, and what it has done and its own tasks come along as they were.
+    UsersHaveOneHome => "users_have_one_home",
+    /// Versions of a task count up by 1, its executor stays, what is deleted stays deleted, its dispatch times never fall below what is given, and rotating tasks are no more than the limit.
+    TasksWithinLimits => "tasks_within_limits",
+    /// A user has at most one live grant.
+    OneLiveGrantPerUser => "one_live_grant_per_user",
+    /// A grant is of a valid task as it is now, for a member whom it is for, at a start that is on the task's own grid, has come, and is in the user's window.
+    TasksGrantedOnlyWhenDue => "tasks_granted_only_when_due",
+    /// No user gets an occurrence of a plain task again that it has completed.
+    PlainTasksOncePerUser => "plain_tasks_once_per_user",
+    /// A user gets the earliest of what is due, of several the one with the lowest number; before them the repeat task that it completed last, while that is in stock.
+    EarliestTaskFirst => "earliest_task_first",
+    /// An occurrence never has more live and completed grants than its task's dispatch times.
+    StockNeverBelowZero => "stock_never_below_zero",
+    /// A grant goes back to stock once at most, and only while it is live, so that given = live + completed + returned + expired.
+    GrantsAccountedFor => "grants_accounted_for",
+    /// Only a live grant is completed, by the user who has it; a late, foreign or second completion changes nothing.
+    LateCompletionsChangeNothing => "late_completions_change_nothing",
+    /// A grant has the lease of its task and expires when that is over, not before; at quiescence none is overdue.
+    GrantLeasesKept => "grant_leases_kept",
+    /// What a client is told that it has, or has completed, is so; nothing is due when it is told so, and the next start is the one that it is told.
+    PullsAnsweredAsOnRecord => "pulls_answered_as_on_record",
+    /// Only what is older than the group keeps is purged, and the horizon never goes back.
+    TasksPurgedByAge => "tasks_purged_by_age",
 }
 
 impl std::fmt::Display for Invariant {

@@ -27,6 +27,7 @@ mod error;
 mod export;
 mod findings;
 mod foreign;
+mod homes;
 mod invariant;
 mod link;
 mod messages;

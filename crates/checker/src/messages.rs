@@ -7,13 +7,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{
     Calendar, CalendarName, CalendarUse, Event, ForeignParent, FreezeScope, GroupName, JobDefinition, JobId,
-    Pool, PoolName, Recorded, RerunId, ShardId,
+    Pool, PoolName, Recorded, RerunId, ShardId, Template, TemplateName,
 };
 
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::{Findings, Violation};
 use crate::foreign::Foreign;
+use crate::homes::{Homes, released};
 use crate::parents::Parents;
 use crate::permits::PermitReports;
 use crate::requests::fingerprint;
@@ -54,7 +55,9 @@ pub(crate) struct Messages {
     parents: Parents,
     pub(crate) foreign: Foreign,
     pub(crate) permits: PermitReports,
+    pub(crate) homes: Homes,
     pools: BTreeMap<PoolName, Arc<Pool>>,
+    templates: BTreeMap<TemplateName, Arc<Template>>,
     /// The calendars, and the shards that have them.
     calendars: HashMap<CalendarName, (Arc<Calendar>, BTreeSet<ShardId>)>,
     /// The shards of what reruns concern, and of their batches that were started and have not ended.
@@ -87,6 +90,9 @@ impl Messages {
                 let shared = self.pools.values().filter(|pool| is_new && pool.spec.group.is_none());
                 for pool in shared.cloned().collect::<Vec<_>>() {
                     self.send(at, *shard, says(&Event::PoolReceived { pool }), found);
+                }
+                for template in self.templates.values().filter(|_| is_new).cloned().collect::<Vec<_>>() {
+                    self.send(at, *shard, says(&Event::TemplateReceived { template }), found);
                 }
             }
             Event::JobDefined { definition, .. } => {
@@ -180,7 +186,38 @@ impl Messages {
                 }
             }
             Event::JobCancelled { shard, .. } => self.send(at, *shard, says(event), found),
+            Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. } => self.sends_of_pulls(at, event, found),
             event => self.sends_of_reruns(at, event, found),
+        }
+    }
+
+    fn sends_of_pulls(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        self.homes.decided(at, event, &self.groups, found);
+        match event {
+            Event::TemplateDefined { template } => {
+                self.templates.insert(template.spec.name.clone(), Arc::clone(template));
+                self.send_all(at, event, found);
+            }
+            Event::TemplateRemoved { name } => {
+                self.templates.remove(name);
+                self.send_all(at, event, found);
+            }
+            Event::UsersAssigned { shard, .. } => self.send(at, *shard, says(event), found),
+            Event::UserMoveAsked { from, .. } => self.send(at, *from, says(event), found),
+            Event::UserMoved { shard: Some(shard), .. } => self.send(at, *shard, says(event), found),
+            _ => {}
+        }
+    }
+
+    fn send_all(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        let groups: BTreeSet<ShardId> = self.groups.values().copied().collect();
+        for to in groups {
+            self.send(at, to, says(event), found);
         }
     }
 
@@ -312,6 +349,7 @@ impl Messages {
     pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
         self.foreign.finish(at_rest, found);
         self.permits.finish(at_rest, found);
+        self.homes.finish(at_rest, found);
         for ((from, to), lane) in &self.lanes {
             let rule = Invariant::MessagesBetweenShardsOnceInOrder;
             if let Some(place) = lane.acknowledged_in.filter(|_| lane.acknowledged > lane.received) {
@@ -402,6 +440,17 @@ fn says(event: &Event) -> Option<u64> {
         Event::CalendarRemoved { name } | Event::CalendarForgotten { name } => {
             fingerprint(&("forget calendar", name))
         }
+        Event::TemplateDefined { template } | Event::TemplateReceived { template } => {
+            fingerprint(&("template", serde_json::to_string(template).ok()))
+        }
+        Event::TemplateRemoved { name } | Event::TemplateForgotten { name } => {
+            fingerprint(&("forget template", name))
+        }
+        Event::UsersAssigned { users, .. } | Event::UsersReceived { users } => fingerprint(&("users", users)),
+        Event::UserMoveAsked { user, .. }
+        | Event::UserReleased { user, .. }
+        | Event::UserKept { user, .. } => fingerprint(&("release user", user)),
+        Event::UserMoved { .. } | Event::UserReceived { .. } => fingerprint(&("user", released(event))),
         Event::UnfinishedAsked { question, .. } | Event::UnfinishedTold { question, .. } => {
             fingerprint(&("unfinished", question))
         }

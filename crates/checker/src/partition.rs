@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_log::{Frame, Kind};
-use tidemill_model::{Cause, Envelope, Event, Outcome, Recorded, Rejection, ShardId, Source};
+use tidemill_model::{
+    Answer, Cause, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, RequestId, ShardId, Source,
+};
 
 use crate::Invariant;
 use crate::at::{Asked, At};
@@ -167,7 +169,10 @@ impl Partition {
         let record = match &cause.source {
             Source::Command { offset, request, .. } => {
                 if let Some(request) = request {
-                    self.requests.one_outcome_per_request(at, request, &cause.outcome, shared.found);
+                    let command = self.commands.record(*offset).map(|record| &record.command);
+                    if crate::requests::is_kept(command, &cause.outcome) {
+                        self.requests.one_outcome_per_request(at, request, &cause.outcome, shared.found);
+                    }
                     shared.effects.decided(at, request, &cause.outcome);
                 }
                 decision_bounded(at, &envelope.events[events.clone()], shared.found);
@@ -179,7 +184,24 @@ impl Partition {
             self.timers(at, envelope, events.clone(), shared.found);
         }
         let asked = record.as_ref().map_or(Asked::Owner, |record| Asked::Command(record.as_ref()));
-        self.events(at, envelope, asked, events, shared);
+        self.events(at, envelope, asked, events.clone(), shared);
+        if let Some(Some(record)) = &record {
+            self.pulls_answered(at, record, (&cause.outcome, &envelope.events[events]), shared.found);
+        }
+    }
+
+    /// `pulls_answered_as_on_record`
+    fn pulls_answered(
+        &self,
+        at: &At<'_>,
+        record: &CommandRecord,
+        (outcome, events): (&Outcome, &[Recorded]),
+        found: &mut Findings,
+    ) {
+        let at = At { asked: Asked::Command(Some(record)), ..*at };
+        if let Some(shard) = self.shards.get(&record.shard) {
+            shard.pulls_answered_as_on_record(&at, outcome, events, found);
+        }
     }
 
     /// Asks of every event of a timer when it was due. Only the first one of an entity in an envelope is
@@ -225,6 +247,9 @@ impl Partition {
                 let done = tidemill_model::Outcome::Answered(tidemill_model::Answer::Done);
                 shared.effects.decided(&at, request, &done);
             }
+            if let Some((request, outcome)) = end_of_move(&recorded.event) {
+                shared.effects.decided(&at, request, &outcome);
+            }
             let bounds = self.bounds;
             let shard =
                 self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, bounds));
@@ -255,6 +280,9 @@ impl Partition {
             }
             Event::PermitsHeard { from, report } => {
                 shared.messages.permits.report(at, *from, report, Side::Heard, shared.found);
+            }
+            event @ (Event::UserReleased { .. } | Event::UserKept { .. }) => {
+                shared.messages.homes.told(at, shard, event, shared.found);
             }
             event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event, shared.found),
             _ => {}
@@ -310,6 +338,17 @@ fn now_not_ahead_of_the_log(
     if at.now.duration_since(taken) > slack {
         let why = format!("the envelope's time is {}, and the log took it at {taken}", at.now);
         at.breaks(found, Invariant::NowNotAheadOfTheLog, why);
+    }
+}
+
+/// Who waits for the end of a move, and what it hears.
+fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
+    match event {
+        Event::UserMoved { request, .. } => Some((request.as_ref()?, Outcome::Answered(Answer::Done))),
+        Event::UserMoveRefused { request, reason, .. } => {
+            Some((request.as_ref()?, Outcome::Refused(reason.clone())))
+        }
+        _ => None,
     }
 }
 

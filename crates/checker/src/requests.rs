@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::{SignedDuration, Timestamp};
-use tidemill_model::{Outcome, RequestId};
+use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId};
 
 use crate::Invariant;
 use crate::at::At;
@@ -19,6 +19,28 @@ pub(crate) fn fingerprint(value: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Whether the outcome of a command is kept for its repeats. Those of pulls and completions are not: they are what the
+/// state says, whenever they are asked.
+pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
+    match command {
+        Some(command) => !matches!(command, Command::Pull { .. } | Command::CompleteTask { .. }),
+        None => match outcome {
+            Outcome::Answered(Answer::Pulled(_) | Answer::NothingDue { .. } | Answer::Completed { .. })
+            | Outcome::Refused(
+                Rejection::UserUnknown { .. }
+                | Rejection::UserMoving { .. }
+                | Rejection::GrantOver { .. }
+                | Rejection::AlreadyCompleted { .. },
+            ) => false,
+            Outcome::Done
+            | Outcome::Answered(_)
+            | Outcome::Refused(_)
+            | Outcome::Repeated
+            | Outcome::Deferred => true,
+        },
+    }
 }
 
 /// The requests of one partition.

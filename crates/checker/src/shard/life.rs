@@ -478,7 +478,7 @@ impl Shard {
             Event::AssignmentReturned { batch, reason: ReturnReason::NotStarted, .. } => {
                 phase(batch)?.assignment().map(|held| held.start_by)
             }
-            _ => None,
+            event => self.grant_due(event),
         }
     }
 

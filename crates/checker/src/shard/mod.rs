@@ -25,6 +25,7 @@ mod marks;
 mod overlap;
 mod placement;
 mod pools;
+mod pulls;
 mod removals;
 mod reruns;
 mod resources;
@@ -50,6 +51,7 @@ use self::failing::Failing;
 use self::freeze::Freezes;
 use self::job::{Job, Run};
 use self::pools::Pools;
+use self::pulls::Pulls;
 use self::removals::Removals;
 use self::reruns::Reruns;
 use self::things::Things;
@@ -95,6 +97,7 @@ pub(crate) struct Shard {
     unsettled: Vec<BatchId>,
     applies: Applies,
     pools: Pools,
+    pulls: Box<Pulls>,
     removals: Removals,
     reruns: Reruns,
     /// Versions of the catalogue's definitions.
@@ -140,6 +143,7 @@ impl Shard {
             unsettled: Vec::new(),
             applies: Applies::default(),
             pools: Pools::default(),
+            pulls: Box::default(),
             removals: Removals::default(),
             reruns: Reruns::default(),
             versions: HashMap::new(),
@@ -263,15 +267,16 @@ impl Shard {
             | Event::WorkerFit { .. }
             | Event::WorkerDrained { .. }
             | Event::WorkerResumed { .. } => self.worker_event(at, &recorded.event, found),
-            Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. }
-            | Event::TemplateReceived { .. }
-            | Event::TemplateForgotten { .. }
-            | Event::UsersReceived { .. }
+            Event::PoolDefined { .. }
+            | Event::PoolRemoved { .. }
+            | Event::PoolReceived { .. }
+            | Event::PoolForgotten { .. }
+            | Event::RateOpened { .. }
+            | Event::PermitsHeard { .. }
+            | Event::PermitsGranted { .. }
+            | Event::PermitsReceived { .. }
+            | Event::PermitsReported { .. } => self.pool_event(at, &recorded.event, found),
+            Event::UsersReceived { .. }
             | Event::UserReleased { .. }
             | Event::UserKept { .. }
             | Event::UserReceived { .. }
@@ -282,16 +287,15 @@ impl Shard {
             | Event::TaskCompleted { .. }
             | Event::GrantReturned { .. }
             | Event::GrantExpired { .. }
-            | Event::TasksPurged { .. } => {}
-            Event::PoolDefined { .. }
-            | Event::PoolRemoved { .. }
-            | Event::PoolReceived { .. }
-            | Event::PoolForgotten { .. }
-            | Event::RateOpened { .. }
-            | Event::PermitsHeard { .. }
-            | Event::PermitsGranted { .. }
-            | Event::PermitsReceived { .. }
-            | Event::PermitsReported { .. } => self.pool_event(at, &recorded.event, found),
+            | Event::TasksPurged { .. } => self.pull_event(at, &recorded.event, found),
+            Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. }
+            | Event::TemplateReceived { .. }
+            | Event::TemplateForgotten { .. } => {}
             Event::GroupDefined { .. }
             | Event::KeyDefined { .. }
             | Event::KeyRevoked { .. }
@@ -352,7 +356,12 @@ impl Shard {
         (id, shard): (i64, ShardId),
         found: &mut Findings,
     ) {
-        let last = if what == "batch" { &mut self.last_batch } else { &mut self.last_token };
+        let last = match what {
+            "batch" => &mut self.last_batch,
+            "task" => &mut self.pulls.last_task,
+            "grant" => &mut self.pulls.last_grant,
+            _ => &mut self.last_token,
+        };
         let why = if shard != self.id {
             format!("{what} {id} carries shard {shard}, and was minted by shard {}", self.id)
         } else if id <= *last {

@@ -21,6 +21,7 @@ impl Shard {
         self.final_commands_end(at, found);
         self.none_runs_long_untold(at, found);
         self.permits_are_back(at, found);
+        self.no_grant_is_overdue(at, found);
     }
 
     fn every_assignment_ends(&self, at: &At<'_>, found: &mut Findings) {

@@ -6,8 +6,8 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, commands, dependencies, firing, foreign, generation, journal, life, pools, removals, reruns,
-    shards, things, workers,
+    applies, commands, dependencies, firing, foreign, generation, journal, life, pools, pulls, removals,
+    reruns, shards, things, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -24,6 +24,7 @@ fn cases() -> Vec<Case> {
         foreign::cases(),
         things::cases(),
         pools::cases(),
+        pulls::cases(),
         life::cases(),
         workers::cases(),
     ]

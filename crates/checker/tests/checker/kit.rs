@@ -200,6 +200,16 @@ impl History {
         self.causes_to(Some(resume), [(source(offset, None), Outcome::Done, events.to_vec())])
     }
 
+    /// The next command, which is given, with what came of it.
+    pub(crate) fn answers(self, request: &str, command: Value, outcome: Outcome) -> Self {
+        let offset = self.ends[&self.partition].resume.as_ref().map_or(0, |resume| resume.offset + 1);
+        let shard = self.shard;
+        let record = json!({"shard": shard, "request": request, "actor": {"app": ""}, "command": command});
+        let bytes = serde_json::to_vec(&record).unwrap();
+        let cause = [(source(offset, Some(request)), outcome, vec![])];
+        self.given(offset, &record).causes_to(resume(offset, &bytes), cause)
+    }
+
     /// A record of the commands topic.
     pub(crate) fn given(mut self, offset: u64, record: &Value) -> Self {
         let (partition, taken_ms) = (self.partition, self.now.as_millisecond());

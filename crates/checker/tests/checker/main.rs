@@ -14,6 +14,7 @@ mod journal;
 mod kit;
 mod life;
 mod pools;
+mod pulls;
 mod removals;
 mod reruns;
 mod shards;

@@ -1,0 +1,157 @@
+//! Users and their home groups: what the catalogue says, and what the shards tell it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tidemill_model::{Event, GroupName, ShardId, UserName};
+
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+use crate::messages::{Place, place, violation};
+use crate::requests::fingerprint;
+
+/// The homes of all users.
+#[derive(Debug, Default)]
+pub(crate) struct Homes {
+    of: HashMap<UserName, ShardId>,
+    /// Who is being moved: from where, to which group.
+    moving: HashMap<UserName, (ShardId, Option<GroupName>)>,
+    told: BTreeMap<ShardId, Told>,
+}
+
+/// What one shard told of those whom it was asked to let go, and what was heard of that.
+#[derive(Debug, Default)]
+struct Told {
+    told: u64,
+    heard: u64,
+    /// Those of which only one side has been seen.
+    open: BTreeMap<u64, (u64, Place)>,
+}
+
+impl Homes {
+    /// `users_have_one_home`, as the catalogue says. `groups`: where groups are.
+    pub(crate) fn decided(
+        &mut self,
+        at: &At<'_>,
+        event: &Event,
+        groups: &HashMap<GroupName, ShardId>,
+        found: &mut Findings,
+    ) {
+        let rule = Invariant::UsersHaveOneHome;
+        match event {
+            Event::UsersAssigned { group, shard, users } => {
+                if groups.get(group) != Some(shard) {
+                    at.breaks(found, rule, format!("group {group} is not of shard {shard}"));
+                }
+                for user in users {
+                    if let Some(home) = self.of.insert(user.clone(), *shard) {
+                        at.breaks(found, rule, format!("user {user} has a home in shard {home} already"));
+                    }
+                }
+            }
+            Event::UserMoveAsked { user, from, to, .. } => {
+                if self.of.get(user) != Some(from) {
+                    at.breaks(
+                        found,
+                        rule,
+                        format!("shard {from} is asked for user {user}, whose home it is not"),
+                    );
+                }
+                if self.moving.insert(user.clone(), (*from, to.clone())).is_some() {
+                    at.breaks(found, rule, format!("user {user} is being moved already"));
+                }
+            }
+            Event::UserMoved { user, from, to, shard, .. } => {
+                self.hear(at, *from, fingerprint(&released(event)), found);
+                match self.moving.remove(user) {
+                    Some((asked, wanted)) if (asked, &wanted) == (*from, to) => {}
+                    other => {
+                        let why =
+                            format!("user {user} is moved from {from} to {to:?}, and asked was {other:?}");
+                        at.breaks(found, rule, why);
+                    }
+                }
+                if to.as_ref().and_then(|group| groups.get(group)) != shard.as_ref() {
+                    at.breaks(found, rule, format!("group {to:?} is not of shard {shard:?}"));
+                }
+                match shard {
+                    Some(shard) => self.of.insert(user.clone(), *shard),
+                    None => self.of.remove(user),
+                };
+            }
+            Event::UserMoveRefused { user, reason, .. } => match self.moving.remove(user) {
+                Some((from, _)) => self.hear(at, from, fingerprint(&kept(user, reason)), found),
+                None => at.breaks(found, rule, format!("user {user} stays, and was not being moved")),
+            },
+            _ => {}
+        }
+    }
+
+    /// What a group's shard answers.
+    pub(crate) fn told(&mut self, at: &At<'_>, shard: ShardId, event: &Event, found: &mut Findings) {
+        let says = match event {
+            Event::UserKept { user, reason } => fingerprint(&kept(user, reason)),
+            event => fingerprint(&released(event)),
+        };
+        let told = self.told.entry(shard).or_default();
+        told.told += 1;
+        let number = told.told;
+        told.pair(at, shard, (number, says), found);
+    }
+
+    fn hear(&mut self, at: &At<'_>, shard: ShardId, says: u64, found: &mut Findings) {
+        let told = self.told.entry(shard).or_default();
+        told.heard += 1;
+        let number = told.heard;
+        told.pair(at, shard, (number, says), found);
+    }
+
+    /// `at_rest`: nothing is on its way any more.
+    pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
+        let rule = Invariant::UsersHaveOneHome;
+        for (shard, told) in &self.told {
+            let Some((number, (_, place))) = told.open.first_key_value() else { continue };
+            if told.heard > told.told {
+                let why = format!("answer {number} of shard {shard} on a user was heard and never told");
+                found.violation(rule, violation(rule, *place, why));
+            } else if at_rest {
+                let why = format!("answer {number} of shard {shard} on a user was never heard");
+                found.violation(rule, violation(rule, *place, why));
+            }
+        }
+    }
+}
+
+impl Told {
+    fn pair(&mut self, at: &At<'_>, shard: ShardId, (number, says): (u64, u64), found: &mut Findings) {
+        match self.open.remove(&number) {
+            None => {
+                self.open.insert(number, (says, place(at)));
+            }
+            Some((other, (partition, offset, event))) if other != says => {
+                let why = format!(
+                    "answer {number} of shard {shard} on a user differs from what stands at {partition}:{offset} event {event}"
+                );
+                at.breaks(found, Invariant::UsersHaveOneHome, why);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+/// What a shard says of a user who left, equal on all sides.
+pub(crate) fn released(event: &Event) -> Option<(String, String, String)> {
+    match event {
+        Event::UserReleased { user, history, tasks }
+        | Event::UserReceived { user, history, tasks }
+        | Event::UserMoved { user, history, tasks, .. } => {
+            let history = serde_json::to_string(history).ok()?;
+            Some((user.to_string(), history, serde_json::to_string(tasks).ok()?))
+        }
+        _ => None,
+    }
+}
+
+fn kept(user: &UserName, reason: &tidemill_model::Rejection) -> (String, String) {
+    (user.to_string(), serde_json::to_string(reason).unwrap_or_default())
+}

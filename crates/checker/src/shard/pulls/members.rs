@@ -1,0 +1,154 @@
+//! Who pulls here, what they have, and what they did last.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use tidemill_model::{GrantId, MovedTask, TaskId, UserHistory, UserName};
+
+use super::{Counts, Pulls, Rules};
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// One member of the group.
+#[derive(Debug, Default)]
+pub(super) struct Member {
+    pub(super) live: Option<GrantId>,
+    pub(super) last: Option<Last>,
+    /// The plain tasks completed with exactly that start.
+    pub(super) done: BTreeSet<TaskId>,
+    /// No window begins before.
+    pub(super) not_before: Option<Timestamp>,
+}
+
+/// What a member completed last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Last {
+    pub(super) grant: GrantId,
+    pub(super) task: TaskId,
+    pub(super) start: Timestamp,
+    /// SHA-256 of the result, hex.
+    pub(super) result: String,
+}
+
+type Moved<'a> = (&'a UserHistory, &'a [MovedTask]);
+
+impl Member {
+    fn of(history: &UserHistory) -> Self {
+        let last = history.last.as_ref().map(|last| Last {
+            grant: last.grant,
+            task: last.task,
+            start: last.start,
+            result: last.result_hash.clone(),
+        });
+        Self {
+            live: None,
+            last,
+            done: history.done.iter().copied().collect(),
+            not_before: history.not_before,
+        }
+    }
+
+    /// Where the member's window begins, but for what was purged.
+    pub(super) fn window(&self, rules: Rules) -> Timestamp {
+        let first = rules.hours_ago(rules.window_hours);
+        let begin = self.last.as_ref().map_or(first, |last| last.start);
+        begin.max(rules.kept_since()).max(self.not_before.unwrap_or(Timestamp::MIN))
+    }
+}
+
+impl Pulls {
+    /// `users_have_one_home`, as the shard counts its members.
+    pub(super) fn users_received(&mut self, at: &At<'_>, users: &[UserName], found: &mut Findings) {
+        for user in users {
+            if self.members.insert(user.clone(), Member::default()).is_some() {
+                let why = format!("user {user} is a member already");
+                at.breaks(found, Invariant::UsersHaveOneHome, why);
+            }
+        }
+    }
+
+    /// The same of a user who comes from another shard.
+    pub(super) fn user_received(
+        &mut self,
+        at: &At<'_>,
+        user: &UserName,
+        (history, tasks): Moved<'_>,
+        found: &mut Findings,
+    ) {
+        if self.members.insert(user.clone(), Member::of(history)).is_some() {
+            let why = format!("user {user} is a member already");
+            at.breaks(found, Invariant::UsersHaveOneHome, why);
+        }
+        for moved in tasks {
+            self.take_over(at, user, moved, found);
+        }
+    }
+
+    /// The same of a user who leaves, with all that it has done and its own tasks.
+    pub(super) fn user_released(
+        &mut self,
+        at: &At<'_>,
+        user: &UserName,
+        (history, tasks): Moved<'_>,
+        found: &mut Findings,
+    ) {
+        let rule = Invariant::UsersHaveOneHome;
+        let Some(member) = self.members.remove(user) else {
+            return at.breaks(found, rule, format!("user {user} leaves, and is no member"));
+        };
+        let mut wrong = Vec::new();
+        if let Some(grant) = member.live {
+            wrong.push(format!("it has grant {grant}"));
+        }
+        let told = Member::of(history);
+        if told.last != member.last || told.done != member.done {
+            wrong.push(format!("it has done {:?} and {:?}, not what is told", member.last, member.done));
+        }
+        let horizon = member.not_before.max(self.horizon);
+        if horizon.is_some()
+            && told.not_before < horizon
+            && told.last.is_none_or(|last| Some(last.start) < horizon)
+        {
+            wrong.push(format!("its window does not begin before {horizon:?}, and nobody is told"));
+        }
+        let own: Vec<TaskId> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| task.queue().as_ref() == Some(user))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in &own {
+            let task = &self.tasks[id];
+            let moved = tasks.iter().find(|moved| moved.task == *id);
+            let agrees = moved.map(|moved| {
+                let used = |of: &tidemill_model::MovedOccurrence| {
+                    task.given.get(&of.start).is_some_and(|known| known.counts == Counts::of(&of.ledger))
+                };
+                let same = (moved.version, &moved.spec, Counts::of(&moved.totals));
+                same == (task.version, &task.spec, task.totals) && moved.occurrences.iter().all(used)
+            });
+            if !agrees.unwrap_or(task.deleted) {
+                wrong.push(format!("task {id} is theirs, and does not leave as it is"));
+            }
+        }
+        if let Some(stranger) = tasks.iter().find(|moved| !own.contains(&moved.task)) {
+            wrong.push(format!("task {} leaves with it, and is not theirs", stranger.task));
+        }
+        for id in own {
+            self.remove_task(id);
+        }
+        self.queues.remove(&Some(user.clone()));
+        for why in wrong {
+            at.breaks(found, rule, format!("user {user} leaves: {why}"));
+        }
+    }
+
+    /// The same of one who stays.
+    pub(super) fn user_kept(&mut self, at: &At<'_>, user: &UserName, found: &mut Findings) {
+        if !self.members.contains_key(user) {
+            let why = format!("user {user} is kept, and is no member");
+            at.breaks(found, Invariant::UsersHaveOneHome, why);
+        }
+    }
+}

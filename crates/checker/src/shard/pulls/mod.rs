@@ -1,0 +1,244 @@
+//! Tasks that clients pull, counted a second time: who is a member, what is in stock, and what the next one to be
+//! given is.
+//!
+//! ```text
+//!  TaskCreated ─► in stock ─► granted ─► completed
+//!                    ▲           │
+//!                    └───────────┴─► returned, expired
+//! ```
+
+mod answers;
+mod due;
+mod grants;
+mod grid;
+mod members;
+mod tasks;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use tidemill_model::{Event, GrantId, GroupSettings, TaskId, UserName};
+
+use self::members::Member;
+use self::tasks::Task;
+use super::Shard;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+
+/// Owners purge at most so many tasks at once.
+const PURGED_AT_ONCE: usize = 500;
+
+/// What a shard knows of pull tasks.
+#[derive(Debug, Default)]
+pub(super) struct Pulls {
+    tasks: HashMap<TaskId, Task>,
+    /// What may be due, by user; `None`: for the whole group.
+    queues: HashMap<Option<UserName>, Queue>,
+    members: HashMap<UserName, Member>,
+    /// Live grants.
+    grants: HashMap<GrantId, Grant>,
+    /// What starts before was purged, and can no longer be given.
+    horizon: Option<Timestamp>,
+    pub(super) last_task: i64,
+    pub(super) last_grant: i64,
+}
+
+/// Valid tasks of one executor.
+#[derive(Debug, Default)]
+struct Queue {
+    /// Those for once that are in stock.
+    once: BTreeSet<(Timestamp, TaskId)>,
+    rotating: BTreeSet<TaskId>,
+}
+
+/// A live grant.
+#[derive(Debug)]
+struct Grant {
+    task: TaskId,
+    start: Timestamp,
+    user: UserName,
+    version: u32,
+    granted_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    said: u64,
+}
+
+/// What the group's settings say of pulls.
+#[derive(Debug, Clone, Copy)]
+struct Rules {
+    now: Timestamp,
+    window_hours: i64,
+    retention_days: i64,
+    rotating_limit: usize,
+}
+
+impl Rules {
+    fn of(settings: &GroupSettings, now: Timestamp) -> Self {
+        Self {
+            now,
+            window_hours: i64::from(settings.pull_window_hours),
+            retention_days: i64::from(settings.pull_retention_days),
+            rotating_limit: settings.pull_rotating_limit as usize,
+        }
+    }
+
+    /// So many hours before now.
+    fn hours_ago(&self, hours: i64) -> Timestamp {
+        self.now.checked_sub(jiff::SignedDuration::from_hours(hours)).unwrap_or(Timestamp::MIN)
+    }
+
+    fn window_end(&self) -> Timestamp {
+        self.now.checked_add(jiff::SignedDuration::from_hours(self.window_hours)).unwrap_or(Timestamp::MAX)
+    }
+
+    fn kept_since(&self) -> Timestamp {
+        self.hours_ago(self.retention_days * 24)
+    }
+}
+
+impl Shard {
+    fn pull_rules(&self, at: &At<'_>) -> Rules {
+        Rules::of(self.settings.as_ref().unwrap_or(&GroupSettings::default()), at.now)
+    }
+
+    pub(super) fn pull_event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        let rules = self.pull_rules(at);
+        match event {
+            Event::TaskCreated { task, .. } => {
+                self.minted_ids_grow(at, "task", (task.0, task.shard()), found);
+            }
+            Event::TaskGranted { grant, .. } => {
+                self.minted_ids_grow(at, "grant", (grant.0, grant.shard()), found);
+            }
+            _ => {}
+        }
+        let pulls = &mut self.pulls;
+        match event {
+            Event::UsersReceived { users } => pulls.users_received(at, users, found),
+            Event::UserReceived { user, history, tasks } => {
+                pulls.user_received(at, user, (history, tasks), found);
+            }
+            Event::UserReleased { user, history, tasks } => {
+                pulls.user_released(at, user, (history, tasks), found);
+            }
+            Event::UserKept { user, .. } => pulls.user_kept(at, user, found),
+            Event::TaskCreated { task, spec } => pulls.created(at, *task, spec, (rules, found)),
+            Event::TaskChanged { task, version, spec } => {
+                pulls.changed(at, *task, (*version, spec), (rules, found));
+            }
+            Event::TaskDeleted { task } => pulls.deleted(at, *task, found),
+            Event::TaskGranted { .. } => pulls.granted(at, event, rules, found),
+            Event::TaskCompleted { grant, task, start, user, result } => {
+                pulls.completed(at, (*grant, *task, *start, user), result, found);
+            }
+            Event::GrantReturned { grant, task, start, user, .. } => {
+                pulls.given_back(at, (*grant, *task, *start, user), false, found);
+            }
+            Event::GrantExpired { grant, task, start, user } => {
+                pulls.given_back(at, (*grant, *task, *start, user), true, found);
+            }
+            Event::TasksPurged { before, tasks } => pulls.purged(at, *before, tasks, (rules, found)),
+            _ => {}
+        }
+    }
+
+    /// When the lease of the grant at hand is over.
+    pub(super) fn grant_due(&self, event: &Event) -> Option<Timestamp> {
+        match event {
+            Event::GrantExpired { grant, .. } => self.pulls.grants.get(grant)?.expires_at,
+            _ => None,
+        }
+    }
+
+    /// `grant_leases_kept`: no grant is live whose lease is over.
+    pub(super) fn no_grant_is_overdue(&self, at: &At<'_>, found: &mut Findings) {
+        let slack = self.bounds.tolerance.saturating_mul(2);
+        let mut overdue: Vec<_> = self.pulls.grants.iter().collect();
+        overdue.retain(|(_, grant)| {
+            grant.expires_at.is_some_and(|expires_at| at.now.duration_since(expires_at) > slack)
+        });
+        overdue.sort_unstable_by_key(|(id, _)| **id);
+        for (id, grant) in overdue {
+            let why = format!("grant {id} of user {} has not expired, and it is {}", grant.user, at.now);
+            at.contradicts(found, Invariant::GrantLeasesKept, why, &[grant.said]);
+        }
+    }
+}
+
+impl Pulls {
+    /// `tasks_purged_by_age`
+    fn purged(
+        &mut self,
+        at: &At<'_>,
+        before: Timestamp,
+        tasks: &[TaskId],
+        (rules, found): (Rules, &mut Findings),
+    ) {
+        let mut wrong = Vec::new();
+        if before > rules.kept_since() {
+            wrong.push(format!(
+                "what starts before {before} is purged, and is kept since {}",
+                rules.kept_since()
+            ));
+        }
+        if let Some(horizon) = self.horizon.filter(|horizon| before < *horizon) {
+            wrong.push(format!("the horizon goes back from {horizon} to {before}"));
+        }
+        if tasks.len() > PURGED_AT_ONCE {
+            wrong.push(format!("{} tasks are purged at once", tasks.len()));
+        }
+        self.horizon = self.horizon.max(Some(before));
+        for id in tasks {
+            let Some(task) = self.tasks.get_mut(id) else {
+                wrong.push(format!("task {id} is purged, and there is none"));
+                continue;
+            };
+            task.forget_before(before);
+            if task.is_over(before) {
+                self.remove_task(*id);
+            }
+        }
+        for why in wrong {
+            at.breaks(found, Invariant::TasksPurgedByAge, why);
+        }
+    }
+
+    fn remove_task(&mut self, id: TaskId) {
+        self.dequeue(id);
+        self.tasks.remove(&id);
+    }
+}
+
+impl Grant {
+    fn is_of(&self, task: TaskId, start: Timestamp, user: &UserName) -> bool {
+        (self.task, self.start, &self.user) == (task, start, user)
+    }
+}
+
+/// How grants of something ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Counts {
+    taken: u64,
+    live: u64,
+    completed: u64,
+    returned: u64,
+    expired: u64,
+}
+
+impl Counts {
+    fn used(self) -> u64 {
+        self.live + self.completed
+    }
+
+    fn of(ledger: &tidemill_model::Ledger) -> Self {
+        let tidemill_model::Ledger { taken, live, completed, returned, expired } = *ledger;
+        Self { taken, live, completed, returned, expired }
+    }
+
+    fn add_up(self) -> bool {
+        self.taken == self.live + self.completed + self.returned + self.expired
+    }
+}
+
+type Given = BTreeMap<Timestamp, tasks::Occurrence>;
