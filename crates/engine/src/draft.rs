@@ -14,6 +14,7 @@ use tidemill_model::{
 };
 
 use crate::decision::{Decision, Verdict};
+use crate::deferred::puts_off;
 use crate::effect::Effect;
 use crate::group::{GroupShard, Task, Timer};
 use crate::partition::{Due, Partition};
@@ -198,13 +199,8 @@ impl<'a> Draft<'a> {
                     Event::CommandQuarantined { reason, .. } => Some(reason.clone()),
                     _ => None,
                 });
-                let puts_off = |event: &Event| {
-                    matches!(event, Event::UnfinishedAsked { .. } | Event::ApplyCommitted { .. })
-                };
-                let is_deferred = events.iter().any(puts_off)
-                    && !events.iter().any(|event| matches!(event, Event::UnfinishedHeard { .. }));
                 let outcome = match (quarantined, answer) {
-                    _ if is_deferred => Outcome::Deferred,
+                    _ if puts_off(&events) => Outcome::Deferred,
                     (Some(reason), _) => Outcome::Refused(Rejection::Quarantined { reason }),
                     (None, Some(answer)) => Outcome::Answered(answer),
                     (None, None) => Outcome::Done,

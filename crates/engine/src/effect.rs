@@ -7,7 +7,7 @@ use tidemill_model::{
     Command, Envelope, Event, InstanceId, Outcome, Reply, ShardId, Source, WorkMessage, WorkerId,
 };
 
-use crate::catalogue::finished;
+use crate::deferred::{self, Decided};
 use crate::group::Batch;
 use crate::outbox::MAX_ON_THEIR_WAY;
 use crate::partition::Partition;
@@ -92,15 +92,10 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
         if let Event::CommandQuarantined { offset, reason } = &recorded.event {
             effects.push(Effect::DeadLetter { offset: *offset, reason: reason.clone() });
         }
-        if let Event::RemovalDecided { request: Some(request), reply_to: Some(to), outcome, .. } =
-            &recorded.event
+        if let Some(Decided { request: Some(request), reply_to: Some(to), outcome }) =
+            deferred::decided(&recorded.event)
         {
-            let (request, outcome) = (request.clone(), outcome.clone());
-            let reply = Reply { request, outcome, partition: partition.number(), offset };
-            effects.push(Effect::Reply { to: to.clone(), reply });
-        }
-        if let Event::ApplyFinished { request: Some(request), reply_to: Some(to), .. } = &recorded.event {
-            let (request, outcome) = (request.clone(), finished());
+            let request = request.clone();
             let reply = Reply { request, outcome, partition: partition.number(), offset };
             effects.push(Effect::Reply { to: to.clone(), reply });
         }

@@ -23,6 +23,7 @@ mod planted;
 mod answers;
 mod catalogue;
 mod decision;
+mod deferred;
 mod draft;
 mod effect;
 mod group;

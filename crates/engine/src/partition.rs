@@ -9,8 +9,9 @@ use tidemill_model::{
 };
 
 use crate::answers::Answers;
-use crate::catalogue::{Catalogue, Chore, Wisher, finished};
+use crate::catalogue::{Catalogue, Chore, Wisher};
 use crate::decision::Decision;
+use crate::deferred::{self, Decided};
 use crate::group::{GroupShard, Task};
 use crate::outbox::Post;
 use crate::rig::Rig;
@@ -167,11 +168,8 @@ impl Partition {
             self.now = now;
         }
         self.rig.folds(&recorded.event);
-        if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {
-            self.answers.keep(now, request.clone(), outcome.clone());
-        }
-        if let Event::ApplyFinished { request: Some(request), .. } = &recorded.event {
-            self.answers.keep(now, request.clone(), finished());
+        if let Some(Decided { request: Some(request), outcome, .. }) = deferred::decided(&recorded.event) {
+            self.answers.keep(now, request.clone(), outcome);
         }
         let shard = self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard));
         shard.apply(now, &recorded.event);

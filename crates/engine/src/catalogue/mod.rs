@@ -15,6 +15,8 @@ mod remove;
 mod reports;
 mod reruns;
 mod staging;
+mod templates;
+mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +39,8 @@ use self::reports::Reports;
 use self::reruns::Reruns;
 pub(crate) use self::staging::{Chore, finished};
 use self::staging::{Commit, Committed, Staging};
+use self::templates::Templates;
+use self::users::Users;
 use crate::decision::Decision;
 use crate::outbox::Post;
 use crate::rig::Rig;
@@ -53,6 +57,9 @@ pub struct Catalogue {
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) calendars: Calendars,
     pub(crate) pools: Pools,
+    // Tasks that clients pull.
+    pub(crate) templates: Templates,
+    pub(crate) users: Users,
     pub(crate) jobs_minted: u64,
     /// Counts the changes of definitions.
     pub(crate) revision: u64,
@@ -126,13 +133,11 @@ impl Catalogue {
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
             Command::RemoveCalendar { name } => self.remove_calendar(name).into(),
-            Command::DefineTemplate { .. }
-            | Command::RemoveTemplate { .. }
-            | Command::AssignUsers { .. }
-            | Command::MoveUser { .. }
-            | Command::RemoveUser { .. } => {
-                Rejection::field("command", "templates and users", "cannot be decided yet").into()
-            }
+            Command::DefineTemplate { template } => self.define_template(template).into(),
+            Command::RemoveTemplate { name } => self.remove_template(name).into(),
+            Command::AssignUsers { group, users } => self.assign_users(group, users).into(),
+            Command::MoveUser { user, to } => self.move_user(user, to, wisher).into(),
+            Command::RemoveUser { user } => self.remove_user(user, wisher).into(),
             Command::DefinePool { pool } => self.define_pool(pool).into(),
             Command::RemovePool { name } => self.remove_pool(name).into(),
             Command::PlanRerun(wish) => self.plan_rerun(wish, wisher.actor, now).into(),
@@ -195,6 +200,7 @@ impl Catalogue {
                 if !self.groups.contains_key(name) {
                     self.freeze_new_group(*shard);
                     self.tell_of_shared_pools(*shard);
+                    self.tell_of_templates(*shard);
                 }
                 let (worker_key, settings) = (worker_key.clone(), settings.clone());
                 let group = Group { id: *group, shard: *shard, worker_key, settings };
@@ -225,12 +231,12 @@ impl Catalogue {
             Event::CalendarDefined { calendar } => self.calendar_defined(calendar),
             Event::CalendarRemoved { name } => self.calendar_removed(name),
             // Templates and users of pull tasks.
-            Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. } => {}
+            Event::TemplateDefined { template } => self.template_defined(template),
+            Event::TemplateRemoved { name } => self.template_removed(name),
+            Event::UsersAssigned { shard, users, .. } => self.users_assigned(*shard, users),
+            Event::UserMoveAsked { .. } => self.user_move_asked(event),
+            Event::UserMoved { .. } => self.user_moved(event),
+            Event::UserMoveRefused { user, .. } => self.user_move_refused(user),
             Event::PoolDefined { pool } => self.pool_defined(pool),
             Event::PoolRemoved { name } => self.pool_removed(name),
             Event::PermitsHeard { from, report } => self.permits_heard(now, *from, report),
@@ -421,17 +427,6 @@ fn changes_definitions(command: &Command) -> bool {
             | Command::DefineCalendar { .. }
             | Command::RemoveCalendar { .. }
             | Command::DefinePool { .. }
-            | Command::DefineTemplate { .. }
-            | Command::RemoveTemplate { .. }
-            | Command::AssignUsers { .. }
-            | Command::MoveUser { .. }
-            | Command::RemoveUser { .. }
-            | Command::CreateTask { .. }
-            | Command::ChangeTask { .. }
-            | Command::DeleteTask { .. }
-            | Command::Pull { .. }
-            | Command::CompleteTask { .. }
-            | Command::ReturnGrant { .. }
             | Command::RemovePool { .. }
     )
 }

@@ -191,9 +191,13 @@ impl Catalogue {
                 let heard = Event::PermitsHeard { from, report: report.clone() };
                 return Ok(Decision::events(vec![received, heard]));
             }
-            ShardMessage::TellReleased { .. } | ShardMessage::TellKept { .. } => {
-                let what = "a user's move".to_owned();
-                return Err(Rejection::WrongShard { what, shard: ShardId::CATALOGUE.0 });
+            ShardMessage::TellReleased { user, history, tasks } => {
+                let moved = self.user_let_go(from, user, history, tasks);
+                return Ok(Decision::events(vec![received, moved]));
+            }
+            ShardMessage::TellKept { user, reason } => {
+                let refused = self.user_not_let_go(user, reason);
+                return Ok(Decision::events(vec![received, refused]));
             }
             ShardMessage::Group { .. }
             | ShardMessage::Template { .. }

@@ -1,0 +1,234 @@
+//! Users, and which group each has its home in (PUL-5).
+//!
+//! A user's history and its own tasks are known to its home group's shard only, so a move asks that shard first.
+//!
+//! ```text
+//!  catalogue   UserMoveAsked ───────────────────────► UserMoved ──────┐
+//!                   └─ ReleaseUser ─┐   ┌─ TellReleased ─┘            └─ ReceiveUser ─┐
+//!  old shard                        ▼   │                                             │
+//!                                UserReleased                                         │
+//!  new shard                                                                          └► UserReceived
+//! ```
+//! *Invariant:* a user is a member of at most one shard. The old shard forgets it with the record that says what it
+//! knew, and from there on that record's message, the catalogue's record and its message carry it, each in a numbered
+//! outbox, until the new shard has it. A shard that cannot let it go says why (`UserKept`, `UserMoveRefused`) and
+//! keeps it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashMap;
+use tidemill_model::{
+    Answer, Event, GroupName, InstanceId, MovedTask, Rejection, RequestId, ShardId, ShardMessage,
+    UserHistory, UserName,
+};
+
+use super::{Catalogue, Wisher};
+use crate::decision::Decision;
+
+/// Members of one group.
+const MAX_MEMBERS: u64 = 1_000_000;
+/// Users of one assignment.
+const MAX_ASSIGNED: usize = 500;
+/// Moves and removals that wait for an answer of a group's shard.
+const MAX_MOVING: usize = 256;
+
+/// All users.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Users {
+    homes: FxHashMap<UserName, ShardId>,
+    members: BTreeMap<ShardId, u64>,
+    moving: BTreeMap<UserName, Move>,
+}
+
+/// A wish that waits for the answer of the user's home group's shard.
+#[derive(Debug, Clone, PartialEq)]
+struct Move {
+    /// Its home then; absent: none.
+    to: Option<GroupName>,
+    request: Option<RequestId>,
+    reply_to: Option<InstanceId>,
+}
+
+impl Users {
+    fn settle(&mut self, user: &UserName, home: ShardId) {
+        self.leave(user);
+        self.homes.insert(user.clone(), home);
+        *self.members.entry(home).or_default() += 1;
+    }
+
+    fn leave(&mut self, user: &UserName) {
+        let old = self.homes.remove(user);
+        if let Some(members) = old.and_then(|home| self.members.get_mut(&home)) {
+            *members = members.saturating_sub(1);
+        }
+    }
+}
+
+impl Catalogue {
+    /// Those who have that home already stay as they are; if one cannot get it, none does.
+    pub(super) fn assign_users(&self, group: &GroupName, users: &[UserName]) -> Result<Decision, Rejection> {
+        let shard = self.groups.get(group).ok_or_else(|| Rejection::unknown("group", group))?.shard;
+        if users.is_empty() || users.len() > MAX_ASSIGNED {
+            return Err(Rejection::field("users", users.len(), format!("must be 1 to {MAX_ASSIGNED} users")));
+        }
+        let mut seen = BTreeSet::new();
+        let mut new = Vec::with_capacity(users.len());
+        for user in users {
+            if self.users.moving.contains_key(user) {
+                return Err(is_moving(user));
+            }
+            match self.users.homes.get(user) {
+                Some(home) if *home == shard => {}
+                Some(home) => {
+                    let group = self.name_of(*home);
+                    return Err(Rejection::UserElsewhere { user: user.to_string(), group });
+                }
+                None if seen.insert(user) => new.push(user.clone()),
+                None => {}
+            }
+        }
+        if new.is_empty() {
+            return Ok(Decision::answered(Vec::new(), Answer::Done));
+        }
+        self.check_room(group, shard, new.len())?;
+        let event = Event::UsersAssigned { group: group.clone(), shard, users: new };
+        Ok(Decision::answered(vec![event], Answer::Done))
+    }
+
+    pub(super) fn move_user(
+        &self,
+        user: &UserName,
+        to: &GroupName,
+        wisher: Wisher<'_>,
+    ) -> Result<Decision, Rejection> {
+        let shard = self.groups.get(to).ok_or_else(|| Rejection::unknown("group", to))?.shard;
+        let from = self.home_of(user)?;
+        if from == shard {
+            return Ok(Decision::answered(Vec::new(), Answer::Done));
+        }
+        self.check_room(to, shard, 1)?;
+        self.ask_release(user, from, Some(to), wisher)
+    }
+
+    pub(super) fn remove_user(&self, user: &UserName, wisher: Wisher<'_>) -> Result<Decision, Rejection> {
+        let from = self.home_of(user)?;
+        self.ask_release(user, from, None, wisher)
+    }
+
+    /// The home of a user that is not on its way to another one.
+    fn home_of(&self, user: &UserName) -> Result<ShardId, Rejection> {
+        if self.users.moving.contains_key(user) {
+            return Err(is_moving(user));
+        }
+        self.users.homes.get(user).copied().ok_or_else(|| Rejection::unknown("user", user))
+    }
+
+    /// What a group gets is bounded, with those that are on their way to it: its members, and the messages that wait
+    /// for its shard.
+    fn check_room(&self, group: &GroupName, shard: ShardId, more: usize) -> Result<(), Rejection> {
+        let coming = self.users.moving.values().filter(|of| of.to.as_ref() == Some(group)).count();
+        let members = self.users.members.get(&shard).copied().unwrap_or(0);
+        if members + coming as u64 + more as u64 > MAX_MEMBERS {
+            let what = format!("the number of users of group {group}");
+            return Err(Rejection::LimitReached { what, limit: MAX_MEMBERS });
+        }
+        if self.post.room(shard) <= coming {
+            let what =
+                format!("the number of messages that group {group} has not taken in; later there is room");
+            return Err(Rejection::LimitReached { what, limit: crate::outbox::MAX_ON_THEIR_WAY as u64 });
+        }
+        Ok(())
+    }
+
+    fn ask_release(
+        &self,
+        user: &UserName,
+        from: ShardId,
+        to: Option<&GroupName>,
+        wisher: Wisher<'_>,
+    ) -> Result<Decision, Rejection> {
+        if self.users.moving.len() >= MAX_MOVING {
+            let what = "the number of users that are being moved or removed".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_MOVING as u64 });
+        }
+        Ok(Decision::events(vec![Event::UserMoveAsked {
+            user: user.clone(),
+            from,
+            to: to.cloned(),
+            request: wisher.request.cloned(),
+            reply_to: wisher.reply_to.cloned(),
+        }]))
+    }
+
+    fn name_of(&self, shard: ShardId) -> String {
+        let of = self.groups.iter().find(|(_, group)| group.shard == shard);
+        of.map_or_else(|| format!("of shard {shard}"), |(name, _)| name.to_string())
+    }
+
+    /// The user has left its old home: this record is its new one. Whom nobody wanted to move goes back.
+    pub(super) fn user_let_go(
+        &self,
+        from: ShardId,
+        user: &UserName,
+        history: &UserHistory,
+        tasks: &[MovedTask],
+    ) -> Event {
+        let wish = self.users.moving.get(user);
+        let back = || self.groups.iter().find(|(_, group)| group.shard == from).map(|(name, _)| name);
+        let to = wish.map_or_else(back, |wish| wish.to.as_ref());
+        Event::UserMoved {
+            user: user.clone(),
+            from,
+            to: to.cloned(),
+            shard: to.and_then(|to| self.groups.get(to)).map(|group| group.shard),
+            history: history.clone(),
+            tasks: tasks.to_vec(),
+            request: wish.and_then(|wish| wish.request.clone()),
+            reply_to: wish.and_then(|wish| wish.reply_to.clone()),
+        }
+    }
+
+    pub(super) fn user_not_let_go(&self, user: &UserName, reason: &Rejection) -> Event {
+        let wish = self.users.moving.get(user);
+        Event::UserMoveRefused {
+            user: user.clone(),
+            reason: reason.clone(),
+            request: wish.and_then(|wish| wish.request.clone()),
+            reply_to: wish.and_then(|wish| wish.reply_to.clone()),
+        }
+    }
+
+    pub(super) fn users_assigned(&mut self, shard: ShardId, users: &[UserName]) {
+        for user in users {
+            self.users.settle(user, shard);
+        }
+        self.post.send(shard, ShardMessage::Users { users: users.to_vec() });
+    }
+
+    pub(super) fn user_move_asked(&mut self, event: &Event) {
+        let Event::UserMoveAsked { user, from, to, request, reply_to } = event else { return };
+        let (to, request, reply_to) = (to.clone(), request.clone(), reply_to.clone());
+        self.users.moving.insert(user.clone(), Move { to, request, reply_to });
+        self.post.send(*from, ShardMessage::ReleaseUser { user: user.clone() });
+    }
+
+    pub(super) fn user_moved(&mut self, event: &Event) {
+        let Event::UserMoved { user, shard, history, tasks, .. } = event else { return };
+        self.users.moving.remove(user);
+        let Some(shard) = *shard else {
+            self.users.leave(user);
+            return;
+        };
+        self.users.settle(user, shard);
+        let (user, history, tasks) = (user.clone(), history.clone(), tasks.clone());
+        self.post.send(shard, ShardMessage::ReceiveUser { user, history, tasks });
+    }
+
+    pub(super) fn user_move_refused(&mut self, user: &UserName) {
+        self.users.moving.remove(user);
+    }
+}
+
+fn is_moving(user: &UserName) -> Rejection {
+    Rejection::AlreadyThere { what: format!("a move or removal of user {user} that has not ended") }
+}
