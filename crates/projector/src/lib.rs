@@ -9,6 +9,7 @@
 //! - [`Progress`]: how far the tables are, for reads that have to see an earlier write.
 //! - [`cloud_event`]: a fact as the world sees it. [`publish`]: the journal to the topic of the feed.
 //!   [`FeedReader`]: the same feed, straight from the journal, with a [`FeedCursor`].
+//! - [`keep_hints`]: marks for those who pull, where hints are.
 //! - [`rebuild`] and [`verify`]: make the tables anew beside the old ones; compare them with the journal.
 //! - [`schemas`]: JSON Schema of events and commands, AsyncAPI of the topics.
 //!
@@ -25,6 +26,7 @@ mod error;
 mod event;
 mod feed;
 mod fold;
+mod hints;
 mod journal;
 mod progress;
 mod projection;
@@ -39,6 +41,7 @@ pub use error::Error;
 pub use event::{CloudEvent, cloud_event};
 pub use feed::{FeedCursor, FeedReader};
 pub use fold::Fold;
+pub use hints::keep_hints;
 pub use progress::{PartitionProgress, Progress, wait_in_tables};
 pub use publish::{PublishConfig, publish};
 pub use rebuild::{RebuildProgress, rebuild};

@@ -8,7 +8,7 @@
 //! ```
 //! One keeper for each partition reads the journal and writes *marks*: the offset of the last fact that may have made
 //! something due for a group, or for one user. It beats, and with each beat says until when its *life* holds. A hint
-//! counts while (see [`Look::counts_until`])
+//! counts while (see [`Look::counting`])
 //! - the life that it names holds: then every fact older than a second has its mark, and no mark was lost;
 //! - no mark of its group or its user is at its position or after it;
 //! - its time is not over.
@@ -39,6 +39,7 @@ pub type HintFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Sen
 /// The longest that a hint is kept. What is due is known less than a day ahead.
 pub const LONGEST_HINT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Marks outlive every hint that they could end.
+#[cfg(feature = "redis")]
 pub(crate) const MARKS_KEPT: Duration = Duration::from_secs(25 * 60 * 60);
 
 /// A time without a break in the marks of one partition. Drawn at random.
@@ -90,6 +91,8 @@ pub struct Hint {
     pub offset: u64,
     /// Until when, milliseconds since 1970.
     pub until_ms: i64,
+    /// Something begins then, as far as the owner knew; else it is only known so far.
+    pub begins: bool,
 }
 
 /// Something may have become due.
@@ -140,18 +143,18 @@ pub struct Look {
 }
 
 impl Look {
-    /// Until when nothing is due, if the hint counts at this moment.
+    /// The hint, if it counts at this moment.
     ///
     /// A fact in the very record of the answer may have been decided after it, so it ends the hint too.
     #[must_use]
-    pub fn counts_until(&self, now_ms: i64) -> Option<i64> {
+    pub fn counting(&self, now_ms: i64) -> Option<&Hint> {
         let hint = self.hint.as_ref()?;
         let is_after = |mark: Option<u64>| mark.is_none_or(|mark| mark < hint.offset);
         let counts = self.life.as_ref() == Some(&hint.life)
             && is_after(self.group_mark)
             && is_after(self.user_mark)
             && now_ms < hint.until_ms;
-        counts.then_some(hint.until_ms)
+        counts.then_some(hint)
     }
 }
 
@@ -211,10 +214,10 @@ mod tests {
     #[test]
     fn hint_counts_only_while_nothing_speaks_against_it() {
         let life = Life::draw();
-        let hint = Hint { life: life.clone(), offset: 10, until_ms: 1_000 };
+        let hint = Hint { life: life.clone(), offset: 10, until_ms: 1_000, begins: true };
         let good = Look { life: Some(life), hint: Some(hint), group_mark: Some(9), user_mark: Some(3) };
-        assert_eq!(good.counts_until(999), Some(1_000));
-        assert_eq!(good.counts_until(1_000), None);
+        assert_eq!(good.counting(999), good.hint.as_ref());
+        assert_eq!(good.counting(1_000), None);
         let bad = [
             Look { life: None, ..good.clone() },
             Look { life: Some(Life::draw()), ..good.clone() },
@@ -223,9 +226,9 @@ mod tests {
             Look { user_mark: Some(10), ..good.clone() },
         ];
         for look in bad {
-            assert_eq!(look.counts_until(0), None, "{look:?}");
+            assert_eq!(look.counting(0), None, "{look:?}");
         }
         let unmarked = Look { group_mark: None, user_mark: None, ..good };
-        assert_eq!(unmarked.counts_until(0), Some(1_000));
+        assert!(unmarked.counting(0).is_some());
     }
 }

@@ -5,7 +5,7 @@
 //!  tidemill:{LOG:PARTITION}:life          LIFE                  gone when it does not hold any more
 //!  tidemill:{LOG:PARTITION}:g:SHARD       OFFSET                mark of a group
 //!  tidemill:{LOG:PARTITION}:u:SHARD:USER  OFFSET                mark of a user
-//!  tidemill:{LOG:PARTITION}:h:SHARD:USER  LIFE OFFSET UNTIL     a hint
+//!  tidemill:{LOG:PARTITION}:h:SHARD:USER  LIFE OFFSET UNTIL BEGINS   a hint
 //! ```
 //! Every key ends by itself. The braces keep the keys of a partition together where keys are spread.
 //!
@@ -233,13 +233,19 @@ impl Hints for RedisHints {
 }
 
 fn text_of(hint: &Hint) -> String {
-    format!("{} {} {}", hint.life, hint.offset, hint.until_ms)
+    format!("{} {} {} {}", hint.life, hint.offset, hint.until_ms, hint.begins)
 }
 
 fn hint_of(text: &str) -> Option<Hint> {
     let mut words = text.split(' ');
-    let (life, offset, until) = (words.next()?, words.next()?, words.next()?);
-    Some(Hint { life: Life(life.into()), offset: offset.parse().ok()?, until_ms: until.parse().ok()? })
+    let mut word = || words.next();
+    let (life, offset, until, begins) = (word()?, word()?, word()?, word()?);
+    Some(Hint {
+        life: Life(life.into()),
+        offset: offset.parse().ok()?,
+        until_ms: until.parse().ok()?,
+        begins: begins.parse().ok()?,
+    })
 }
 
 fn look_of(found: &[Option<String>]) -> Option<Look> {
@@ -268,9 +274,9 @@ mod tests {
 
     #[test]
     fn hints_survive_their_text_and_other_text_is_none() {
-        let hint = Hint { life: Life::draw(), offset: 7, until_ms: -3 };
+        let hint = Hint { life: Life::draw(), offset: 7, until_ms: -3, begins: true };
         assert_eq!(hint_of(&text_of(&hint)), Some(hint));
-        for text in ["", "a", "a 1", "a x 1", "a 1 x"] {
+        for text in ["", "a", "a 1", "a x 1", "a 1 x", "a 1 1", "a 1 1 x"] {
             assert_eq!(hint_of(text), None, "{text}");
         }
     }

@@ -15,8 +15,14 @@ use crate::keys::Keys;
 pub(super) const OPEN: &[&str] =
     &["executor.slots", "executor.types", "log.kafka", "prober.paths.hdfs.settings"];
 /// Settings that are never shown.
-pub(super) const SECRET: &[&str] =
-    &["api.internal_key", "internal_key", "log.kafka", "prober.paths.s3.secret_access_key", "store.url"];
+pub(super) const SECRET: &[&str] = &[
+    "api.internal_key",
+    "internal_key",
+    "log.kafka",
+    "prober.paths.s3.secret_access_key",
+    "redis.url",
+    "store.url",
+];
 
 /// The configuration file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) log: LogSettings,
     /// The read tables.
     pub(crate) store: StoreSettings,
+    /// Hints that spare empty answers to clients that pull tasks.
+    pub(crate) redis: RedisSettings,
     /// The role that answers over HTTP.
     pub(crate) api: tidemill_api::Config,
     /// The role that owns partitions and decides.
@@ -63,6 +71,7 @@ impl Default for Settings {
             log_filter: "info".to_owned(),
             log: LogSettings::default(),
             store: StoreSettings::default(),
+            redis: RedisSettings::default(),
             api: tidemill_api::Config::default(),
             dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
@@ -129,6 +138,16 @@ impl Default for LogSettings {
 pub(crate) struct StoreSettings {
     /// MySQL or MariaDB, `mysql://user:password@host:port/database`. Default: an SQLite file in the data
     /// directory.
+    pub(crate) url: Option<String>,
+}
+
+/// Hints that spare empty answers to clients that pull tasks. Nothing is lost with them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct RedisSettings {
+    /// Redis 6.2 or later, `redis://[user:password@]host:port[/db]`; the same for the projector and every interface.
+    /// Its `maxmemory-policy` must be `noeviction` where it has a `maxmemory`. Default none: every pull asks the
+    /// owner. `standalone` keeps hints in its own memory, whatever is set here.
     pub(crate) url: Option<String>,
 }
 

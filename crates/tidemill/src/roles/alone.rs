@@ -20,7 +20,7 @@ use super::live::LiveServer;
 use super::operator::Operator;
 use super::producers::{self, Producers};
 use super::standalone::{join, spawn};
-use super::{executor, first_start, log, tables};
+use super::{executor, first_start, hints, log, tables};
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -69,6 +69,7 @@ fn listen(address: &str) -> Done<(TcpListener, String)> {
 pub(crate) fn projector(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let log = log::shared(settings)?;
     let tables = tables::open(settings)?;
+    let hints = hints::shared(settings, &*log)?;
     let shutdown = Shutdown::new();
     let project = {
         let (config, log, told) = (settings.projector_config(), Arc::clone(&log), shutdown.clone());
@@ -78,20 +79,27 @@ pub(crate) fn projector(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
         })?
     };
     let publish = {
-        let told = shutdown.clone();
+        let (log, told) = (Arc::clone(&log), shutdown.clone());
         spawn("publisher", move || {
             tidemill_projector::publish(&PublishConfig::default(), &log, &Progress::new(), &told)
                 .map_err(|error| Failure::caused("publishing the feed has failed", &error))
         })?
     };
-    let ended = until(stop, || project.is_finished() || publish.is_finished());
+    let keep = hints.map(|hints| hints::keep(&log, hints, &shutdown)).transpose()?;
+    let roles: Vec<_> =
+        [("projector", Some(project)), ("publisher", Some(publish)), ("keeper of hints", keep)]
+            .into_iter()
+            .filter_map(|(name, thread)| Some((name, thread?)))
+            .collect();
+    let ended = until(stop, || roles.iter().any(|(_, thread)| thread.is_finished()));
     shutdown.request();
-    join_both(project, publish).and(ended)
+    join_all(roles).and(ended)
 }
 
-fn join_both(project: JoinHandle<Done>, publish: JoinHandle<Done>) -> Done {
-    let projected = join("projector", project);
-    projected.and(join("publisher", publish))
+/// The first failure is told; the others are waited for all the same.
+fn join_all(roles: Vec<(&str, JoinHandle<Done>)>) -> Done {
+    let joined: Vec<_> = roles.into_iter().map(|(name, thread)| join(name, thread)).collect();
+    joined.into_iter().collect()
 }
 
 /// `tidemill producers`: looks outside for what owners wait for.

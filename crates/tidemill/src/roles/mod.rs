@@ -6,6 +6,7 @@ mod cluster;
 mod executor;
 mod first_start;
 mod groups;
+mod hints;
 mod in_process;
 mod interface;
 mod journal;

@@ -19,12 +19,13 @@ use tidemill_log::{Log, Topic};
 use tidemill_producers::{Submitter, instance_id};
 use tidemill_projector::{Progress, Shutdown};
 use tidemill_store::Tables;
+use tidemill_store::hints::Hints;
 
 use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::producers::{self, Producers};
-use super::{executor, first_start, log, tables};
+use super::{executor, first_start, hints, log, tables};
 use crate::client::ADDRESS_FILE;
 use crate::config::Settings;
 use crate::exit::Exit;
@@ -42,6 +43,7 @@ pub(crate) struct Standalone {
     producers: Producers,
     dispatcher: Dispatcher,
     projector: Role<Shutdown>,
+    keeper: Role<Shutdown>,
     submitter: Submitter,
     operator: Operator,
     address_file: std::path::PathBuf,
@@ -76,6 +78,8 @@ impl Standalone {
             return Err(Failure::new(Exit::Failure, "the read tables do not reach the end of the journal")
                 .hint("see the log lines of the projector; `tidemill rebuild` makes the tables anew"));
         }
+        let hints = hints::here();
+        let keeper = start_keeper(&log, &hints)?;
         let operator = Operator::new(settings.projector_config(), &log, &tables);
         let cluster = LocalCluster {
             log: Arc::clone(&log),
@@ -99,7 +103,17 @@ impl Standalone {
             config.api_url = api_url;
         }
         let executor = start_executor(config, log)?;
-        Ok(Self { interface, executor, producers, dispatcher, projector, submitter, operator, address_file })
+        Ok(Self {
+            interface,
+            executor,
+            producers,
+            dispatcher,
+            projector,
+            keeper,
+            submitter,
+            operator,
+            address_file,
+        })
     }
 
     /// Where the interface listens.
@@ -130,6 +144,7 @@ impl Standalone {
             || self.producers.has_ended()
             || self.dispatcher.has_ended()
             || self.projector.thread.is_finished()
+            || self.keeper.thread.is_finished()
     }
 
     /// Ends every role in order; the first failure is told, and the others end all the same.
@@ -147,6 +162,9 @@ impl Standalone {
             self.dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
         self.projector.stop.request();
         let projector = join("projector", self.projector.thread);
+        self.keeper.stop.request();
+        let keeper = join("keeper of hints", self.keeper.thread);
+        let projector = projector.and(keeper);
         removed.and(interface).and(operator).and(executor).and(producers).and(dispatcher).and(projector)
     }
 }
@@ -191,6 +209,12 @@ fn start_projector(
             .map_err(|error| Failure::caused("the projector has failed", &error))
     })?;
     Ok(Role { stop: shutdown, thread })
+}
+
+fn start_keeper(log: &Arc<dyn Log>, hints: &Arc<dyn Hints>) -> Done<Role<Shutdown>> {
+    let stop = Shutdown::new();
+    let thread = hints::keep(log, Arc::clone(hints), &stop)?;
+    Ok(Role { stop, thread })
 }
 
 fn start_executor(config: tidemill_executor::Config, log: Arc<dyn Log>) -> Done<Role<Sender<()>>> {

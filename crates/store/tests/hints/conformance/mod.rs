@@ -59,12 +59,12 @@ impl<'a> Asker<'a> {
     }
 
     pub(crate) fn keep(&self, place: &Place, life: &Life, offset: u64) {
-        let hint = Hint { life: life.clone(), offset, until_ms: FAR_MS };
+        let hint = Hint { life: life.clone(), offset, until_ms: FAR_MS, begins: false };
         self.runtime.block_on(self.hints.keep(place, &hint, MINUTE)).unwrap();
     }
 
     pub(crate) fn counts(&self, place: &Place) -> bool {
-        self.look(place).counts_until(0).is_some()
+        self.look(place).counting(0).is_some()
     }
 
     /// Looks until it is so.
@@ -202,7 +202,7 @@ pub(crate) fn life_ends_by_itself(bench: &impl Bench) {
     let mut keeper = prepared(bench.hints(), &["ann"]);
     let asker = Asker::new(bench.hints());
     assert!(keeper.turn(bench.hints(), &[], Duration::from_millis(50)));
-    asker.until(&place("ann"), |look| look.life.is_none() && look.counts_until(0).is_none());
+    asker.until(&place("ann"), |look| look.life.is_none() && look.counting(0).is_none());
     assert!(keeper.turn(bench.hints(), &[], MINUTE));
     assert!(asker.counts(&place("ann")), "no mark was lost meanwhile");
 }
@@ -237,7 +237,7 @@ pub(crate) fn emptied_back_end_refuses_the_next_step(bench: &impl Bench) {
 pub(crate) fn hint_ends_when_its_time_is_over(bench: &impl Bench) {
     let keeper = prepared(bench.hints(), &["ann"]);
     let asker = Asker::new(bench.hints());
-    let hint = Hint { life: keeper.life, offset: 10, until_ms: FAR_MS };
+    let hint = Hint { life: keeper.life, offset: 10, until_ms: FAR_MS, begins: false };
     let kept = bench.hints().keep(&place("ann"), &hint, Duration::from_millis(50));
     asker.runtime.block_on(kept).unwrap();
     asker.until(&place("ann"), |look| look.hint.is_none());

@@ -1,0 +1,230 @@
+//! Keeps the hints of one partition.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidemill_log::{Frame, From, Kind, Log, Reader, Topic};
+use tidemill_model::Envelope;
+use tidemill_store::hints::{Hints, Life, Mark, Turn};
+
+use super::marks::{Marked, marked};
+use super::pace::{BEAT, Due, Pace, Sample};
+use crate::error::chain;
+use crate::{Error, Shutdown};
+
+/// Records taken at once.
+const MAX_RECORDS: usize = 512;
+/// Marks of one step: so many are written in less than a millisecond.
+const MAX_MARKS: usize = 500;
+/// Marks that wait for a back end; more of them cost more than a new life.
+const MOST_MARKS: usize = 100_000;
+
+pub(super) struct Keeper {
+    partition: u32,
+    log: Arc<dyn Log>,
+    hints: Arc<dyn Hints>,
+    shutdown: Shutdown,
+}
+
+/// What came of asking the back end.
+type Tried = Result<(), tidemill_store::Error>;
+
+/// A life and how far it is. A new one for every break.
+struct Living {
+    life: Life,
+    /// The back end knows of it.
+    is_begun: bool,
+    /// The last step that is known to be done, and the last that was tried.
+    confirmed: u64,
+    tried: u64,
+    /// What is to be written, each with the offset of its last fact.
+    marks: BTreeMap<Mark, u64>,
+}
+
+impl Living {
+    fn new() -> Self {
+        Self { life: Life::draw(), is_begun: false, confirmed: 0, tried: 0, marks: BTreeMap::new() }
+    }
+
+    /// A step is known to be done.
+    fn written(&mut self, number: u64, marks: &[(Mark, u64)]) {
+        self.confirmed = number;
+        for (mark, _) in marks {
+            self.marks.remove(mark);
+        }
+    }
+}
+
+impl Keeper {
+    pub(super) fn new(partition: u32, log: Arc<dyn Log>, hints: Arc<dyn Hints>, shutdown: Shutdown) -> Self {
+        Self { partition, log, hints, shutdown }
+    }
+
+    pub(super) fn run(&self) {
+        let mut told = None;
+        loop {
+            let Err(error) = self.session() else { return };
+            let (partition, reason) = (self.partition, chain(&error));
+            // Once for each cause, however often it is tried meanwhile.
+            if told.as_ref() != Some(&reason) {
+                tracing::warn!(partition, reason, "partition {partition} has no hints: {reason}");
+                told = Some(reason);
+            }
+            if self.shutdown.wait(BEAT) {
+                return;
+            }
+        }
+    }
+
+    /// Follows the journal from its end, in lives of its own, until shutdown (`Ok`) or an error of the journal.
+    fn session(&self) -> Result<(), Error> {
+        let mut next = self.end()?;
+        let reader = self.log.reader(Topic::Journal, self.partition, From::Offset(next));
+        let mut reader = reader.map_err(Error::journal(self.partition))?;
+        self.shutdown.wakes(reader.waker());
+        let mut living = Living::new();
+        let mut pace = Pace::new(Instant::now());
+        let mut trouble = None;
+        while !self.shutdown.is_requested() {
+            let outcome = match pace.due(Instant::now(), next) {
+                Due::Read(timeout) => {
+                    next = self.read(&mut *reader, timeout, next, &mut living, &mut pace)?;
+                    continue;
+                }
+                Due::Sample => self.sample(&mut living, &mut pace)?,
+                Due::Beat(sample) => self.step(&mut living, &mut pace, Some(sample)),
+                Due::Marks => self.step(&mut living, &mut pace, None),
+            };
+            self.tell(&mut trouble, outcome);
+        }
+        Ok(())
+    }
+
+    fn end(&self) -> Result<u64, Error> {
+        let range = self.log.range(Topic::Journal, self.partition).map_err(Error::journal(self.partition))?;
+        Ok(range.end)
+    }
+
+    /// Reads on, and gives where the journal goes on after that.
+    fn read(
+        &self,
+        reader: &mut dyn Reader,
+        timeout: Duration,
+        mut next: u64,
+        living: &mut Living,
+        pace: &mut Pace,
+    ) -> Result<u64, Error> {
+        let records = reader.poll(MAX_RECORDS, timeout).map_err(Error::journal(self.partition))?;
+        for record in records {
+            next = record.offset + 1;
+            // A record that does not count may be among them: what it says ends hints that could have stayed.
+            let Some(frame) = Frame::decode(&record.value).ok().filter(|frame| frame.kind == Kind::Envelope)
+            else {
+                continue;
+            };
+            let (partition, offset) = (self.partition, record.offset);
+            let envelope: Envelope = serde_json::from_slice(&frame.body).map_err(|source| Error::Body {
+                partition,
+                offset,
+                source,
+            })?;
+            for recorded in &envelope.events {
+                marked(recorded, |what| match what {
+                    Marked::One(mark) => drop(living.marks.insert(mark, record.offset)),
+                    Marked::Everything => *living = Living::new(),
+                });
+            }
+        }
+        if living.marks.len() > MOST_MARKS {
+            *living = Living::new();
+        }
+        if !living.is_begun {
+            // No hint of this life is older.
+            living.marks.clear();
+        }
+        if !living.marks.is_empty() {
+            pace.marked(Instant::now());
+        }
+        Ok(next)
+    }
+
+    /// The back end's time, and after that the journal's end: what was acknowledged before is below it. Begins the
+    /// life where that has still to be done.
+    fn sample(&self, living: &mut Living, pace: &mut Pace) -> Result<Tried, Error> {
+        let taken_at = Instant::now();
+        let clock = self.hints.clock_ms();
+        let end = self.end()?;
+        let begun = clock.and_then(|clock_ms| {
+            if !living.is_begun {
+                living.is_begun = self.hints.begin(self.partition, &living.life)?;
+            }
+            Ok(living.is_begun.then_some(clock_ms))
+        });
+        let (clock_ms, tried) = match begun {
+            Ok(clock_ms) => (clock_ms, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        match clock_ms {
+            Some(clock_ms) => pace.sampled(Sample { clock_ms, end, taken_at }),
+            None => pace.put_off(taken_at),
+        }
+        Ok(tried)
+    }
+
+    /// Writes the marks, a part at a time; the last part beats.
+    fn step(&self, living: &mut Living, pace: &mut Pace, beat: Option<Sample>) -> Tried {
+        while living.is_begun {
+            let part: Vec<_> =
+                living.marks.iter().take(MAX_MARKS).map(|(mark, offset)| (mark.clone(), *offset)).collect();
+            let is_last = part.len() == living.marks.len();
+            let number = living.tried + 1;
+            let turn = Turn {
+                partition: self.partition,
+                life: &living.life,
+                confirmed: living.confirmed,
+                number,
+                marks: &part,
+                holds_until_ms: beat.filter(|_| is_last).map(Sample::holds_until_ms),
+            };
+            let done = self.hints.turn(&turn);
+            living.tried = number;
+            match done {
+                Ok(true) => living.written(number, &part),
+                Ok(false) => {
+                    let partition = self.partition;
+                    tracing::info!(partition, "hints of partition {partition} were lost; they are made anew");
+                    *living = Living::new();
+                }
+                Err(error) => {
+                    pace.tried(Instant::now(), false);
+                    return Err(error);
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        pace.tried(Instant::now(), true);
+        Ok(())
+    }
+
+    /// Tells of trouble with the back end once, and of its end.
+    fn tell(&self, trouble: &mut Option<String>, tried: Tried) {
+        let partition = self.partition;
+        match (tried, &trouble) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(_)) => {
+                tracing::info!(partition, "partition {partition} has hints again");
+                *trouble = None;
+            }
+            (Err(error), told) => {
+                let reason = chain(&error);
+                if told.as_ref() != Some(&reason) {
+                    tracing::warn!(partition, reason, "partition {partition} has no hints: {reason}");
+                }
+                *trouble = Some(reason);
+            }
+        }
+    }
+}
