@@ -145,6 +145,7 @@ impl From<Rejection> for Problem {
             | Rejection::GrantLive { .. }
             | Rejection::GrantOver { .. }
             | Rejection::AlreadyCompleted { .. }
+            | Rejection::NotReturned { .. }
             | Rejection::TaskDeleted { .. }
             | Rejection::JobDisabled { .. }
             | Rejection::StaleToken { .. }

@@ -16,7 +16,7 @@ use tidemill_model::{
 use crate::decision::{Decision, Verdict};
 use crate::deferred::puts_off;
 use crate::effect::Effect;
-use crate::group::{GroupShard, Task, Timer};
+use crate::group::{self, GroupShard, Task, Timer};
 use crate::partition::{Due, Partition};
 use crate::weight;
 
@@ -83,10 +83,10 @@ impl<'a> Draft<'a> {
             return self.undecodable(offset, hash, &reason);
         }
         self.envelope.resume = Some(Resume { offset, hash });
-        let repeated = record
-            .request
-            .as_ref()
-            .is_some_and(|request| self.partition.answer_to(request).is_some() || !self.is_first(request));
+        let repeated = !group::is_by_state(&record.command)
+            && record.request.as_ref().is_some_and(|request| {
+                self.partition.answer_to(request).is_some() || !self.is_first(request)
+            });
         let decision = if repeated {
             None
         } else {

@@ -12,7 +12,7 @@ use crate::answers::Answers;
 use crate::catalogue::{Catalogue, Chore, Wisher};
 use crate::decision::Decision;
 use crate::deferred::{self, Decided};
-use crate::group::{GroupShard, Task};
+use crate::group::{GroupShard, Task, says_state};
 use crate::outbox::Post;
 use crate::rig::Rig;
 
@@ -179,6 +179,7 @@ impl Partition {
         for cause in causes {
             if let Source::Command { request: Some(request), .. } = &cause.source
                 && cause.outcome != Outcome::Repeated
+                && !says_state(&cause.outcome)
                 && !(planted!(RefusedDecidedAgain) && matches!(cause.outcome, Outcome::Refused(_)))
             {
                 self.answers.keep(now, request.clone(), cause.outcome.clone());

@@ -143,6 +143,14 @@ pub enum Rejection {
         /// What became of it.
         reason: String,
     },
+    /// The grant is not, or no longer, that user's to give back.
+    #[error("grant {grant} {reason}, so it cannot be returned")]
+    NotReturned {
+        /// Which.
+        grant: i64,
+        /// What became of it.
+        reason: String,
+    },
     /// A completion that contradicts an earlier one.
     #[error("grant {grant} is already completed with another result")]
     AlreadyCompleted {
@@ -277,6 +285,7 @@ impl Rejection {
             Rejection::UserMoving { .. } => "user_moving",
             Rejection::GrantLive { .. } => "grant_live",
             Rejection::GrantOver { .. } => "grant_over",
+            Rejection::NotReturned { .. } => "not_returned",
             Rejection::AlreadyCompleted { .. } => "already_completed",
             Rejection::TaskDeleted { .. } => "task_deleted",
             Rejection::JobDisabled { .. } => "job_disabled",

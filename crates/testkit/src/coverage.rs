@@ -175,6 +175,7 @@ const REJECTIONS: &[&str] = &[
     "grant_live",
     "grant_over",
     "already_completed",
+    "not_returned",
     "task_deleted",
     "job_disabled",
     "stale_token",

@@ -173,6 +173,9 @@ fn check_settings(settings: &GroupSettings) -> Result<(), Rejection> {
         ("settings.kill_grace_ms", settings.kill_grace_ms, 0, day),
         ("settings.quality_retry_ms", settings.quality_retry_ms, 100, 7 * day),
         ("settings.quality_alarm_after", u64::from(settings.quality_alarm_after), 1, 1_000),
+        ("settings.pull_window_hours", u64::from(settings.pull_window_hours), 1, 23),
+        ("settings.pull_rotating_limit", u64::from(settings.pull_rotating_limit), 1, 1_000),
+        ("settings.pull_retention_days", u64::from(settings.pull_retention_days), 1, 3_650),
     ];
     if let Some((field, value, low, high)) =
         bounds.into_iter().find(|(_, value, low, high)| value < low || value > high)

@@ -33,6 +33,7 @@ impl GroupShard {
                     worker_key: worker_key.clone(),
                     settings: settings.clone(),
                 });
+                self.set_purge_timer(now);
             }
             Event::JobReceived { definition, enabled, next } => {
                 self.job_received(now, definition, *enabled, *next);

@@ -121,6 +121,8 @@ impl GroupShard {
             Timer::Deadline(batch, kind) => self.deadline_passed(batch, kind),
             Timer::Quality(batch) => self.ask_quality(batch, now),
             Timer::BigTask(batch) => self.runs_too_long(batch),
+            Timer::Grant(grant) => self.grant_expired(grant),
+            Timer::Purge => vec![self.purge(now)],
             #[cfg(test)]
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {

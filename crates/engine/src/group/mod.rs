@@ -59,7 +59,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, BatchResult, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence,
+    Actor, BatchId, BatchResult, GrantId, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence,
     RerunPlace, RunSpec, ShardId, TimeoutKind, Token, WorkMessage, WorkerId,
 };
 
@@ -76,6 +76,8 @@ use self::job::Job;
 use self::lease::Lease;
 use self::mark::Marks;
 use self::pools::Pools;
+use self::pull::Pull;
+pub(crate) use self::pull::{is_by_state, says_state};
 use self::quality::Quality;
 use self::queue::Queue;
 use self::settle::Unsettled;
@@ -139,6 +141,8 @@ pub struct GroupShard {
     pub(crate) things: Things,
     /// What the quality service is to be asked.
     pub(crate) quality: Quality,
+    /// Tasks that clients pull, and who does.
+    pub(crate) pull: Pull,
     pub(crate) calendars: Calendars,
     /// Jobs whose fires failed lately.
     pub(crate) failing: Tick,
@@ -182,6 +186,10 @@ pub(crate) enum Timer {
     Quality(BatchId),
     /// An attempt runs far longer than usual.
     BigTask(BatchId),
+    /// The lease of a grant of a pull task ends.
+    Grant(GrantId),
+    /// Old pull tasks are to be forgotten.
+    Purge,
     /// Cannot be decided.
     #[cfg(test)]
     Planted,
@@ -199,6 +207,8 @@ impl Timer {
                 format!("batch/{batch}")
             }
             Timer::StartBy(token) => format!("token/{token}"),
+            Timer::Grant(grant) => format!("grant/{grant}"),
+            Timer::Purge => "purge of pull tasks".to_owned(),
             #[cfg(test)]
             Timer::Planted => "planted".to_owned(),
         }
@@ -212,9 +222,15 @@ pub(crate) struct Remembered<K: std::hash::Hash + Eq, V> {
     order: VecDeque<K>,
 }
 
+impl<K: std::hash::Hash + Eq, V> Default for Remembered<K, V> {
+    fn default() -> Self {
+        Self { by_key: FxHashMap::default(), order: VecDeque::new() }
+    }
+}
+
 impl<K: std::hash::Hash + Eq + Copy, V> Remembered<K, V> {
     fn new() -> Self {
-        Self { by_key: FxHashMap::default(), order: VecDeque::new() }
+        Self::default()
     }
 
     pub(crate) fn insert(&mut self, key: K, value: V) {
@@ -278,6 +294,7 @@ impl GroupShard {
             marks: Marks::default(),
             things: Things::default(),
             quality: Quality::default(),
+            pull: Pull::default(),
             calendars: Calendars::default(),
             failing: Tick::default(),
             finals: Finals::default(),

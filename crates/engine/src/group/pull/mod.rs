@@ -1,33 +1,174 @@
-//! Tasks that clients pull (PUL-1 to PUL-14).
+//! Tasks that clients pull (PUL-1 to PUL-14): what there is to do, who is given what, and what became of it.
+//!
+//! ```text
+//!             TaskGranted                 TaskCompleted
+//!   in stock ─────────────► live grant ─────────────────► completed
+//!      ▲                        │
+//!      └──── GrantReturned ─────┤
+//!      └──── GrantExpired ──────┘
+//! ```
+//!
+//! *Invariant:* of each occurrence, live and completed grants together are at most its task's `dispatch_times`; a user
+//! has at most one live grant; taken = live + completed + returned + expired, for each occurrence and each task.
+//!
+//! *Invariant:* a user's window only moves forward, so what it has done is known from the last completed grant and the
+//! tasks done with exactly that start; nothing older has to be remembered.
+
+mod check;
+mod complete;
+mod give;
+mod members;
+mod purge;
+mod show;
+mod task;
+mod tasks;
+mod users;
+mod window;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{Actor, Command, Event, LiveAnswer, Rejection, TaskId, UserName};
+use rustc_hash::FxHashMap;
+use tidemill_model::{
+    Actor, Answer, Command, Event, Executor, GrantId, Outcome, Rejection, TaskId, Template, TemplateName,
+    UserName,
+};
 
-use super::GroupShard;
+use self::complete::{Ended, Ending};
+use self::purge::Purge;
+use self::task::PullTask;
+use self::users::{Board, User};
+use super::{GroupShard, Remembered};
 use crate::decision::Decision;
+
+/// The pull tasks of a group and of its users.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Pull {
+    templates: BTreeMap<TemplateName, Arc<Template>>,
+    /// The members; those who never pulled have nothing of their own. Never walked: its order says nothing.
+    users: FxHashMap<UserName, Option<Box<User>>>,
+    tasks: FxHashMap<TaskId, Box<PullTask>>,
+    /// Tasks for whoever of the group asks first.
+    board: Board,
+    /// Who has which live grant.
+    holders: FxHashMap<GrantId, UserName>,
+    /// Grants that ended lately, so that a late completion hears why it is refused.
+    ended: Remembered<GrantId, Ended>,
+    /// The oldest of what a task would let go, by age.
+    ages: BTreeSet<(Timestamp, TaskId)>,
+    purge: Purge,
+    tasks_minted: u64,
+    grants_minted: u64,
+}
+
+impl Pull {
+    fn board_mut(&mut self, executor: &Executor) -> Option<&mut Board> {
+        match executor {
+            Executor::Group(_) => Some(&mut self.board),
+            Executor::User(user) => {
+                let user = self.users.get_mut(user)?;
+                Some(&mut user.get_or_insert_default().own)
+            }
+        }
+    }
+
+    fn board(&self, executor: &Executor) -> Option<&Board> {
+        match executor {
+            Executor::Group(_) => Some(&self.board),
+            Executor::User(user) => self.users.get(user)?.as_ref().map(|user| &user.own),
+        }
+    }
+
+    /// What has changed of a task or of its stock is what the next pull finds.
+    fn settle(&mut self, id: TaskId) {
+        let Some(task) = self.tasks.get_mut(&id) else { return };
+        let old = task.age;
+        task.age = task.oldest();
+        let (new, executor) = (task.age, task.spec.executor.clone());
+        let start = task.open_start();
+        if !task.spec.when.is_rotating() {
+            let at = task.spec.when.start();
+            if let Some(board) = self.board_mut(&executor) {
+                match start {
+                    Some(start) => board.open.insert((start, id)),
+                    None => board.open.remove(&(at, id)),
+                };
+            }
+        }
+        if old != new {
+            self.ages.extend(new.map(|age| (age, id)));
+            if let Some(old) = old {
+                self.ages.remove(&(old, id));
+            }
+        }
+    }
+}
+
+/// Commands that repeat themselves by the state: asked again, they are decided again, and say the same.
+pub(crate) fn is_by_state(command: &Command) -> bool {
+    matches!(command, Command::Pull { .. } | Command::CompleteTask { .. })
+}
+
+/// What comes of such a command. It is not kept: the state is the answer.
+pub(crate) fn says_state(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Answered(answer) => {
+            matches!(answer, Answer::Pulled(_) | Answer::NothingDue { .. } | Answer::Completed { .. })
+        }
+        Outcome::Refused(rejection) => matches!(
+            rejection,
+            Rejection::UserUnknown { .. }
+                | Rejection::UserMoving { .. }
+                | Rejection::GrantOver { .. }
+                | Rejection::AlreadyCompleted { .. }
+        ),
+        Outcome::Done | Outcome::Repeated | Outcome::Deferred => false,
+    }
+}
 
 impl GroupShard {
     pub(super) fn decide_pull(
         &self,
-        _command: &Command,
-        _actor: &Actor,
-        _now: Timestamp,
+        command: &Command,
+        actor: &Actor,
+        now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        Err(Rejection::field("command", "pull tasks", "cannot be decided yet"))
+        match command {
+            Command::CreateTask { spec } => self.create_task(spec, now),
+            Command::ChangeTask { task, spec } => self.change_task(*task, spec, now),
+            Command::DeleteTask { task } => self.delete_task(*task),
+            Command::Pull { user } => self.give(user, now),
+            Command::CompleteTask { user, grant, result } => self.complete_task(user, *grant, result),
+            Command::ReturnGrant { user, grant, reason } => self.return_grant(user, *grant, reason, actor),
+            other => unreachable!("{other:?} is no command of pull tasks"),
+        }
     }
 
-    pub(super) fn release_user(&self, user: &UserName, _now: Timestamp) -> Event {
-        let reason = Rejection::field("command", "moves of users", "cannot be decided yet");
-        Event::UserKept { user: user.clone(), reason }
-    }
-
-    pub(super) fn fold_pull(&mut self, _now: Timestamp, _event: &Event) {}
-
-    pub(super) fn task_ledger(&self, _: TaskId, _: Option<Timestamp>, _: u32) -> LiveAnswer {
-        LiveAnswer::NotFound
-    }
-
-    pub(super) fn user_standing(&self, _: &UserName, _: Timestamp) -> LiveAnswer {
-        LiveAnswer::NotFound
+    pub(super) fn fold_pull(&mut self, now: Timestamp, event: &Event) {
+        match event {
+            Event::TemplateReceived { template } => {
+                self.pull.templates.insert(template.spec.name.clone(), Arc::clone(template));
+            }
+            Event::TemplateForgotten { name } => {
+                self.pull.templates.remove(name);
+            }
+            Event::UsersReceived { users } => self.users_received(users),
+            Event::UserReleased { user, history, tasks } => self.user_released(user, history, tasks),
+            Event::UserKept { user, reason } => self.user_kept(user, reason),
+            Event::UserReceived { user, history, tasks } => self.user_received(user, history, tasks),
+            Event::TaskCreated { task, spec } => self.task_created(*task, spec),
+            Event::TaskChanged { task, version, spec } => self.task_changed(*task, *version, spec),
+            Event::TaskDeleted { task } => self.task_deleted(now, *task),
+            Event::TaskGranted { .. } => self.task_granted(now, event),
+            Event::TaskCompleted { grant, result, .. } => {
+                self.grant_ended(*grant, Ending::Completed { result, at: now });
+            }
+            Event::GrantReturned { grant, .. } => self.grant_ended(*grant, Ending::Returned),
+            Event::GrantExpired { grant, .. } => self.grant_ended(*grant, Ending::Expired),
+            Event::TasksPurged { before, tasks } => self.tasks_purged(now, *before, tasks),
+            other => unreachable!("{} is no fact of pull tasks", other.kind()),
+        }
+        self.set_purge_timer(now);
     }
 }

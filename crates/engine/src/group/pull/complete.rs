@@ -1,0 +1,174 @@
+//! PUL-7, PUL-13: how a grant ends. Only the live one of its user can, and once it has, nothing that is said of it
+//! changes anything.
+
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, UserName};
+
+use super::users::{Grant, Last, User};
+use crate::decision::Decision;
+use crate::group::{GroupShard, Timer};
+
+const MAX_RESULT_BYTES: usize = 4_096;
+const MAX_REASON_BYTES: usize = 1_024;
+
+/// How a grant ended, as a late completion is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Completed,
+    Returned,
+    Expired,
+}
+
+/// How a grant ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ending<'a> {
+    Completed { result: &'a str, at: Timestamp },
+    Returned,
+    Expired,
+}
+
+impl Ending<'_> {
+    fn ended(self) -> Ended {
+        match self {
+            Ending::Completed { .. } => Ended::Completed,
+            Ending::Returned => Ended::Returned,
+            Ending::Expired => Ended::Expired,
+        }
+    }
+}
+
+pub(super) fn hash_of(result: &str) -> [u8; 32] {
+    Sha256::digest(result.as_bytes()).into()
+}
+
+impl GroupShard {
+    /// Idempotent: the last completed one with the same result is completed.
+    pub(super) fn complete_task(
+        &self,
+        name: &UserName,
+        grant: GrantId,
+        result: &str,
+    ) -> Result<Decision, Rejection> {
+        if result.is_empty() || result.len() > MAX_RESULT_BYTES {
+            let rule = format!("has {} bytes; must be 1 to {MAX_RESULT_BYTES}", result.len());
+            return Err(Rejection::field("result", result, rule));
+        }
+        let user = self.member(name)?;
+        if let Some(last) = user.and_then(|user| user.last).filter(|last| last.grant == grant) {
+            if last.result == hash_of(result) {
+                return Ok(Decision::answered(Vec::new(), Answer::Completed { grant }));
+            }
+            return Err(Rejection::AlreadyCompleted { grant: grant.0 });
+        }
+        let live = self.live_grant(user, grant).map_err(|reason| {
+            let reason = format!("{reason}: the completion is late or not this user's");
+            Rejection::GrantOver { grant: grant.0, reason }
+        })?;
+        let event = Event::TaskCompleted {
+            grant,
+            task: live.task,
+            start: live.start,
+            user: name.clone(),
+            result: result.to_owned(),
+        };
+        Ok(Decision::answered(vec![event], Answer::Completed { grant }))
+    }
+
+    pub(super) fn return_grant(
+        &self,
+        name: &UserName,
+        grant: GrantId,
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Decision, Rejection> {
+        if reason.len() > MAX_REASON_BYTES {
+            let rule = format!("has {} bytes; must be at most {MAX_REASON_BYTES}", reason.len());
+            return Err(Rejection::field("reason", reason, rule));
+        }
+        let Some(user) = self.pull.users.get(name) else {
+            return Err(Rejection::unknown("user in this group with the name", name));
+        };
+        let live = self
+            .live_grant(user.as_deref(), grant)
+            .map_err(|reason| Rejection::NotReturned { grant: grant.0, reason })?;
+        Ok(Decision::events(vec![Event::GrantReturned {
+            grant,
+            task: live.task,
+            start: live.start,
+            user: name.clone(),
+            by: by.clone(),
+            reason: reason.to_owned(),
+        }]))
+    }
+
+    /// The user's live grant, if it is that one; else what became of that one.
+    fn live_grant<'a>(&self, user: Option<&'a User>, grant: GrantId) -> Result<&'a Grant, String> {
+        if let Some(live) = user.and_then(|user| user.live.as_ref()).filter(|live| live.id == grant) {
+            return Ok(live);
+        }
+        if self.pull.holders.contains_key(&grant) {
+            return Err("is another user's".to_owned());
+        }
+        Err(match self.pull.ended.get(&grant) {
+            Some(Ended::Completed) => "was completed before".to_owned(),
+            Some(Ended::Returned) => "was returned".to_owned(),
+            Some(Ended::Expired) => "has expired".to_owned(),
+            None if self.has_minted(grant) => "ended long ago".to_owned(),
+            None => "was never given here".to_owned(),
+        })
+    }
+
+    fn has_minted(&self, grant: GrantId) -> bool {
+        let newest = GrantId::mint(self.pull.grants_minted, self.id);
+        grant.shard() == self.id && grant.0 > i64::from(self.id.0) && grant <= newest
+    }
+
+    /// What the end of a grant's lease asks for.
+    pub(in crate::group) fn grant_expired(&self, grant: GrantId) -> Vec<Event> {
+        let Some(user) = self.pull.holders.get(&grant) else { return Vec::new() };
+        let known = self.pull.users.get(user).and_then(Option::as_deref);
+        let Some(live) = known.and_then(|known| known.live.as_ref()) else { return Vec::new() };
+        let (task, start) = (live.task, live.start);
+        vec![Event::GrantExpired { grant, task, start, user: user.clone() }]
+    }
+
+    pub(super) fn grant_ended(&mut self, grant: GrantId, ending: Ending<'_>) {
+        let Some(name) = self.pull.holders.remove(&grant) else { return };
+        self.pull.ended.insert(grant, ending.ended());
+        let Some(user) = self.pull.users.get_mut(&name).and_then(Option::as_deref_mut) else { return };
+        let Some(live) = user.live.take() else { return };
+        if let Ending::Completed { result, at } = ending {
+            user.completed(&live, hash_of(result), at);
+        }
+        if let Some(at) = live.expires_at {
+            self.timers.remove(&(at, Timer::Grant(grant)));
+        }
+        if let Some(task) = self.pull.tasks.get_mut(&live.task) {
+            task.count(live.start, |ledger| {
+                ledger.live = ledger.live.saturating_sub(1);
+                match ending {
+                    Ending::Completed { .. } => ledger.completed += 1,
+                    Ending::Returned => ledger.returned += 1,
+                    Ending::Expired => ledger.expired += 1,
+                }
+            });
+            task.settle(live.start);
+            self.pull.settle(live.task);
+        }
+    }
+}
+
+impl User {
+    /// Its window begins with that occurrence now.
+    fn completed(&mut self, grant: &Grant, result: [u8; 32], completed_at: Timestamp) {
+        if self.last.is_none_or(|last| last.start != grant.start) {
+            self.done.clear();
+        }
+        if let Err(place) = self.done.binary_search(&grant.task) {
+            self.done.insert(place, grant.task);
+        }
+        let (id, task, start) = (grant.id, grant.task, grant.start);
+        self.last = Some(Last { grant: id, task, start, result, completed_at });
+    }
+}

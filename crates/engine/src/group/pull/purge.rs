@@ -1,0 +1,98 @@
+//! PUL-14: what is old is forgotten, some of it at a time, so that no decision waits for a large deletion.
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{Event, TaskId};
+
+use super::Pull;
+use crate::group::{GroupShard, Timer};
+
+/// Tasks of one event.
+const MAX_TASKS: usize = 500;
+/// From one round to the next.
+const PAUSE: SignedDuration = SignedDuration::from_hours(1);
+
+/// How far things are forgotten.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Purge {
+    /// Nothing that started before is given any more.
+    pub(super) horizon: Timestamp,
+    /// When something was forgotten last.
+    last_at: Option<Timestamp>,
+    /// There was more than one event's worth.
+    goes_on: bool,
+    timer: Option<Timestamp>,
+}
+
+impl Default for Purge {
+    fn default() -> Self {
+        Self { horizon: Timestamp::MIN, last_at: None, goes_on: false, timer: None }
+    }
+}
+
+impl Pull {
+    /// A round has more to forget than stood in its last event.
+    fn purge_goes_on(&self) -> bool {
+        let oldest = self.ages.first().map(|(oldest, _)| *oldest);
+        self.purge.goes_on && oldest.is_some_and(|oldest| oldest < self.purge.horizon)
+    }
+}
+
+impl GroupShard {
+    /// The timer stands where the oldest of all is old enough, and an hour after the last round at the earliest.
+    pub(in crate::group) fn set_purge_timer(&mut self, now: Timestamp) {
+        let days = i64::from(self.settings().pull_retention_days);
+        let kept = SignedDuration::from_hours(24 * days) + SignedDuration::from_millis(1);
+        let purge = &self.pull.purge;
+        let timer = self.pull.ages.first().map(|(oldest, _)| {
+            if self.pull.purge_goes_on() {
+                return now;
+            }
+            let old_at = oldest.saturating_add(kept).unwrap_or(Timestamp::MAX);
+            let rested_at = purge.last_at.map(|at| at.saturating_add(PAUSE).unwrap_or(Timestamp::MAX));
+            old_at.max(rested_at.unwrap_or(Timestamp::MIN))
+        });
+        let is_suspended = self.suspended.contains(&Timer::Purge.entity());
+        let timer = timer.filter(|_| !is_suspended);
+        if timer != self.pull.purge.timer {
+            if let Some(old) = self.pull.purge.timer {
+                self.timers.remove(&(old, Timer::Purge));
+            }
+            self.timers.extend(timer.map(|at| (at, Timer::Purge)));
+            self.pull.purge.timer = timer;
+        }
+    }
+
+    pub(in crate::group) fn purge(&self, now: Timestamp) -> Event {
+        let before =
+            if self.pull.purge_goes_on() { self.pull.purge.horizon } else { self.retained_from(now) };
+        let old = self.pull.ages.range(..(before, TaskId(i64::MIN))).map(|(_, task)| *task);
+        Event::TasksPurged { before, tasks: old.take(MAX_TASKS).collect() }
+    }
+
+    pub(super) fn tasks_purged(&mut self, now: Timestamp, before: Timestamp, tasks: &[TaskId]) {
+        for id in tasks {
+            let Some(task) = self.pull.tasks.get_mut(id) else { continue };
+            if task.purge(before) {
+                self.forget_task(*id);
+            } else {
+                self.pull.settle(*id);
+            }
+        }
+        let purge = &mut self.pull.purge;
+        purge.horizon = purge.horizon.max(before);
+        purge.last_at = Some(now);
+        purge.goes_on = tasks.len() >= MAX_TASKS;
+    }
+
+    pub(super) fn forget_task(&mut self, id: TaskId) {
+        let Some(task) = self.pull.tasks.remove(&id) else { return };
+        if task.is_valid()
+            && let Some(board) = self.pull.board_mut(&task.spec.executor)
+        {
+            board.leave(id, &task.spec);
+        }
+        if let Some(age) = task.age {
+            self.pull.ages.remove(&(age, id));
+        }
+    }
+}

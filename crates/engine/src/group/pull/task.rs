@@ -1,0 +1,228 @@
+//! One task: its occurrences that were given, and its stock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_calendar::{Rotation, Zone};
+use tidemill_model::{Ledger, TaskSpec, When};
+
+/// A task of the group or of one of its users.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct PullTask {
+    pub(super) version: u32,
+    pub(super) spec: Arc<TaskSpec>,
+    /// Of a rotating one.
+    pub(super) rotation: Option<Box<Rotation>>,
+    pub(super) deleted_at: Option<Timestamp>,
+    /// Over all its occurrences, forgotten ones included.
+    pub(super) totals: Ledger,
+    /// What was given and is kept, oldest start first.
+    pub(super) given: Vec<Occurrence>,
+    /// Of a rotating one: used-up occurrences, neighbours as one run, from the first to behind the last.
+    spent: BTreeMap<Timestamp, Timestamp>,
+    /// Its entry among the ages.
+    pub(super) age: Option<Timestamp>,
+}
+
+/// An occurrence that was given at least once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Occurrence {
+    pub(super) start: Timestamp,
+    pub(super) ledger: Ledger,
+    /// The start of the next one, as the event of a grant said.
+    pub(super) next: Option<Timestamp>,
+}
+
+/// The smallest step of time.
+pub(super) fn just_after(time: Timestamp) -> Timestamp {
+    time.saturating_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
+}
+
+/// The occurrences that a rotating task has; the error is for people, without the field's name.
+pub(super) fn rotation_of(when: &When) -> Result<Option<Rotation>, (&'static str, String)> {
+    match when {
+        When::Once { .. } => Ok(None),
+        When::EveryMinutes { n, start } => Rotation::every_minutes(*n, *start)
+            .map(Some)
+            .map_err(|error| ("when.every_minutes.n", error.to_string())),
+        When::EveryDays { n, at, zone, start } => {
+            let zone =
+                Zone::try_from(zone.as_str()).map_err(|error| ("when.every_days.zone", error.to_string()))?;
+            Rotation::every_days(*n, &at.to_string(), zone, *start)
+                .map(Some)
+                .map_err(|error| ("when.every_days.n", error.to_string()))
+        }
+    }
+}
+
+impl Occurrence {
+    fn behind(&self) -> Timestamp {
+        self.next.filter(|next| *next > self.start).unwrap_or_else(|| just_after(self.start))
+    }
+}
+
+impl PullTask {
+    pub(super) fn new(version: u32, spec: &Arc<TaskSpec>) -> Self {
+        Self {
+            version,
+            spec: Arc::clone(spec),
+            rotation: rotation_of(&spec.when).ok().flatten().map(Box::new),
+            deleted_at: None,
+            totals: Ledger::default(),
+            given: Vec::new(),
+            spent: BTreeMap::new(),
+            age: None,
+        }
+    }
+
+    pub(super) fn is_valid(&self) -> bool {
+        self.deleted_at.is_none()
+    }
+
+    pub(super) fn occurrence(&self, start: Timestamp) -> Option<&Occurrence> {
+        let place = self.given.binary_search_by_key(&start, |given| given.start).ok()?;
+        self.given.get(place)
+    }
+
+    /// How often an occurrence can still be given.
+    pub(super) fn stock(&self, start: Timestamp) -> u64 {
+        let used = self.occurrence(start).map_or(0, |occurrence| occurrence.ledger.used());
+        u64::from(self.spec.dispatch_times).saturating_sub(used)
+    }
+
+    /// Whether an occurrence of it, as it is now, begins then and can be given.
+    pub(super) fn gives(&self, start: Timestamp) -> bool {
+        let is_its = match &self.rotation {
+            None => self.spec.when.start() == start,
+            Some(rotation) => rotation.is_on_grid(start),
+        };
+        self.is_valid() && is_its && self.stock(start) > 0
+    }
+
+    /// Of one for once: its start, while it can be given.
+    pub(super) fn open_start(&self) -> Option<Timestamp> {
+        let start = self.spec.when.start();
+        (self.is_valid() && self.rotation.is_none() && self.stock(start) > 0).then_some(start)
+    }
+
+    /// Of a rotating one: the first occurrence in a span that can be given and is not excluded.
+    pub(super) fn first_within(
+        &self,
+        (from, upto): (Timestamp, Timestamp),
+        is_excluded: impl Fn(Timestamp) -> bool,
+    ) -> Option<Timestamp> {
+        let rotation = self.rotation.as_deref()?;
+        let mut time = from;
+        loop {
+            let start = rotation.next_at_or_after(time).filter(|start| *start <= upto)?;
+            let run = self.spent.range(..=start).next_back().map(|(_, behind)| *behind);
+            match run.filter(|behind| *behind > start) {
+                Some(behind) => time = behind,
+                None if is_excluded(start) => time = just_after(start),
+                None => return Some(start),
+            }
+        }
+    }
+
+    /// The start of the occurrence behind this one.
+    pub(super) fn next_after(&self, start: Timestamp) -> Option<Timestamp> {
+        self.rotation.as_deref()?.next_after(start)
+    }
+
+    /// Changes the ledgers of an occurrence and of the task alike.
+    pub(super) fn count(
+        &mut self,
+        start: Timestamp,
+        change: impl Fn(&mut Ledger),
+    ) -> Option<&mut Occurrence> {
+        let place = match self.given.binary_search_by_key(&start, |given| given.start) {
+            Ok(place) => place,
+            Err(place) => {
+                self.given.insert(place, Occurrence { start, ledger: Ledger::default(), next: None });
+                place
+            }
+        };
+        change(&mut self.totals);
+        let occurrence = self.given.get_mut(place)?;
+        change(&mut occurrence.ledger);
+        Some(occurrence)
+    }
+
+    /// After its stock has changed: whether the occurrence is passed over.
+    pub(super) fn settle(&mut self, start: Timestamp) {
+        let Some(occurrence) = self.occurrence(start).copied().filter(|_| self.rotation.is_some()) else {
+            return;
+        };
+        if self.stock(start) == 0 {
+            self.spend(start, occurrence.behind());
+        } else {
+            self.restock(start, occurrence.behind());
+        }
+    }
+
+    fn spend(&mut self, start: Timestamp, behind: Timestamp) {
+        let before = self.spent.range(..=start).next_back().map(|(from, behind)| (*from, *behind));
+        let from = match before {
+            Some((_, end)) if end > start => return,
+            Some((from, end)) if end == start => from,
+            Some(_) | None => start,
+        };
+        let end = self.spent.remove(&behind).unwrap_or(behind);
+        self.spent.insert(from, end);
+    }
+
+    fn restock(&mut self, start: Timestamp, behind: Timestamp) {
+        let run = self.spent.range(..=start).next_back().map(|(from, end)| (*from, *end));
+        let Some((from, end)) = run.filter(|(_, end)| *end > start) else { return };
+        self.spent.remove(&from);
+        if from < start {
+            self.spent.insert(from, start);
+        }
+        if behind < end {
+            self.spent.insert(behind, end);
+        }
+    }
+
+    /// Another version.
+    pub(super) fn change(&mut self, version: u32, spec: &Arc<TaskSpec>) {
+        let same_grid = self.spec.when == spec.when;
+        self.version = version;
+        self.spec = Arc::clone(spec);
+        self.rotation = rotation_of(&spec.when).ok().flatten().map(Box::new);
+        self.spent.clear();
+        for place in 0..self.given.len() {
+            if !same_grid {
+                // On another grid something else comes next.
+                self.given[place].next = None;
+            }
+            self.settle(self.given[place].start);
+        }
+    }
+
+    /// What would be forgotten first of it, by its start: an occurrence of which nobody has a grant, or the whole
+    /// task, once nothing of it is kept and nothing of it will be given any more.
+    pub(super) fn oldest(&self) -> Option<Timestamp> {
+        let given = self.given.iter().find(|given| given.ledger.live == 0).map(|given| given.start);
+        let own = self.ends_at().filter(|_| self.given.iter().all(|given| given.ledger.live == 0));
+        given.into_iter().chain(own).min()
+    }
+
+    /// From when on nothing of it is given any more.
+    fn ends_at(&self) -> Option<Timestamp> {
+        let once = (!self.spec.when.is_rotating()).then(|| self.spec.when.start());
+        self.deleted_at.or(once)
+    }
+
+    /// Forgets what started before; whether nothing of it is left.
+    pub(super) fn purge(&mut self, before: Timestamp) -> bool {
+        self.given.retain(|given| given.start >= before || given.ledger.live > 0);
+        while let Some((from, behind)) = self.spent.first_key_value().map(|(from, behind)| (*from, *behind)) {
+            if behind > before {
+                break;
+            }
+            self.spent.remove(&from);
+        }
+        self.given.is_empty() && self.ends_at().is_some_and(|end| end < before)
+    }
+}
