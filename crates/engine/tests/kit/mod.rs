@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a kit of tests: what is missing here is a test's mistake")]
 
 mod print;
+mod pull;
 mod worker;
 
 use std::collections::VecDeque;
@@ -19,6 +20,7 @@ use tidemill_model::{
 };
 
 pub(crate) use self::print::{brief, rejection};
+pub(crate) use self::pull::{spec, user};
 pub(crate) use self::worker::{Script, TestWorker};
 
 /// The group's shard.

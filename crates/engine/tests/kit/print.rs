@@ -245,17 +245,17 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::UserReleased { user, tasks, .. } => format!("user {user} released, {} tasks", tasks.len()),
         Event::UserKept { user, reason } => format!("user {user} kept: {reason}"),
         Event::UserReceived { user, tasks, .. } => format!("user {user} received, {} tasks", tasks.len()),
-        Event::TaskCreated { task, spec } => format!("task {task} for {} created", spec.executor),
-        Event::TaskChanged { task, version, .. } => format!("task {task} changed to version {version}"),
-        Event::TaskDeleted { task } => format!("task {task} deleted"),
+        Event::TaskCreated { task, spec } => format!("p{} for {} created", n(task.0), spec.executor),
+        Event::TaskChanged { task, version, .. } => format!("p{} changed to version {version}", n(task.0)),
+        Event::TaskDeleted { task } => format!("p{} deleted", n(task.0)),
         Event::TaskGranted { grant, task, start, user, .. } => {
-            format!("grant {grant} of task {task} for {start} to {user}")
+            format!("g{} of p{} for {} to {user}", n(grant.0), n(task.0), time(start))
         }
         Event::TaskCompleted { grant, user, result, .. } => {
-            format!("grant {grant} of {user} completed: {result}")
+            format!("g{} of {user} completed: {result}", n(grant.0))
         }
-        Event::GrantReturned { grant, user, .. } => format!("grant {grant} of {user} returned"),
-        Event::GrantExpired { grant, user, .. } => format!("grant {grant} of {user} expired"),
+        Event::GrantReturned { grant, user, .. } => format!("g{} of {user} returned", n(grant.0)),
+        Event::GrantExpired { grant, user, .. } => format!("g{} of {user} expired", n(grant.0)),
         Event::TasksPurged { before, tasks } => format!("{} tasks purged before {before}", tasks.len()),
         Event::PoolDefined { pool } => format!("pool defined {pool}"),
         Event::PoolRemoved { name } => format!("pool removed {name}"),
