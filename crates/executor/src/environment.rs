@@ -4,6 +4,7 @@
 //! `LC_*`, `TZ` and `TMPDIR`, and then what its type's configuration says: never the worker's secrets.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ed25519_dalek::{Signer, SigningKey};
 use tidemill_model::{Ending, RunSpec, Token, WorkerId};
@@ -23,6 +24,10 @@ pub const JOB_VARIABLES: &[(&str, &str)] = &[
     (
         "TIDEMILL_PARAM_NAME",
         "Each parameter; its name in capitals, what is not a letter or digit of ASCII as `_`.",
+    ),
+    (
+        "TIDEMILL_VALUES",
+        "A file that the job may make: a JSON object of texts, at most 8 KB, which its batch passes to children.",
     ),
     ("TIDEMILL_API", "The address of the API."),
     (
@@ -61,6 +66,7 @@ pub(crate) fn of_attempt(
     worker: &WorkerId,
     api_url: &str,
     key: &SigningKey,
+    values: &Path,
 ) -> BTreeMap<String, String> {
     let parameters = spec.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
     let mut env: BTreeMap<_, _> = parameters.collect();
@@ -72,6 +78,7 @@ pub(crate) fn of_attempt(
         ("TIDEMILL_WORKER", worker.to_string()),
         ("TIDEMILL_LOGICAL_TIME", spec.logical_time_text.clone()),
         ("TIDEMILL_RUN", spec.run.to_string()),
+        ("TIDEMILL_VALUES", values.to_string_lossy().into_owned()),
         ("TIDEMILL_API", api_url.to_owned()),
         ("TIDEMILL_ATTEMPT_KEY", attempt_key(spec.token, key)),
     ];
@@ -127,9 +134,9 @@ mod tests {
                 exit_code: Some(3),
             }),
         };
-        let names: Vec<_> = of_attempt(&spec, &WorkerId::new("w"), "", &SigningKey::from_bytes(&[7; 32]))
-            .into_keys()
-            .collect();
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let names: Vec<_> =
+            of_attempt(&spec, &WorkerId::new("w"), "", &key, Path::new("/v")).into_keys().collect();
         let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();
         documented.sort_unstable();
         assert_eq!(names, documented);

@@ -162,6 +162,7 @@ impl World {
             if !parents.is_empty() {
                 spec["parents"] = Value::Array(parents);
                 when_parents_fail(&mut rng.clone(), &mut spec);
+                named_values(&mut rng.aside("values"), &mut spec);
             }
             names.push(name);
             jobs.push(spec);
@@ -524,6 +525,15 @@ fn when_parents_fail(rng: &mut Rng, job: &mut Value) {
         0..5 => {}
         5..8 => job["on_parent_failure"] = json!(["fail", "skip", "run"][rng.below(3)]),
         _ => job["run_if"] = json!("failure"),
+    }
+}
+
+/// A value of its first parent in its command, which that may or may not pass on.
+fn named_values(rng: &mut Rng, job: &mut Value) {
+    let first = &job["parents"][0];
+    let parent = first.as_str().or(first["job"].as_str()).unwrap_or_default();
+    if rng.chance(20) && job["command"].is_string() {
+        job["command"] = json!(format!("echo ${{values.{parent}.rows}}"));
     }
 }
 

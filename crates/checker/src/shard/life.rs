@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId, Nonce,
-    ReturnReason, Token, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId,
+    MAX_VALUES_BYTES, Nonce, ReturnReason, Token, WorkerId,
 };
 
 use super::Shard;
@@ -268,6 +268,10 @@ impl Shard {
         if to.attempt != attempt {
             let why = format!("batch {id} was assigned as attempt {}, and finishes {attempt}", to.attempt);
             at.contradicts(found, Invariant::AttemptNumbersWithoutGaps, why, &[to.said]);
+        }
+        if outcome.values_bytes() > MAX_VALUES_BYTES {
+            let why = format!("batch {id} passes {} bytes of values on", outcome.values_bytes());
+            at.breaks(found, Invariant::ValuesWithinBounds, why);
         }
         self.no_attempt_before_lease_over(at, &to, result, found);
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });

@@ -568,7 +568,20 @@ fn retries() -> Vec<Case> {
         let second = first.timer([retry_due(1), assigned(1, 2, "w", 2)]).command([granted(1, 2, "w", "i")]);
         second.command([ended(1, 2, "w", 2, "failed"), retry(1, 3, until)])
     };
+    let passing = |bytes: usize| {
+        let outcome = json!({"result": "success", "exit_code": 0, "values": {"rows": "x".repeat(bytes - 4)}});
+        let end = event(json!({"attempt_finished": {
+            "batch": batch_id(1), "token": token(1), "attempt": 1, "worker": "w", "outcome": outcome,
+        }}));
+        starting(json!({})).command([end, finished(1, "success")])
+    };
     vec![
+        case(
+            Invariant::ValuesWithinBounds,
+            "BYD-20: a byte more than 8 KB is passed on",
+            passing(8192),
+            passing(8193),
+        ),
         case(rule, "skip, and it fails", coded(3, finished(1, "skipped")), coded(3, finished(1, "failed"))),
         case(
             rule,

@@ -11,7 +11,7 @@ use tidemill_model::{
 };
 
 use super::accept::{
-    backoff, check_bounds, check_failure_rule, check_program, execution, exit_codes, firing,
+    backoff, check_bounds, check_failure_rule, check_program, check_values, execution, exit_codes, firing,
     is_ambiguous_in_overlap, memory, program, schedule, timeouts,
 };
 use super::data::data;
@@ -214,6 +214,8 @@ impl Catalogue {
         };
         check_failure_rule(&definition)?;
         check_program(&definition)?;
+        let parents: Vec<&str> = spec.parents.iter().map(tidemill_model::ParentSpec::job).collect();
+        check_values(&definition, &parents)?;
         Ok((definition, spec.enabled))
     }
 

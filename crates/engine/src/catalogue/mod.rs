@@ -25,7 +25,7 @@ use tidemill_model::{
     Role, ShardId, ShardMessage,
 };
 
-pub(crate) use self::accept::check_program;
+pub(crate) use self::accept::{check_program, check_values};
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::calendars::Calendars;
 use self::freeze::Freezes;

@@ -51,22 +51,27 @@ fn by_output_path(record: ExitRecord, path: &str, exists: Result<bool, Arc<str>>
 
 /// An outcome that no process had a part in.
 pub(super) fn without_process(result: AttemptResult, message: &str) -> AttemptOutcome {
-    AttemptOutcome { result, exit_code: None, signal: None, message: message.to_owned() }
+    AttemptOutcome { message: message.to_owned(), ..AttemptOutcome::bare(result) }
 }
 
 fn of_record(record: ExitRecord) -> AttemptOutcome {
-    let ExitRecord { exit_code, signal, killed_because, error, .. } = record;
+    let ExitRecord { exit_code, signal, killed_because, error, values, values_fault, .. } = record;
     let (result, message) = match (killed_because, error) {
         (Some(because), _) => killed(because),
         (None, Some(error)) => (AttemptResult::Failed, error),
         (None, None) => match (exit_code, signal) {
-            (Some(0), _) => (AttemptResult::Success, String::new()),
+            (Some(0), _) => match values_fault {
+                Some(fault) => {
+                    (AttemptResult::Failed, format!("the file that TIDEMILL_VALUES names {fault}"))
+                }
+                None => (AttemptResult::Success, String::new()),
+            },
             // Exit code and signal speak for themselves.
             (Some(_), _) | (None, Some(_)) => (AttemptResult::Failed, String::new()),
             (None, None) => (AttemptResult::Failed, "ended without exit code or signal".to_owned()),
         },
     };
-    AttemptOutcome { result, exit_code, signal, message }
+    AttemptOutcome { result, exit_code, signal, message, values }
 }
 
 /// Only what was asked for is *killed*; otherwise the attempt was lost, and another may follow.
