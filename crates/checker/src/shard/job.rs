@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, PoolUse,
-    Priority, ScheduleSpec, SuccessCheck, WorkerLabel,
+    Priority, Program, ScheduleSpec, SuccessCheck, WorkerLabel,
 };
 
 use super::Shard;
@@ -26,6 +26,8 @@ pub(super) struct Version {
     pub(super) backoff: Option<Backoff>,
     pub(super) earliest_ms: Option<u64>,
     pub(super) rule: Rule,
+    /// Its templates name values of parents, which may be missing when it starts.
+    pub(super) names_values: bool,
     pub(super) exit_codes: Option<ExitCodes>,
     pub(super) host: Option<String>,
     pub(super) priority: Priority,
@@ -67,6 +69,7 @@ impl Version {
             backoff: definition.retry_backoff.clone(),
             earliest_ms: definition.earliest_start_ms,
             rule: Rule::of(definition),
+            names_values: names_values(definition),
             exit_codes: definition.exit_codes.clone(),
             host: definition.host.clone(),
             priority: definition.priority,
@@ -232,4 +235,15 @@ impl Shard {
             }
         }
     }
+}
+
+fn names_values(definition: &JobDefinition) -> bool {
+    let program = match &definition.program {
+        Program::None => false,
+        Program::Command(command) => command.contains("${values."),
+        Program::Path { path, class, arguments } => {
+            [path].into_iter().chain(class).chain(arguments).any(|text| text.contains("${values."))
+        }
+    };
+    program || definition.parameters.values().any(|text| text.contains("${values."))
 }

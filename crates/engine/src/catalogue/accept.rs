@@ -310,12 +310,14 @@ pub(crate) fn check_values(definition: &JobDefinition, parents: &[&str]) -> Resu
             return Err(FieldError::new(field, format!("values.{parent}.{key}"), rule));
         }
     }
-    let paths = definition.data.iter().flat_map(|data| super::data::templates(data));
-    for (field, text) in paths.filter(|(_, text)| text.contains("${values.")) {
-        let rule = "cannot hold values of parents: paths are resolved when the batch is generated";
-        return Err(FieldError::new(field, text, rule));
+    let mut paths = definition.data.iter().flat_map(|data| super::data::templates(data));
+    match paths.find(|(_, text)| text.contains("${values.")) {
+        Some((field, text)) => {
+            let rule = "cannot hold values of parents: paths are resolved when the batch is generated";
+            Err(FieldError::new(field, text, rule))
+        }
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// BYD-18: what it does when a parent failed needs one, and is said once.

@@ -35,7 +35,7 @@ impl GroupShard {
         Ok(values)
     }
 
-    /// Of the newest of the parent's times that the batch waited for.
+    /// Of the newest of the parent's times that the batch waited for and that is met: of `any`, others may be open.
     fn value_of(&self, batch: &Batch, parent: &str, key: &str) -> Result<String, String> {
         let fault = |what: String| format!("${{values.{parent}.{key}}}: {what}");
         let full = match parent.contains('/') {
@@ -45,7 +45,9 @@ impl GroupShard {
         let is_named = |waits: &&WaitsFor| self.name_of(waits.declared.parent) == full;
         let waits = batch.dependencies.iter().find(is_named);
         let waits = waits.ok_or_else(|| fault(format!("the batch waits for no parent {full}")))?;
-        let time = waits.declared.times.iter().max();
+        let times = || waits.declared.times.iter().zip(&waits.met);
+        let met = times().filter(|(_, met)| **met).map(|(time, _)| time).max();
+        let time = met.or_else(|| waits.declared.times.iter().max());
         let time = time.ok_or_else(|| fault(format!("the batch waits for no batch of {full}")))?;
         let (batch, values) = self.passed_on(waits.declared.parent, *time);
         let batch = batch.ok_or_else(|| fault(format!("no batch of {full} for {time} is kept any more")))?;
