@@ -123,6 +123,8 @@ pub(crate) struct Finale<'a> {
     pub(crate) logical_time: Timestamp,
     pub(crate) run: u32,
     pub(crate) parameters: Option<&'a BTreeMap<String, String>>,
+    /// What parents had passed on when the last attempt began.
+    pub(crate) values: &'a BTreeMap<String, String>,
     pub(crate) ending: Ending,
 }
 
@@ -143,6 +145,7 @@ pub(crate) fn final_spec(
         attempt,
         logical_time: of.logical_time,
         format: format.as_ref(),
+        values: Some(of.values),
     };
     let parameters = render_parameters(definition, parameters, &facts, zone)?;
     let execution = definition.execution.as_ref();

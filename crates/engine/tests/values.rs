@@ -10,8 +10,8 @@ use expect_test::expect;
 use kit::{GROUP, Script, TestWorker, World, at, group, job, rejection, sign};
 use serde_json::json;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Command, Event, GroupSettings, JobId, Program, Registration,
-    ShardId, WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, Command, Event, GroupSettings, JobId, MarkedResult, Program,
+    Registration, ShardId, WorkMessage, WorkerId,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -195,6 +195,115 @@ fn failed_parents_pass_values_on_and_too_much_is_left_out() {
     assert!(world.why(BatchId::mint(2, GROUP)).is_empty());
 }
 
+/// A parameter given by hand stands in the place of the job's, so that a value which is missing is not asked for; it may
+/// name one itself.
+#[test]
+fn a_parameter_by_hand_stands_in_for_a_missing_value() {
+    let jobs = || {
+        let child = json!({
+            "parents": ["p"], "type": "shell", "command": "load ${param.rows}",
+            "parameters": {"rows": "${values.p.rows}"},
+        });
+        let mut world = World::new();
+        let ids = world.define(vec![job("p", json!({"type": "shell", "command": "x"})), job("c", child)]);
+        let worker = world.worker("w", 1, Script::Silent);
+        // It has no parent's batch to wait for.
+        world.batch(ids[0], Some(TEN));
+        ends(&mut world, &worker, AttemptResult::Success, &[("rows", "7")]);
+        assert_eq!(granted(&mut world, &worker).as_deref(), Some("load 7"));
+        let token = world.played(&worker).last_token();
+        let end = world.played(&worker).finished(token, AttemptResult::Success);
+        world.say(end);
+        world.rerun(BatchId::mint(1, GROUP), ids[0], TEN);
+        ends(&mut world, &worker, AttemptResult::Success, &[("days", "3")]);
+        world.events();
+        (world, worker, ids)
+    };
+    let by_hand = |rows: Option<&str>| {
+        let (mut world, worker, ids) = jobs();
+        let parameters = rows.map(|rows| ("rows".to_owned(), rows.to_owned())).into_iter().collect();
+        let (job, logical_time) = (ids[1], Some(at(TEN)));
+        world.ask(GROUP, Command::RunJob { job, logical_time, parameters });
+        let text = granted(&mut world, &worker);
+        assert!(world.folded() == world.partition);
+        text.unwrap_or_else(|| ends_told(&mut world))
+    };
+    let missing = by_hand(None);
+    assert!(missing.starts_with("failed: ${values.p.rows}: batch"), "{missing}");
+    assert_eq!(by_hand(Some("9")), "load 9");
+    assert_eq!(by_hand(Some("${values.p.days}")), "load 3");
+    assert_eq!(
+        by_hand(Some("${values.q.days}")),
+        "failed: ${values.q.days}: the batch waits for no parent g/q\n"
+    );
+}
+
+/// JOB-8, EXE-4: the output path and the final command have the values that the last attempt was given, also where the
+/// parent has run again meanwhile; what a final command would pass on counts for nothing.
+#[test]
+fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
+    let mut world = World::new();
+    let child = json!({
+        "parents": ["p"], "type": "shell", "command": "load", "success_check": {"output_path": "/out/${values.p.day}"},
+        "final_command": "tell ${values.p.rows} ${param.of}", "parameters": {"of": "${values.p.day}"},
+    });
+    let last = json!({"parents": ["c"], "type": "shell", "command": "last ${values.c.n}"});
+    let of_parent = json!({"type": "shell", "command": "x"});
+    let ids = world.define(vec![job("p", of_parent), job("c", child), job("l", last)]);
+    let worker = world.worker("w", 1, Script::Silent);
+    world.batch(ids[0], Some(TEN));
+    ends(&mut world, &worker, AttemptResult::Success, &[("rows", "7"), ("day", "monday")]);
+    assert_eq!(granted(&mut world, &worker).as_deref(), Some("load"));
+    let path = world.played(&worker).heard.iter().rev().find_map(|message| match message {
+        WorkMessage::Granted { spec, .. } => spec.output_path.clone(),
+        _ => None,
+    });
+    assert_eq!(path.as_deref(), Some("/out/monday"));
+    world.rerun(BatchId::mint(1, GROUP), ids[0], TEN);
+    let token = world.played(&worker).last_token();
+    let passing = |n: &str, token, worker: &WorkerId| {
+        let values = [("n".to_owned(), n.to_owned())].into();
+        let outcome = AttemptOutcome { values, ..AttemptOutcome::success() };
+        Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None }
+    };
+    world.say(passing("1", token, &worker));
+    assert_eq!(granted(&mut world, &worker).as_deref(), Some("tell 7 monday"));
+    let token = world.played(&worker).last_token();
+    world.say(passing("2", token, &worker));
+    assert_eq!(granted(&mut world, &worker).as_deref(), Some("last 1"));
+    assert!(world.folded() == world.partition);
+}
+
+/// BYD-16, BYD-18: a parent marked by hand passes on what its newest attempt did, if it had one; a child that runs
+/// although its parent failed fails at its start where it names what was never passed on.
+#[test]
+fn values_of_parents_that_were_marked_or_failed() {
+    let marked = |had: Option<&[(&str, &str)]>| {
+        let (mut world, worker, ids) = pair(json!({"command": "load ${values.p.rows}", "parameters": {}}));
+        let batch = BatchId::mint(1, GROUP);
+        if let Some(values) = had {
+            ends(&mut world, &worker, AttemptResult::Failed, values);
+        }
+        let (job, logical_time, result) = (ids[0], at(TEN), MarkedResult::Success);
+        let reason = "as seen".to_owned();
+        world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason });
+        world.events();
+        granted(&mut world, &worker).unwrap_or_else(|| ends_told(&mut world))
+    };
+    assert_eq!(marked(Some(&[("rows", "7")])), "load 7");
+    let without = "failed: ${values.p.rows}: batch 4097 of g/p passed no value rows on\n";
+    assert_eq!(marked(Some(&[])), without);
+    assert_eq!(marked(None), without);
+    let (mut world, worker, _) = pair(json!({"on_parent_failure": "run"}));
+    ends(&mut world, &worker, AttemptResult::Failed, &[("rows", "7")]);
+    world.events();
+    assert_eq!(granted(&mut world, &worker), None);
+    assert_eq!(
+        ends_told(&mut world),
+        "failed: ${values.g/p.day}: batch 4097 of g/p passed no value day on\n"
+    );
+}
+
 /// A name that is no parent's, and what is no name of a value, are refused when the job is applied.
 #[test]
 fn values_of_no_parent_are_refused() {
@@ -210,6 +319,8 @@ fn values_of_no_parent_are_refused() {
         refused(json!({"command": "${values.p.a.b c}"})),
         refused(json!({"command": "${values.rows}"})),
         refused(json!({"command": "x", "parameters": {"a": "${values.nobody.rows}"}})),
+        refused(json!({"command": "x", "final_command": "${values.q.rows}"})),
+        refused(json!({"command": "x", "success_check": {"output_path": "/out/${values.q.day}"}})),
         refused(json!({"command": "x", "inputs": ["/data/${values.p.day}"]})),
     ]
     .concat();
@@ -219,6 +330,8 @@ fn values_of_no_parent_are_refused() {
         invalid: jobs[2].command: "${values.p.a.b c}": template: '${values.p.a.b c}' at character 1: a parent's value is values.PARENT.KEY, where KEY has letters, digits, '_' and '-'
         invalid: jobs[2].command: "${values.rows}": template: '${values.rows}' at character 1: a parent's value is values.PARENT.KEY, where KEY has letters, digits, '_' and '-'
         invalid: jobs[2].parameters.a: "values.nobody.rows": names no parent of the job; add it to parents
+        invalid: jobs[2].final_command: "values.q.rows": names no parent of the job; add it to parents
+        invalid: jobs[2].success_check: "values.q.day": names no parent of the job; add it to parents
         invalid: jobs[2].inputs[0]: "/data/${values.p.day}": cannot hold values of parents: paths are resolved when the batch is generated
     "#]].assert_eq(&told);
 }

@@ -9,7 +9,8 @@
 //!             is there says that exec has happened, or    starts, exclusively, under the lock
 //!             never will
 //! stderr      the job's own writes, unbuffered            the job
-//! values.json what it passes to children, if anything    the job
+//! values.json what it passes to children, if anything    the job; made empty by its shim, where the job
+//!                                                         runs as another account
 //! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
 //! The directory itself is the lock (`flock`): held while the shim lives, or by a worker that starts, while it
@@ -105,6 +106,11 @@ impl AttemptDir {
     /// What the job passes to children.
     pub(crate) fn values(&self) -> PathBuf {
         self.0.join("values.json")
+    }
+
+    /// The file for that, empty.
+    pub(crate) fn make_values(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(false).mode(OUTPUT_MODE).open(self.values())
     }
 
     pub(crate) fn stdout(&self) -> PathBuf {

@@ -27,7 +27,7 @@ pub const JOB_VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "TIDEMILL_VALUES",
-        "A file that the job may make: a JSON object of texts, at most 8 KB, which its batch passes to children.",
+        "A file that the job may write: a JSON object of texts, at most 8 KB, which its batch passes to children. Not for final commands.",
     ),
     ("TIDEMILL_API", "The address of the API."),
     (
@@ -78,11 +78,13 @@ pub(crate) fn of_attempt(
         ("TIDEMILL_WORKER", worker.to_string()),
         ("TIDEMILL_LOGICAL_TIME", spec.logical_time_text.clone()),
         ("TIDEMILL_RUN", spec.run.to_string()),
-        ("TIDEMILL_VALUES", values.to_string_lossy().into_owned()),
         ("TIDEMILL_API", api_url.to_owned()),
         ("TIDEMILL_ATTEMPT_KEY", attempt_key(spec.token, key)),
     ];
     env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    if spec.ending.is_none() {
+        env.insert("TIDEMILL_VALUES".to_owned(), values.to_string_lossy().into_owned());
+    }
     if let Some(Ending { result, attempts, exit_code }) = &spec.ending {
         let ending = [
             ("TIDEMILL_RESULT", result.as_str().to_owned()),
@@ -135,8 +137,12 @@ mod tests {
             }),
         };
         let key = SigningKey::from_bytes(&[7; 32]);
-        let names: Vec<_> =
-            of_attempt(&spec, &WorkerId::new("w"), "", &key, Path::new("/v")).into_keys().collect();
+        let names = |spec: &RunSpec| of_attempt(spec, &WorkerId::new("w"), "", &key, Path::new("/v"));
+        let of_final = names(&spec);
+        assert!(!of_final.contains_key("TIDEMILL_VALUES"), "a final command passes nothing on");
+        let mut names: BTreeMap<_, _> = names(&RunSpec { ending: None, ..spec });
+        names.extend(of_final);
+        let names: Vec<_> = names.into_keys().collect();
         let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();
         documented.sort_unstable();
         assert_eq!(names, documented);

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
     Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, PoolUse,
-    Priority, Program, ScheduleSpec, SuccessCheck, WorkerLabel,
+    Priority, ScheduleSpec, SuccessCheck, WorkerLabel,
 };
 
 use super::Shard;
 use super::failure::Rule;
 use super::timeouts::Limits;
+use super::values::ValueUse;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::Calendar;
@@ -26,8 +27,8 @@ pub(super) struct Version {
     pub(super) backoff: Option<Backoff>,
     pub(super) earliest_ms: Option<u64>,
     pub(super) rule: Rule,
-    /// Its templates name values of parents, which may be missing when it starts.
-    pub(super) names_values: bool,
+    /// Where its templates name values of parents, which may be missing when it starts.
+    pub(super) names_values: ValueUse,
     pub(super) exit_codes: Option<ExitCodes>,
     pub(super) host: Option<String>,
     pub(super) priority: Priority,
@@ -69,7 +70,7 @@ impl Version {
             backoff: definition.retry_backoff.clone(),
             earliest_ms: definition.earliest_start_ms,
             rule: Rule::of(definition),
-            names_values: names_values(definition),
+            names_values: ValueUse::of(definition),
             exit_codes: definition.exit_codes.clone(),
             host: definition.host.clone(),
             priority: definition.priority,
@@ -235,15 +236,4 @@ impl Shard {
             }
         }
     }
-}
-
-fn names_values(definition: &JobDefinition) -> bool {
-    let program = match &definition.program {
-        Program::None => false,
-        Program::Command(command) => command.contains("${values."),
-        Program::Path { path, class, arguments } => {
-            [path].into_iter().chain(class).chain(arguments).any(|text| text.contains("${values."))
-        }
-    };
-    program || definition.parameters.values().any(|text| text.contains("${values."))
 }

@@ -423,8 +423,7 @@ impl Shard {
             (Phase::Waiting | Phase::Pausing { .. }, BatchResult::Failed | BatchResult::Skipped)
                 if !by && self.ends_for_its_parents(at, id, result, found) => {}
             // BYD-20: a value that its templates name was not passed on.
-            (Phase::Assigned(_), BatchResult::Failed)
-                if !by && batch.of.as_ref().is_some_and(|of| of.names_values) => {}
+            (Phase::Assigned(_), BatchResult::Failed) if !by && batch.may_miss_values() => {}
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }

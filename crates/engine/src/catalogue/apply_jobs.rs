@@ -11,11 +11,12 @@ use tidemill_model::{
 };
 
 use super::accept::{
-    backoff, check_bounds, check_failure_rule, check_program, check_values, execution, exit_codes, firing,
+    backoff, check_bounds, check_failure_rule, check_program, execution, exit_codes, firing,
     is_ambiguous_in_overlap, memory, program, schedule, timeouts,
 };
 use super::data::data;
 use super::graph::Overlay;
+use super::values::check_values;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
 use crate::schedule::{check_mapping, grid_from_spec, required_times, same_grid};

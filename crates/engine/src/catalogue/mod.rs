@@ -15,6 +15,7 @@ mod remove;
 mod reports;
 mod reruns;
 mod staging;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use tidemill_model::{
     Role, ShardId, ShardMessage,
 };
 
-pub(crate) use self::accept::{check_program, check_values};
+pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::calendars::Calendars;
 use self::freeze::Freezes;
@@ -37,6 +38,7 @@ use self::reports::Reports;
 use self::reruns::Reruns;
 pub(crate) use self::staging::{Chore, finished};
 use self::staging::{Commit, Committed, Staging};
+pub(crate) use self::values::check_values;
 use crate::decision::Decision;
 use crate::outbox::Post;
 use crate::rig::Rig;

@@ -836,10 +836,8 @@ impl GroupShard {
         attempt: u32,
         outcome: &AttemptOutcome,
     ) {
-        if let Some(batch) = self.batches.get(&id)
-            && let Some((_, worker)) = batch.holder()
-        {
-            self.finals.note(id, &batch.definition, worker, outcome);
+        if let Some(batch) = self.batches.get(&id) {
+            self.finals.note(id, batch, outcome);
         }
         self.values_passed(id, outcome);
         self.release(token);

@@ -106,7 +106,7 @@ impl GroupShard {
             Some(grant) if grant.kill.is_some() => {
                 let message = reason.chars().take(500).collect();
                 let result = AttemptResult::Killed;
-                let outcome = AttemptOutcome { result, exit_code: None, signal: None, message };
+                let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(result) };
                 return Decision::events(self.end_attempt(id, token, outcome, None, now));
             }
             Some(_) | None => {}

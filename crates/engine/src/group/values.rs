@@ -22,9 +22,15 @@ impl GroupShard {
     pub(crate) fn values_for(&self, batch: &Batch) -> Result<BTreeMap<String, String>, String> {
         let mut values = BTreeMap::new();
         let definition = &batch.definition;
-        let program = templates(&definition.program).into_iter().map(|(_, text)| text);
-        let own = batch.parameters.iter().flat_map(|own| own.values());
-        let texts = program.chain(definition.parameters.values().chain(own).map(String::as_str));
+        let program = templates(&definition.program).into_iter();
+        let execution = definition.execution.iter().flat_map(|execution| execution.templates());
+        let program = program.chain(execution).map(|(_, text)| text);
+        // A parameter of the batch's own stands in the place of the job's.
+        let own = batch.parameters.as_deref();
+        let declared = definition.parameters.iter();
+        let declared = declared.filter(|(name, _)| own.is_none_or(|own| !own.contains_key(*name)));
+        let parameters = declared.chain(own.into_iter().flatten()).map(|(_, text)| text.as_str());
+        let texts = program.chain(parameters);
         for text in texts.filter(|text| text.contains("${values.")) {
             let template = Template::parse(text).map_err(|error| error.to_string())?;
             for (parent, key) in template.value_names() {
@@ -50,7 +56,7 @@ impl GroupShard {
         let time = met.or_else(|| waits.declared.times.iter().max());
         let time = time.ok_or_else(|| fault(format!("the batch waits for no batch of {full}")))?;
         let (batch, values) = self.passed_on(waits.declared.parent, *time);
-        let batch = batch.ok_or_else(|| fault(format!("no batch of {full} for {time} is kept any more")))?;
+        let batch = batch.ok_or_else(|| fault(format!("no batch of {full} for {time} is known")))?;
         let value = values.and_then(|values| values.get(key)).cloned();
         value.ok_or_else(|| fault(format!("batch {batch} of {full} passed no value {key} on")))
     }
@@ -83,7 +89,9 @@ impl GroupShard {
 /// A template may name a value of 8 KB often; what a worker is told must fit into one message all the same.
 pub(crate) fn check_size(spec: &RunSpec, values: &Values) -> Result<(), String> {
     let parameters = spec.parameters.values().map(String::len).sum::<usize>();
-    let bytes = parameters + templates(&spec.program).into_iter().map(|(_, text)| text.len()).sum::<usize>();
+    let path = spec.output_path.as_ref().map_or(0, String::len);
+    let bytes =
+        path + parameters + templates(&spec.program).into_iter().map(|(_, text)| text.len()).sum::<usize>();
     if values.is_empty() || bytes <= MAX_RESOLVED_BYTES {
         return Ok(());
     }
