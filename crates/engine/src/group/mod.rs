@@ -47,6 +47,7 @@ mod submit;
 pub(crate) mod things;
 mod timeouts;
 mod times;
+mod turns;
 mod user_code;
 mod values;
 mod waive;
