@@ -5,9 +5,12 @@
 //! the journal.
 
 mod backend;
+mod crew;
+mod fairness;
 mod history;
 mod machine;
 mod place;
+mod placement;
 mod raw;
 mod report;
 mod row;
@@ -15,6 +18,7 @@ mod run;
 mod site;
 mod target;
 mod usage;
+mod waiting;
 mod watch;
 mod wishes;
 mod workload;
@@ -40,7 +44,7 @@ struct Args {
     /// Only these back ends; default embedded, and Kafka where TIDEMILL_TEST_KAFKA names a broker.
     #[arg(long, value_enum, value_delimiter = ',')]
     backend: Vec<Backend>,
-    /// Runs of each; the median by throughput (by time, for chain and latencies) is reported.
+    /// Runs of each; the median by throughput (by time, where time is what it is about) is reported.
     #[arg(long, default_value_t = 1)]
     runs: usize,
     /// Divides every workload's size.

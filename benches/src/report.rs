@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::row::Row;
+use crate::row::{More, Row};
 use crate::target::{Verdict, verdicts};
 
 const PAGE: &str = "benchmarks.md";
@@ -65,6 +65,17 @@ pub(crate) fn tables(rows: &[Row]) -> String {
         2,
         rows.iter().map(cells),
     );
+    let more = rows.iter().flat_map(|row| row.more.iter().map(move |more| (row, more)));
+    let more: Vec<Vec<String>> = more
+        .map(|(Row { workload, backend, .. }, More { figure, value })| {
+            vec![workload.clone(), backend.clone(), figure.clone(), format!("{value:.2}")]
+        })
+        .collect();
+    let more = if more.is_empty() {
+        String::new()
+    } else {
+        format!("\n\n{}", table(&["workload", "backend", "figure", "value"], 3, more.into_iter()))
+    };
     let targets = table(
         &["workload", "backend", "target", "measured", ""],
         5,
@@ -79,7 +90,7 @@ pub(crate) fn tables(rows: &[Row]) -> String {
             ]
         }),
     );
-    format!("{measured}\n\n{targets}\n")
+    format!("{measured}{more}\n\n{targets}\n")
 }
 
 /// In Markdown; the first `texts` columns are left, the others right.
@@ -151,16 +162,25 @@ the end of the journal. *embedded* is the log on SQLite, every commit durable; *
 | processes | `sh` with a text that does nothing, at most 32 at once, each attempt's directory and files on a file system in memory | batches | from generated to finished, all of them being there at once |
 | processes-on-disk | the same, on the disk | batches | likewise |
 | process-latency | the same, one at a time, on the disk | batches | from submitted to started |
+| placement | 100,000 batches come evenly, 4,000 a second; 1,000 workers with four slots each, of which three are free | batches | from ready until a worker has read of its assignment |
+| placement-backlog | 100,000 batches are ready before there is a worker; then 1,000 workers with one slot each | batches | from the report of an end until a worker has read of the next assignment, which takes its slot |
+| waiting | 1,000,000 batches by hand, each waits for a path, ten for the same one, no worker; then paths come that one batch waits for, and one that 10,000 wait for | batches generated | from a path's report sent until its record can be read, of paths with one waiter |
+| fairness | ten slots; 100 batches of one user, alone, then beside 100,000 that another user has ready | starts of either user, beside each other | from ready until a worker has read of its assignment, of the 100 beside the others |
+| ageing | ten slots, 200 batches of priority 0 wait, as many come as slots become free; one batch of priority 9 becomes ready, and 90 minutes pass at once by the owner's clock | starts, from then on | from then on until it has started |
 
 **Raw limit**: what the machine gives without Tidemill, measured in the same process right after. *records/s*: records
 of 300 bytes that the same log takes and gives back at the same time. *ms*: one durable append of 400 bytes and its
 read back, one at a time, the median. *processes/s*: the same program, as many at once, started and waited for from
 the same directory, and nothing written by or about them.
-**Ratio**: per second / raw limit; of *chain* and the two latencies, p50 / raw limit.
+**Ratio**: per second / raw limit; where that is in *ms*, p50 / raw limit.
+
+The last five have workers without processes, all in the measuring process: they register, show that they are alive,
+read of assignments, ask, start and report over the log as an executor does, and an attempt does nothing but take 250 ms
+(100 ms for the last two). A path is *shown* when tables and feed have its record, and tables that its batches are ready.
 
 **cpu s** is the processor time of that process, of its server of shims, and of all shims and jobs; a broker's is not
 in it. **peak MB** is the most memory that was resident at once in that process, the load and its queue included.
-*Bytes per waiting batch* is by how much the process grew from before the burst until all had settled: what owner,
+*Bytes per waiting batch* is by how much the process grew from before the batches until all had settled: what owner,
 projector and feed hold together.
 
 Processes run 32 at once: with few slots each waits longer for the log than the machine does for work. Where files
@@ -204,6 +224,14 @@ mod tests {
     fn trial_is_marked_and_a_whole_measurement_is_not() {
         let marked = |runs, scale| page(&[example()], &conditions(runs, scale)).contains("A trial run");
         assert_eq!([marked(1, 1), marked(3, 10), marked(3, 1)], [true, true, false]);
+    }
+
+    #[test]
+    fn further_figures_have_a_table_where_there_are_some() {
+        let row = example().with("of two, ms", 1.25);
+        assert_eq!(row.figure("of two, ms"), Some(1.25));
+        assert!(tables(&[row]).contains("| lifecycle | kafka | of two, ms | 1.25 |"));
+        assert!(!tables(&[example()]).contains("figure"));
     }
 
     #[test]

@@ -25,9 +25,33 @@ pub(crate) struct Row {
     /// Resident bytes per waiting batch, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) bytes_per_waiting: Option<f64>,
+    /// What else was measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) more: Vec<More>,
     /// The file system of the attempts' directories, where there were attempts with processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) attempts_on: Option<String>,
+}
+
+/// One figure that only some workloads have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct More {
+    /// What it is, with its unit.
+    pub(crate) figure: String,
+    pub(crate) value: f64,
+}
+
+impl Row {
+    /// Adds a figure.
+    pub(crate) fn with(mut self, figure: &str, value: f64) -> Self {
+        self.more.push(More { figure: figure.to_owned(), value });
+        self
+    }
+
+    pub(crate) fn figure(&self, figure: &str) -> Option<f64> {
+        self.more.iter().find(|more| more.figure == figure).map(|more| more.value)
+    }
 }
 
 /// The value that so large a part of all does not exceed. Sorts them.
@@ -52,6 +76,7 @@ pub(crate) fn example() -> Row {
         ratio: 0.05,
         raw_unit: "records/s".to_owned(),
         bytes_per_waiting: None,
+        more: Vec::new(),
         attempts_on: None,
     }
 }

@@ -17,10 +17,10 @@ use crate::usage::{self, Usage};
 use crate::wishes::{job, submission};
 use crate::workload::{PROCESSES_AT_ONCE, Workload};
 
-const PATIENCE: Duration = Duration::from_secs(600);
-const FINISHED: &str = "\"batch_finished\":";
-const GENERATED: &str = "\"batch_generated\":";
-const RECEIVED: &str = "\"job_received\":";
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const FINISHED: &str = "\"batch_finished\":";
+pub(crate) const GENERATED: &str = "\"batch_generated\":";
+pub(crate) const RECEIVED: &str = "\"job_received\":";
 /// Of a record whose like the log is asked for.
 const RECORD_BYTES: usize = 300;
 /// Durable appends, one at a time.
@@ -36,31 +36,31 @@ pub(crate) struct Run<'a> {
 }
 
 /// A clock, and what had been used when it was started.
-struct Stopwatch {
+pub(crate) struct Stopwatch {
     started: Instant,
     before: Usage,
 }
 
 /// What the clock showed when it was stopped.
-struct Lap {
-    seconds: f64,
+pub(crate) struct Lap {
+    pub(crate) seconds: f64,
     cpu_s: f64,
     peak_rss_mb: f64,
 }
 
 impl Stopwatch {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { before: Usage::now(), started: Instant::now() }
     }
 
-    fn stop(&self) -> Lap {
+    pub(crate) fn stop(&self) -> Lap {
         let seconds = self.started.elapsed().as_secs_f64();
         let Usage { cpu_s, peak_rss_mb } = Usage::now();
         Lap { seconds, cpu_s: cpu_s - self.before.cpu_s, peak_rss_mb }
     }
 }
 
-struct Raw {
+pub(crate) struct Raw {
     limit: f64,
     unit: &'static str,
 }
@@ -188,7 +188,7 @@ impl Run<'_> {
         Ok(watch.stop())
     }
 
-    fn history(&self) -> anyhow::Result<History> {
+    pub(crate) fn history(&self) -> anyhow::Result<History> {
         history::read(self.site.log.as_ref(), self.site.journal_partition())
     }
 
@@ -197,11 +197,11 @@ impl Run<'_> {
         Ok(Raw { limit, unit: "records/s" })
     }
 
-    fn append_limit(&self) -> anyhow::Result<Raw> {
+    pub(crate) fn append_limit(&self) -> anyhow::Result<Raw> {
         Ok(Raw { limit: raw::append_and_read_ms(&self.site.log, APPENDS)?, unit: "ms" })
     }
 
-    fn row(&self, n: usize, lap: Lap, mut times_ms: Vec<f64>, raw: Raw) -> anyhow::Result<Row> {
+    pub(crate) fn row(&self, n: usize, lap: Lap, mut times_ms: Vec<f64>, raw: Raw) -> anyhow::Result<Row> {
         let p50_ms = percentile(&mut times_ms, 0.5);
         let per_second = n as f64 / lap.seconds;
         let own = if self.workload.is_about_time() { p50_ms.unwrap_or_default() } else { per_second };
@@ -222,16 +222,17 @@ impl Run<'_> {
             ratio: own / raw.limit,
             raw_unit: raw.unit.to_owned(),
             bytes_per_waiting: None,
+            more: Vec::new(),
             attempts_on: has_processes.then(|| place::file_system(self.attempts)).flatten(),
         })
     }
 }
 
-fn milliseconds(from: Timestamp, to: Timestamp) -> f64 {
+pub(crate) fn milliseconds(from: Timestamp, to: Timestamp) -> f64 {
     to.duration_since(from).as_secs_f64() * 1e3
 }
 
-fn times_of(history: &History, which: impl Fn(&Event) -> bool) -> Vec<Timestamp> {
+pub(crate) fn times_of(history: &History, which: impl Fn(&Event) -> bool) -> Vec<Timestamp> {
     history.facts.iter().filter(|(_, event)| which(event)).map(|(at, _)| *at).collect()
 }
 

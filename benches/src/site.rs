@@ -22,6 +22,7 @@ use tidemill_projector::{FeedCursor, FeedReader, Progress, PublishConfig, Shutdo
 use tidemill_store::{SqliteTables, Tables};
 
 use crate::backend::Backend;
+use crate::crew::{Crew, Terms};
 use crate::watch::Watch;
 
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -127,6 +128,11 @@ impl Site {
         Ok(())
     }
 
+    /// Starts workers without processes, and waits until their owner knows them.
+    pub(crate) fn crew(&self, terms: Terms) -> anyhow::Result<Crew> {
+        Crew::start(terms, &self.log, self.shard, worker_key())
+    }
+
     /// Sends a command and waits for its answer. A shard that does not know the group yet is asked again.
     pub(crate) fn ask(&self, shard: ShardId, command: Command) -> anyhow::Result<Answer> {
         let deadline = Instant::now() + GROUP_PATIENCE;
@@ -205,6 +211,12 @@ impl Site {
         let mut journals = self.journals.borrow_mut();
         let journal = journals.get_mut(self.journal_partition() as usize);
         journal.context("there is no such partition")?.until(needle, count, patience)
+    }
+
+    /// Bytes of the group's journal as far as it has been waited for.
+    pub(crate) fn journal_bytes(&self) -> u64 {
+        let journals = self.journals.borrow();
+        journals.get(self.journal_partition() as usize).map_or(0, Watch::bytes)
     }
 
     /// Waits until the tables and the feed show everything that the journals hold now.

@@ -1,5 +1,6 @@
 //! What is to be reached, and whether it was.
 
+use crate::fairness::{BESIDE_ALONE, RELEASES_BEYOND};
 use crate::row::Row;
 
 /// One figure that is to be reached.
@@ -15,11 +16,17 @@ struct Target {
 enum Figure {
     PerSecond,
     MedianMs,
+    /// What 99 of 100 do not pass.
+    P99Ms,
     /// Of all that is counted.
     Seconds,
     BytesPerWaiting,
     /// Of the machine's limit.
     Ratio,
+    /// Beside others, as a multiple of alone.
+    BesideAlone,
+    /// Slots that became free beyond what was declared.
+    Beyond,
 }
 
 /// Whether a target was reached.
@@ -36,7 +43,7 @@ const fn target(workload: &'static str, backend: Option<&'static str>, figure: F
     Target { workload, backend, figure, bound }
 }
 
-const TARGETS: [Target; 8] = [
+const TARGETS: [Target; 13] = [
     target("lifecycle", Some("embedded"), Figure::PerSecond, 10_000.0),
     target("lifecycle", Some("kafka"), Figure::PerSecond, 5_000.0),
     target("chain", Some("embedded"), Figure::MedianMs, 1.5),
@@ -45,6 +52,11 @@ const TARGETS: [Target; 8] = [
     target("burst", None, Figure::Seconds, 3.0),
     target("burst", None, Figure::BytesPerWaiting, 1_536.0),
     target("processes", None, Figure::Ratio, 0.4),
+    target("placement", None, Figure::P99Ms, 100.0),
+    target("placement-backlog", None, Figure::P99Ms, 100.0),
+    target("waiting", None, Figure::BytesPerWaiting, 1_536.0),
+    target("fairness", None, Figure::BesideAlone, 2.0),
+    target("ageing", None, Figure::Beyond, 0.0),
 ];
 
 /// Every target, for each row that it is about.
@@ -73,16 +85,24 @@ impl Figure {
         match self {
             Figure::PerSecond => Some(row.per_second),
             Figure::MedianMs => row.p50_ms,
+            Figure::P99Ms => row.p99_ms,
             Figure::Seconds => Some(row.n as f64 / row.per_second),
             Figure::BytesPerWaiting => row.bytes_per_waiting,
             Figure::Ratio => Some(row.ratio),
+            Figure::BesideAlone => row.figure(BESIDE_ALONE),
+            Figure::Beyond => row.figure(RELEASES_BEYOND),
         }
     }
 
     fn is_floor(self) -> bool {
         match self {
             Figure::PerSecond | Figure::Ratio => true,
-            Figure::MedianMs | Figure::Seconds | Figure::BytesPerWaiting => false,
+            Figure::MedianMs
+            | Figure::P99Ms
+            | Figure::Seconds
+            | Figure::BytesPerWaiting
+            | Figure::BesideAlone
+            | Figure::Beyond => false,
         }
     }
 
@@ -90,9 +110,12 @@ impl Figure {
         match self {
             Figure::PerSecond => format!("{value:.0} per second"),
             Figure::MedianMs => format!("{value:.2} ms per hop, median"),
+            Figure::P99Ms => format!("{value:.2} ms until it is assigned, 99 of 100"),
             Figure::Seconds => format!("{value:.2} s until the last is generated"),
             Figure::BytesPerWaiting => format!("{value:.0} bytes per waiting batch"),
             Figure::Ratio => format!("{value:.2} of what the machine can start"),
+            Figure::BesideAlone => format!("{value:.2} times as long as alone, 99 of 100"),
+            Figure::Beyond => format!("{value:.0} slots beyond the bound"),
         }
     }
 }
@@ -109,6 +132,26 @@ mod tests {
         let slow = Row { workload: "chain".to_owned(), p50_ms: Some(8.1), ..good.clone() };
         let met: Vec<bool> = verdicts(&[good, bad, slow]).iter().map(|verdict| verdict.is_met).collect();
         assert_eq!(met, [true, false, false]);
+    }
+
+    /// C6: fairness is judged by its ratio, placement by what 99 of 100 do not pass.
+    #[test]
+    fn placement_and_fairness_have_targets_of_their_own() {
+        let of = |workload: &str| Row { workload: workload.to_owned(), ..example() };
+        let placement = |p99_ms| Row { p99_ms: Some(p99_ms), ..of("placement") };
+        let fairness = |ratio| of("fairness").with(BESIDE_ALONE, ratio);
+        let ageing = |beyond| of("ageing").with(RELEASES_BEYOND, beyond);
+        let rows = [
+            placement(99.0),
+            placement(101.0),
+            fairness(1.9),
+            fairness(2.1),
+            ageing(-3.0),
+            ageing(0.0),
+            ageing(1.0),
+        ];
+        let met: Vec<bool> = verdicts(&rows).iter().map(|verdict| verdict.is_met).collect();
+        assert_eq!(met, [true, false, true, false, true, true, false]);
     }
 
     #[test]

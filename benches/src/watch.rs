@@ -15,13 +15,14 @@ pub(crate) struct Watch {
     reader: Box<dyn Reader>,
     next: u64,
     events: u64,
+    bytes: u64,
 }
 
 impl Watch {
     /// From the journal's beginning.
     pub(crate) fn start(log: &dyn Log, partition: u32) -> anyhow::Result<Self> {
         let reader = log.reader(Topic::Journal, partition, From::Start)?;
-        Ok(Self { partition, reader, next: 0, events: 0 })
+        Ok(Self { partition, reader, next: 0, events: 0, bytes: 0 })
     }
 
     /// Waits until `needle` has come `count` times behind where it has read to.
@@ -46,11 +47,17 @@ impl Watch {
         Ok((self.events, self.next.saturating_sub(1)))
     }
 
+    /// Bytes of the records read so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     /// How often `needle` came in what could be read now.
     fn read(&mut self, needle: &str) -> anyhow::Result<usize> {
         let mut seen = 0;
         for record in self.reader.poll(RECORDS_AT_ONCE, POLL)? {
             self.next = record.offset + 1;
+            self.bytes += record.value.len() as u64;
             self.events += memchr::memmem::find_iter(&record.value, EVENT).count() as u64;
             seen += memchr::memmem::find_iter(&record.value, needle).count();
         }

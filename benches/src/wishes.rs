@@ -10,7 +10,17 @@ use crate::site::{Site, group};
 
 /// One batch, at once.
 pub(crate) fn submission(name: &str, kind: &str, program: Option<&str>, site: &Site) -> Command {
-    Command::SubmitJob(Box::new(Submission {
+    Command::SubmitJob(Box::new(once(name, kind, program, site)))
+}
+
+/// One batch of type noop of this user, at once; its job has the user's name.
+pub(crate) fn of_user(owner: &str, priority: Priority, site: &Site) -> Command {
+    let submission = once(owner, "noop", None, site);
+    Command::SubmitJob(Box::new(Submission { owner: owner.to_owned(), priority, ..submission }))
+}
+
+fn once(name: &str, kind: &str, program: Option<&str>, site: &Site) -> Submission {
+    Submission {
         name: JobName::try_from(name).expect("is a name"),
         group: group(),
         group_id: site.group_id,
@@ -23,7 +33,15 @@ pub(crate) fn submission(name: &str, kind: &str, program: Option<&str>, site: &S
         parents: Vec::new(),
         retries: 0,
         retry_interval_ms: 0,
-    }))
+    }
+}
+
+/// A definition whose batches wait for a path.
+pub(crate) fn waiting_for(path: &str, name: &str, max_concurrent: u32) -> JobSpec {
+    let value = serde_json::json!({
+        "name": name, "group": group(), "type": "noop", "inputs": [path], "max_concurrent": max_concurrent,
+    });
+    JobSpec::from_value(value).expect("is a whole job")
 }
 
 /// A definition.

@@ -30,10 +30,20 @@ pub(crate) enum Workload {
     ProcessesOnDisk,
     /// One real process at a time.
     ProcessLatency,
+    /// 1,000 workers, and 100,000 batches that come while slots are free.
+    Placement,
+    /// 1,000 workers, and 100,000 batches that are ready before.
+    PlacementBacklog,
+    /// 1,000,000 batches that wait for paths.
+    Waiting,
+    /// 100 batches of a user beside 100,000 of another.
+    Fairness,
+    /// One batch of priority 9 while priority 0 takes every slot.
+    Ageing,
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Lifecycle,
         Self::Chain,
         Self::Fan,
@@ -42,6 +52,11 @@ impl Workload {
         Self::Processes,
         Self::ProcessesOnDisk,
         Self::ProcessLatency,
+        Self::Placement,
+        Self::PlacementBacklog,
+        Self::Waiting,
+        Self::Fairness,
+        Self::Ageing,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -54,14 +69,45 @@ impl Workload {
             Self::Processes => "processes",
             Self::ProcessesOnDisk => "processes-on-disk",
             Self::ProcessLatency => "process-latency",
+            Self::Placement => "placement",
+            Self::PlacementBacklog => "placement-backlog",
+            Self::Waiting => "waiting",
+            Self::Fairness => "fairness",
+            Self::Ageing => "ageing",
         }
     }
 
     /// Whether its milliseconds are what it is about, and not how many there are in a second.
     pub(crate) fn is_about_time(self) -> bool {
         match self {
-            Self::Chain | Self::Latency | Self::ProcessLatency => true,
+            Self::Chain
+            | Self::Latency
+            | Self::ProcessLatency
+            | Self::Placement
+            | Self::PlacementBacklog
+            | Self::Waiting
+            | Self::Fairness
+            | Self::Ageing => true,
             Self::Lifecycle | Self::Fan | Self::Burst | Self::Processes | Self::ProcessesOnDisk => false,
+        }
+    }
+
+    /// Whether an executor works; the others have no worker, or start their own.
+    fn has_executor(self) -> bool {
+        match self {
+            Self::Lifecycle
+            | Self::Chain
+            | Self::Fan
+            | Self::Latency
+            | Self::Processes
+            | Self::ProcessesOnDisk
+            | Self::ProcessLatency => true,
+            Self::Burst
+            | Self::Placement
+            | Self::PlacementBacklog
+            | Self::Waiting
+            | Self::Fairness
+            | Self::Ageing => false,
         }
     }
 
@@ -71,7 +117,7 @@ impl Workload {
         let attempts = if self == Self::Processes { place::in_memory() } else { place::on_disk() };
         let attempts = tempfile::tempdir_in(attempts)?;
         let mut site = Site::start(backend, directory.path())?;
-        if self != Self::Burst {
+        if self.has_executor() {
             site.work(attempts.path(), &[("noop", NOOPS_AT_ONCE), ("shell", PROCESSES_AT_ONCE)])?;
         }
         let run = Run { workload: self, backend, site: &site, attempts: attempts.path() };
@@ -83,6 +129,11 @@ impl Workload {
             Self::Latency => run.latency(500 / scale, "noop", None),
             Self::Processes | Self::ProcessesOnDisk => run.processes(4_000 / scale),
             Self::ProcessLatency => run.latency(200 / scale, "shell", Some("true")),
+            Self::Placement => run.placement(100_000 / scale),
+            Self::PlacementBacklog => run.placement_backlog(100_000 / scale),
+            Self::Waiting => run.waiting(1_000_000 / scale, 10_000 / scale),
+            Self::Fairness => run.fairness(100_000 / scale),
+            Self::Ageing => run.ageing(),
         }?;
         site.stop()?;
         Ok(row)

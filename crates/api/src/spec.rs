@@ -193,6 +193,7 @@ impl Render<'_> {
             job_id: self.definition.id.0,
             group: self.definition.group.as_str(),
             params,
+            values: None,
         };
         template.render(&context).map_err(|error| error.to_string())
     }

@@ -62,6 +62,7 @@ fn templates_are_refused_or_rendered() {
                     job_id: i64::MAX,
                     group: "group",
                     params: &params,
+                    values: None,
                 };
                 if let Ok(rendered) = template.render(&context) {
                     assert!(rendered.len() <= 64 + text.len() * 40, "{} from {text:?}", rendered.len());

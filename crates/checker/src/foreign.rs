@@ -10,12 +10,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use tidemill_model::{Event, Follow, JobId, Recorded, ShardId, Standing};
+use tidemill_model::{BatchId, Event, Follow, JobId, Recorded, ShardId, Standing};
 
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
 use crate::messages::{Place, place, violation};
+use crate::requests::fingerprint;
 use crate::shard::{Shard, Stand};
 
 /// An owner holds nothing back before so many messages to one shard wait.
@@ -31,6 +32,9 @@ pub(crate) struct Foreign {
     lives: HashMap<(JobId, Timestamp), Vec<Stand>>,
     watches: BTreeMap<Thing, Watch>,
     heard: BTreeMap<Thing, Vec<(Stand, Place)>>,
+    /// What the last attempt of a batch passed on, and what others heard of it, as fingerprints.
+    passed: HashMap<BatchId, u64>,
+    heard_passed: Vec<(BatchId, u64, Place)>,
     follows: BTreeMap<(JobId, ShardId), (Follow, Place)>,
     generated: BTreeMap<Thing, Owed>,
     generations_heard: BTreeMap<Thing, (u64, Place)>,
@@ -112,6 +116,16 @@ impl Foreign {
                 for standing in standings {
                     let heard = self.heard.entry((*parent, standing.logical_time, id)).or_default();
                     heard.push((said(standing), place(at)));
+                    if let Some(batch) = standing.batch.filter(|_| standing.has_ended()) {
+                        self.heard_passed.push((batch, fingerprint(&standing.values), place(at)));
+                    }
+                }
+            }
+            Event::AttemptFinished { batch, outcome, .. } => {
+                if outcome.values.is_empty() {
+                    self.passed.remove(batch);
+                } else {
+                    self.passed.insert(*batch, fingerprint(&outcome.values));
                 }
             }
             Event::GenerationsHeard { parent, times, left_out } => {
@@ -154,6 +168,13 @@ impl Foreign {
     /// What only all partitions together show. `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
         self.was_wanted(found);
+        let nothing = fingerprint(&BTreeMap::<String, String>::new());
+        for (batch, heard, place) in &self.heard_passed {
+            if *heard != self.passed.get(batch).copied().unwrap_or(nothing) {
+                let why = format!("batch {batch} is heard with other values than its last attempt passed on");
+                breaks(found, Invariant::HeardOfOtherGroupsWasSo, *place, why);
+            }
+        }
         let none = Vec::new();
         for ((job, time, by), heard) in &self.heard {
             let life = self.lives.get(&(*job, *time)).unwrap_or(&none);

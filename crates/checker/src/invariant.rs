@@ -69,7 +69,7 @@ invariants! {
     // ---- between shards
     /// Messages between shards arrive once, in order, with what was sent, and are acknowledged only after that.
     MessagesBetweenShardsOnceInOrder => "messages_between_shards_once_in_order",
-    /// What a shard hears of a job of another group stands in that group's journal, in the same order; a job is followed and watched only for a shard that has children of it and batches that wait.
+    /// What a shard hears of a job of another group stands in that group's journal, in the same order, its values as its newest run passed them on; a job is followed and watched only for a shard that has children of it and batches that wait.
     HeardOfOtherGroupsWasSo => "heard_of_other_groups_was_so",
     /// At quiescence, a shard has heard how every logical time that it watched in another group stood last, and of every generation of the jobs that it followed.
     WatchesAnswered => "watches_answered",
@@ -137,6 +137,8 @@ invariants! {
     RetriesUsedBeforeFailure => "retries_used_before_failure",
     /// An exit code that means *skip* skips its batch, and one that means *no retry* ends it.
     ExitCodesKeepTheirMeaning => "exit_codes_keep_their_meaning",
+    /// What an attempt passes on to children takes 8 KB at most.
+    ValuesWithinBounds => "values_within_bounds",
     /// The next attempt waits for exactly the job's interval, grown as the job says; with jitter at least half of it.
     RetryIntervalKept => "retry_interval_kept",
     /// Neither a batch nor two runs of one logical time ever have two live attempts.

@@ -66,7 +66,13 @@ pub fn templates(program: &Program) -> Vec<(&'static str, &str)> {
 }
 
 /// What an attempt runs, all templates resolved. The error is for people.
-pub(crate) fn run_spec(id: BatchId, batch: &Batch, token: Token, zone: &Zone) -> Result<RunSpec, String> {
+pub(crate) fn run_spec(
+    id: BatchId,
+    batch: &Batch,
+    token: Token,
+    zone: &Zone,
+    values: &BTreeMap<String, String>,
+) -> Result<RunSpec, String> {
     let definition = &batch.definition;
     let mut parameters = definition.parameters.clone();
     if let Some(own) = &batch.parameters {
@@ -80,6 +86,7 @@ pub(crate) fn run_spec(id: BatchId, batch: &Batch, token: Token, zone: &Zone) ->
         attempt,
         logical_time: batch.logical_time,
         format: format.as_ref(),
+        values: Some(values),
     };
     let parameters = render_parameters(definition, parameters, &facts, zone)?;
     let execution = definition.execution.as_ref();
@@ -116,6 +123,8 @@ pub(crate) struct Finale<'a> {
     pub(crate) logical_time: Timestamp,
     pub(crate) run: u32,
     pub(crate) parameters: Option<&'a BTreeMap<String, String>>,
+    /// What parents had passed on when the last attempt began.
+    pub(crate) values: &'a BTreeMap<String, String>,
     pub(crate) ending: Ending,
 }
 
@@ -136,6 +145,7 @@ pub(crate) fn final_spec(
         attempt,
         logical_time: of.logical_time,
         format: format.as_ref(),
+        values: Some(of.values),
     };
     let parameters = render_parameters(definition, parameters, &facts, zone)?;
     let execution = definition.execution.as_ref();
@@ -174,6 +184,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) logical_time: Timestamp,
     /// How the job wants that written.
     pub(crate) format: Option<&'a TimeFormat>,
+    /// What parents passed on; absent: not known yet.
+    pub(crate) values: Option<&'a BTreeMap<String, String>>,
 }
 
 impl Facts<'_> {
@@ -264,6 +276,7 @@ fn render(
         job_id: definition.id.0,
         group: definition.group.as_str(),
         params: parameters,
+        values: facts.values,
     };
     template.render(&context).map_err(|error| error.to_string())
 }

@@ -29,7 +29,9 @@ pub fn of_event(event: &Event) -> usize {
             260 + of_text(worker.as_str()) + of_text(incarnation.as_str()) + of_text(nonce.as_str())
         }
         Event::AttemptFinished { worker, outcome, .. } => {
-            500 + of_text(worker.as_str()) + of_text(&outcome.message)
+            let values = outcome.values.iter();
+            let values: usize = values.map(|(name, value)| of_text(name) + of_text(value)).sum();
+            520 + values + of_text(worker.as_str()) + of_text(&outcome.message)
         }
         Event::BatchFinished { by, message, .. } => {
             let by = by.as_ref().map_or(0, |by| of_text(&by.app) + of_text(by.user.as_deref().unwrap_or("")));

@@ -16,12 +16,8 @@ fn exits(world: &mut World, worker: &WorkerId, exit_code: i32) {
     let (request, started) = (world.played(worker).request(token), world.played(worker).started(token));
     world.say(request);
     world.say(started);
-    let outcome = AttemptOutcome {
-        result: AttemptResult::Failed,
-        exit_code: Some(exit_code),
-        signal: None,
-        message: String::new(),
-    };
+    let outcome =
+        AttemptOutcome { exit_code: Some(exit_code), ..AttemptOutcome::bare(AttemptResult::Failed) };
     world.say(Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None });
 }
 

@@ -9,6 +9,8 @@
 //!             is there says that exec has happened, or    starts, exclusively, under the lock
 //!             never will
 //! stderr      the job's own writes, unbuffered            the job
+//! values.json what it passes to children, if anything    the job; made empty by its shim, where the job
+//!                                                         runs as another account
 //! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
 //! The directory itself is the lock (`flock`): held while the shim lives, or by a worker that starts, while it
@@ -68,6 +70,12 @@ pub struct ExitRecord {
     /// Why it could not be started, where it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What it passes on to children.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
+    /// Why what it passes on cannot be taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values_fault: Option<String>,
     /// From exec to the end of the tree, milliseconds.
     pub duration_ms: u64,
     /// User and system time of the tree, milliseconds.
@@ -93,6 +101,16 @@ impl AttemptDir {
 
     pub(crate) fn work(&self) -> PathBuf {
         self.0.join("work")
+    }
+
+    /// What the job passes to children.
+    pub(crate) fn values(&self) -> PathBuf {
+        self.0.join("values.json")
+    }
+
+    /// The file for that, empty.
+    pub(crate) fn make_values(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(false).mode(OUTPUT_MODE).open(self.values())
     }
 
     pub(crate) fn stdout(&self) -> PathBuf {

@@ -4,6 +4,7 @@
 //! `LC_*`, `TZ` and `TMPDIR`, and then what its type's configuration says: never the worker's secrets.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use ed25519_dalek::{Signer, SigningKey};
 use tidemill_model::{Ending, RunSpec, Token, WorkerId};
@@ -23,6 +24,10 @@ pub const JOB_VARIABLES: &[(&str, &str)] = &[
     (
         "TIDEMILL_PARAM_NAME",
         "Each parameter; its name in capitals, what is not a letter or digit of ASCII as `_`.",
+    ),
+    (
+        "TIDEMILL_VALUES",
+        "A file that the job may write: a JSON object of texts, at most 8 KB, which its batch passes to children. Not for final commands.",
     ),
     ("TIDEMILL_API", "The address of the API."),
     (
@@ -61,6 +66,7 @@ pub(crate) fn of_attempt(
     worker: &WorkerId,
     api_url: &str,
     key: &SigningKey,
+    values: &Path,
 ) -> BTreeMap<String, String> {
     let parameters = spec.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
     let mut env: BTreeMap<_, _> = parameters.collect();
@@ -76,6 +82,9 @@ pub(crate) fn of_attempt(
         ("TIDEMILL_ATTEMPT_KEY", attempt_key(spec.token, key)),
     ];
     env.extend(own.map(|(name, value)| (name.to_owned(), value)));
+    if spec.ending.is_none() {
+        env.insert("TIDEMILL_VALUES".to_owned(), values.to_string_lossy().into_owned());
+    }
     if let Some(Ending { result, attempts, exit_code }) = &spec.ending {
         let ending = [
             ("TIDEMILL_RESULT", result.as_str().to_owned()),
@@ -127,9 +136,13 @@ mod tests {
                 exit_code: Some(3),
             }),
         };
-        let names: Vec<_> = of_attempt(&spec, &WorkerId::new("w"), "", &SigningKey::from_bytes(&[7; 32]))
-            .into_keys()
-            .collect();
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let names = |spec: &RunSpec| of_attempt(spec, &WorkerId::new("w"), "", &key, Path::new("/v"));
+        let of_final = names(&spec);
+        assert!(!of_final.contains_key("TIDEMILL_VALUES"), "a final command passes nothing on");
+        let mut names: BTreeMap<_, _> = names(&RunSpec { ending: None, ..spec });
+        names.extend(of_final);
+        let names: Vec<_> = names.into_keys().collect();
         let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();
         documented.sort_unstable();
         assert_eq!(names, documented);

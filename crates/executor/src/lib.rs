@@ -36,6 +36,7 @@ mod processes;
 mod run;
 mod shim;
 mod types;
+mod values;
 mod worker;
 
 pub use attempt_dir::{AttemptDir, ExitRecord, ShimSpec};

@@ -139,12 +139,28 @@ pub struct AttemptOutcome {
     /// For people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// Small values that it passes to children of its batch.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
 }
+
+/// The longest file of values that an attempt may leave, and the most that names and values of one may take, bytes.
+pub const MAX_VALUES_BYTES: usize = 8 * 1024;
 
 impl AttemptOutcome {
     /// Ended well.
     pub fn success() -> Self {
-        Self { result: AttemptResult::Success, exit_code: Some(0), signal: None, message: String::new() }
+        Self { exit_code: Some(0), ..Self::bare(AttemptResult::Success) }
+    }
+
+    /// Of which nothing more is known.
+    pub fn bare(result: AttemptResult) -> Self {
+        Self { result, exit_code: None, signal: None, message: String::new(), values: BTreeMap::new() }
+    }
+
+    /// Bytes of the names and values that it passes on.
+    pub fn values_bytes(&self) -> usize {
+        self.values.iter().map(|(name, value)| name.len() + value.len()).sum()
     }
 }
 

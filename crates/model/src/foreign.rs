@@ -1,5 +1,7 @@
 //! Parents in other groups: what their shards and those of the children tell each other (DEP-3, GEN-9).
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,9 @@ pub struct Standing {
     /// How it ended. Absent: it has not, or so long ago that only its success is remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BatchResult>,
+    /// Small values that its newest attempt passed on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, String>,
 }
 
 impl Standing {

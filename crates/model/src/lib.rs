@@ -42,8 +42,8 @@ pub use definition::{
 };
 pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
 pub use event::{
-    AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, Origin, ReturnReason, SkipReason,
-    Usage,
+    AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, MAX_VALUES_BYTES, Origin,
+    ReturnReason, SkipReason, Usage,
 };
 pub use execution::{AllowedAccounts, Ending, Execution, FinalResult, SuccessCheck};
 pub use failure::{OnParentFailure, RunIf};

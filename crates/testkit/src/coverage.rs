@@ -199,6 +199,9 @@ const CONDITIONS: &[&str] = &[
     "failed_for_parent",
     "skipped_for_parent",
     "skipped_for_success",
+    "values_passed",
+    "values_heard",
+    "value_missing",
 ];
 
 /// What the chain is for.

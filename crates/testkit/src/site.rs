@@ -84,9 +84,12 @@ impl Process {
                 return Some(ExitRecord { signal, killed_because: because, ..record });
             }
         }
+        let passed = [("rows".to_owned(), self.natural_end.to_string())];
+        let values = if self.natural_end.is_multiple_of(3) { passed.into() } else { BTreeMap::new() };
         (self.natural_end <= now).then_some(ExitRecord {
             exit_code: Some(self.exit_code),
             killed_because: because,
+            values,
             ..record
         })
     }

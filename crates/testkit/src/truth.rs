@@ -90,23 +90,20 @@ impl Truth {
     }
 }
 
-/// BYD-18: a batch that ended for its parents.
-fn ended_for_parents(event: &Event) -> Option<&'static str> {
+/// What kinds alone do not tell: batches that ended for their parents (BYD-18), and values passed on, heard in another
+/// group and missed (BYD-20).
+fn condition_of(event: &Event) -> Option<&'static str> {
     match event {
-        Event::BatchFinished { result: BatchResult::Failed, message, .. }
-            if message.starts_with("its parent") =>
-        {
-            Some("failed_for_parent")
-        }
-        Event::BatchFinished { result: BatchResult::Skipped, message, .. }
-            if message.starts_with("its parent") =>
-        {
-            Some("skipped_for_parent")
-        }
-        Event::BatchFinished { result: BatchResult::Skipped, message, .. }
-            if message.starts_with("it runs only") =>
-        {
-            Some("skipped_for_success")
+        Event::BatchFinished { result, message, .. } => match result {
+            BatchResult::Failed if message.starts_with("its parent") => Some("failed_for_parent"),
+            BatchResult::Skipped if message.starts_with("its parent") => Some("skipped_for_parent"),
+            BatchResult::Skipped if message.starts_with("it runs only") => Some("skipped_for_success"),
+            BatchResult::Failed if message.contains("${values.") => Some("value_missing"),
+            _ => None,
+        },
+        Event::AttemptFinished { outcome, .. } if !outcome.values.is_empty() => Some("values_passed"),
+        Event::StandingsHeard { standings, .. } if standings.iter().any(|it| !it.values.is_empty()) => {
+            Some("values_heard")
         }
         _ => None,
     }
@@ -158,7 +155,7 @@ impl Known {
         }
         for recorded in &envelope.events {
             stats.add("event", recorded.event.kind());
-            if let Some(condition) = ended_for_parents(&recorded.event) {
+            if let Some(condition) = condition_of(&recorded.event) {
                 stats.add("condition", condition);
             }
             self.event(recorded.shard, &recorded.event);

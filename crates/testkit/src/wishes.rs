@@ -162,6 +162,7 @@ impl World {
             if !parents.is_empty() {
                 spec["parents"] = Value::Array(parents);
                 when_parents_fail(&mut rng.clone(), &mut spec);
+                named_values(&mut rng.aside("values"), &mut spec);
             }
             names.push(name);
             jobs.push(spec);
@@ -253,7 +254,7 @@ impl World {
             let text = (self.wall() + second).as_second() / 10 * 10;
             jiff::Timestamp::new(text, 0).unwrap_or(self.wall())
         });
-        let parameters = BTreeMap::new();
+        let parameters = rows_by_hand(&mut rng.aside("values"));
         self.ask(job.shard, Command::RunJob { job: job.id, logical_time, parameters });
     }
 
@@ -526,6 +527,32 @@ fn when_parents_fail(rng: &mut Rng, job: &mut Value) {
         5..8 => job["on_parent_failure"] = json!(["fail", "skip", "run"][rng.below(3)]),
         _ => job["run_if"] = json!("failure"),
     }
+}
+
+/// A value of its first parent in its command, itself or by a parameter, or in its final command; that parent may or
+/// may not pass it on.
+fn named_values(rng: &mut Rng, job: &mut Value) {
+    let first = &job["parents"][0];
+    let parent = first.as_str().or(first["job"].as_str()).unwrap_or_default();
+    let value = format!("${{values.{parent}.rows}}");
+    if rng.chance(20) && job["command"].is_string() {
+        job["command"] = json!(format!("echo {value}"));
+    } else if rng.chance(10) && job["command"].is_string() {
+        job["command"] = json!("echo ${param.rows}");
+        job["parameters"] = json!({"rows": value});
+    } else if rng.chance(20) && job["final_command"].is_string() {
+        job["final_command"] = json!(format!("echo {value}"));
+    }
+}
+
+/// In the place of a value of parents, or one more of them.
+fn rows_by_hand(rng: &mut Rng) -> BTreeMap<String, String> {
+    let text = match rng.range(0, 12) {
+        0 | 1 => "7".to_owned(),
+        2 => format!("${{values.j{}.rows}}", rng.below(12)),
+        _ => return BTreeMap::new(),
+    };
+    [("rows".to_owned(), text)].into()
 }
 
 /// What its exit codes mean, and how its pauses grow.

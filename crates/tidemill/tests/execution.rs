@@ -185,6 +185,40 @@ fn job_runs_as_the_account_that_its_owner_may_use() {
     assert_eq!(ended(&server, &run(&server, "default/good"))["result"], "success");
 }
 
+/// BYD-20, EXE-2, JOB-8: a job that runs as another account passes values on, also where its output path decides; its
+/// children's final commands have them, and pass on nothing themselves.
+#[test]
+fn values_of_another_account_reach_final_commands() {
+    let dir = open_dir();
+    let server = Server::start(dir.path());
+    server.json(&["group", "define", "default", "--settings", r#"{"accounts": {"ann": ["daemon"]}}"#]);
+    let (there, file) = (dir.path().display(), dir.path().join("final.txt"));
+    server.apply(&format!(
+        "jobs:\n\
+        - {{name: who, group: default, type: shell, owner: ann, run_as: daemon, \
+            success_check: {{output_path: '{there}'}}, \
+            command: 'echo \"{{\\\"who\\\": \\\"$(id -un)\\\"}}\" > $TIDEMILL_VALUES; exit 3'}}\n\
+        - {{name: silent, group: default, type: shell, owner: ann, run_as: daemon, command: 'true'}}\n\
+        - {{name: told, group: default, type: shell, parents: [who], \
+            command: 'echo \"{{\\\"n\\\": \\\"${{values.who.who}}\\\"}}\" > $TIDEMILL_VALUES', \
+            final_command: 'echo ${{values.who.who}} \"[$TIDEMILL_VALUES]\" >> {file}'}}\n",
+        file = file.display(),
+    ));
+    let who = ended(&server, &run(&server, "default/who"));
+    assert_eq!(who["result"], "success", "{who}");
+    assert_eq!(who["attempts"][0]["values"], json!({"who": "daemon"}), "{who}");
+    let told = server.json(&["batch", "ls", "--job", "default/told"])["items"][0]["id"].to_string();
+    let told = over(&server, &told);
+    assert_eq!((&told["result"], &told["final_result"]), (&json!("success"), &json!("success")), "{told}");
+    assert_eq!(told["attempts"][0]["values"], json!({"n": "daemon"}), "{told}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "daemon []\n");
+
+    let silent = ended(&server, &run(&server, "default/silent"));
+    assert_eq!(silent["result"], "success", "{silent}");
+    assert_eq!(silent["attempts"][0]["values"], json!({}), "{silent}");
+    assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
+}
+
 /// EXE-4, JOB-1: success is that the output path exists, whatever the exit code; here, in HDFS and in S3.
 #[test]
 fn output_path_decides() {
@@ -275,11 +309,12 @@ for code in os.environ["TIDEMILL_PARAM_CODES"].split():
     print(code, report(int(code), key))
 print("forged", report(0, "00" * 64))
 print("none", report(0, ""))
+open(os.environ["TIDEMILL_VALUES"], "w").write(json.dumps({"codes": os.environ["TIDEMILL_PARAM_CODES"]}))
 sys.exit(5)
 "#;
 
 /// EXE-4: a job that goes by its code has succeeded iff it reported 0 through the API, whatever its exit code; at most
-/// one 0 is taken, and only of the attempt itself.
+/// one 0 is taken, and only of the attempt itself. BYD-20: what it passes on is taken either way.
 #[test]
 fn user_code_decides() {
     let dir = tempfile::tempdir().unwrap();
@@ -305,10 +340,12 @@ fn user_code_decides() {
     assert_eq!(said, expected);
     let attempt = &shown["attempts"][0];
     assert_eq!((&attempt["exit_code"], &attempt["user_code"]), (&json!(5), &json!(0)), "{shown}");
+    assert_eq!(attempt["values"], json!({"codes": "3 0 0 1"}), "{shown}");
 
     let bad = ended(&server, &run(&server, "default/bad"));
     assert_eq!(bad["result"], "failed");
     assert!(bad["message"].as_str().unwrap().contains("reported code 3"), "{bad}");
+    assert_eq!(bad["attempts"][0]["values"], json!({"codes": "3"}), "{bad}");
 
     let ignored = run(&server, "default/ignored");
     assert_eq!(ended(&server, &ignored)["result"], "failed", "exit code 5");

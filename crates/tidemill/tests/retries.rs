@@ -1,4 +1,4 @@
-//! BYD-19: what follows a failed attempt, through the command line.
+//! BYD-19, BYD-20: what follows a failed attempt, and what an attempt passes on, through the command line.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
@@ -76,4 +76,48 @@ fn pauses_between_real_attempts_grow() {
     let changes = server.apply(&exported)["changes"].clone();
     assert!(changes.as_array().unwrap().iter().all(|change| change["change"] == "unchanged"), "{changes}");
     assert_eq!(server.json(&["job", "show", "default/a"])["retry_backoff"]["factor_percent"], 250);
+}
+
+/// BYD-20: a job's values are recorded with its attempt, and are in the templates of its children; a file that is no
+/// object of texts, or too long, fails the attempt and says so. A parameter given by hand stands in for a value that is
+/// missing.
+#[test]
+fn values_go_from_a_process_to_its_children() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.apply(
+        "jobs:\n\
+        - {name: count, group: default, type: shell, \
+           command: 'echo \"{\\\"rows\\\": \\\"42\\\"}\" > $TIDEMILL_VALUES'}\n\
+        - {name: tell, group: default, type: shell, command: 'echo $TIDEMILL_PARAM_ROWS rows', parents: [count], \
+           parameters: {rows: '${values.count.rows}'}}\n\
+        - {name: wrong, group: default, type: shell, command: 'echo 42 > $TIDEMILL_VALUES'}\n\
+        - {name: long, group: default, type: shell, command: 'head -c 8193 /dev/zero > $TIDEMILL_VALUES'}\n\
+        - {name: lacks, group: default, type: shell, command: 'echo ${values.count.days}', parents: [count]}\n\
+        - {name: asks, group: default, type: shell, command: 'echo ${param.days} days', parents: [count], \
+           parameters: {days: '${values.count.days}'}}\n",
+    );
+    let count = ended(&server, &run(&server, "default/count"));
+    assert_eq!(count["result"], "success", "{count}");
+    assert_eq!(count["attempts"][0]["values"], json!({"rows": "42"}), "{count}");
+    let child = |job: &str| server.json(&["batch", "ls", "--job", job])["items"][0]["id"].to_string();
+    let tell = child("default/tell");
+    assert_eq!(ended(&server, &tell)["result"], "success");
+    assert_eq!(text(&server.run(&["batch", "logs", &tell]).stdout), "42 rows\n");
+    let lacks = ended(&server, &child("default/lacks"));
+    assert_eq!(lacks["result"], "failed", "{lacks}");
+    assert!(lacks["message"].as_str().unwrap().contains("passed no value days on"), "{lacks}");
+    assert_eq!(ended(&server, &child("default/asks"))["result"], "failed");
+    let time = count["logical_time"].as_str().unwrap();
+    let given = server.json(&["job", "run", "default/asks", "--logical-time", time, "--param", "days=3"]);
+    let given = given["batch"].to_string();
+    assert_eq!(ended(&server, &given)["result"], "success");
+    assert_eq!(text(&server.run(&["batch", "logs", &given]).stdout), "3 days\n");
+    for (job, fault) in [("wrong", "is not a JSON object of texts"), ("long", "is longer than 8192 bytes")] {
+        let shown = ended(&server, &run(&server, &format!("default/{job}")));
+        assert_eq!(shown["result"], "failed", "{shown}");
+        assert!(shown["message"].as_str().unwrap().contains(fault), "{shown}");
+    }
+    assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }

@@ -236,6 +236,8 @@ pub(crate) struct AttemptView {
     pub(crate) user_code: Option<i64>,
     /// For people.
     pub(crate) message: String,
+    /// Small values that it passed on to children.
+    pub(crate) values: Value,
     /// From exec to the end of the process tree, milliseconds.
     pub(crate) duration_ms: Option<i64>,
     /// User and system time, milliseconds.
@@ -260,6 +262,7 @@ impl From<AttemptRow> for AttemptView {
             signal: row.signal_no,
             user_code: row.user_code,
             message: row.message.to_string(),
+            values: json(&row.passed_values),
             duration_ms: row.duration_ms,
             cpu_ms: row.cpu_ms,
             peak_memory_kib: row.peak_memory_kib,

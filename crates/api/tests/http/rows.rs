@@ -252,6 +252,7 @@ pub(crate) fn attempt() -> AttemptRow {
         signal_no: None,
         user_code: None,
         message: "".into(),
+        passed_values: "{}".into(),
         duration_ms: Some(5_000),
         cpu_ms: Some(40),
         peak_memory_kib: Some(2_048),

@@ -23,6 +23,7 @@ use pattern::{Shift, TimePattern};
 /// | `${logical_time}`, `${epoch}`, `${epoch_ms}` | RFC 3339 in the zone (or as the context says), seconds, milliseconds; each may be moved too |
 /// | `${batch_id}`, `${run}`, `${attempt}`, `${job}`, `${job_id}`, `${group}` | the batch's own fields |
 /// | `${param.NAME}` | the job's parameter NAME |
+/// | `${values.PARENT.KEY}` | the value KEY that the parent job PARENT passed on |
 /// | `$${` | `${` itself, so `$${HOME}` leaves `${HOME}` to the shell |
 ///
 /// All other text, `$HOME` and `$(cmd)` included, stays as it is. Values put in are not expanded again.
@@ -49,6 +50,8 @@ enum Kind {
     JobId,
     Group,
     Param(String),
+    /// Of a parent, under a key.
+    Value(String, String),
 }
 
 /// How a logical time is written.
@@ -106,6 +109,8 @@ pub struct TemplateContext<'a> {
     pub group: &'a str,
     /// The job's parameters with the batch's own on top.
     pub params: &'a BTreeMap<String, String>,
+    /// What parents passed on, by `PARENT.KEY`; absent: not known yet, so that placeholders for it stay as they are.
+    pub values: Option<&'a BTreeMap<String, String>>,
 }
 
 /// Why a template cannot be parsed or rendered.
@@ -131,6 +136,22 @@ impl Template {
         self.kinds().filter_map(|kind| match kind {
             Kind::Param(name) => Some(name.as_str()),
             Kind::Time(..)
+            | Kind::BatchId
+            | Kind::Run
+            | Kind::Attempt
+            | Kind::Job
+            | Kind::JobId
+            | Kind::Group
+            | Kind::Value(..) => None,
+        })
+    }
+
+    /// The values of parents that it needs, parent and key, in order, repeated as often as they stand there.
+    pub fn value_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.kinds().filter_map(|kind| match kind {
+            Kind::Value(parent, key) => Some((parent.as_str(), key.as_str())),
+            Kind::Param(_)
+            | Kind::Time(..)
             | Kind::BatchId
             | Kind::Run
             | Kind::Attempt

@@ -3,7 +3,7 @@
 use super::pattern::{Shift, TimePattern};
 use super::{Kind, Piece, Template, TemplateError, TimeForm};
 
-const FIELDS: &str = "logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME";
+const FIELDS: &str = "logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY";
 
 impl Template {
     /// Parses a text; every placeholder in it must be known.
@@ -56,6 +56,17 @@ impl Kind {
                 false => Err("a parameter's name has letters, digits, '_', '-' and '.'".into()),
             };
         }
+        if let Some(name) = content.strip_prefix("values.") {
+            return match name.rsplit_once('.') {
+                Some((parent, key)) if !parent.is_empty() && is_key(key) => {
+                    Ok(Kind::Value(parent.to_owned(), key.to_owned()))
+                }
+                Some(_) | None => {
+                    Err("a parent's value is values.PARENT.KEY, where KEY has letters, digits, '_' and '-'"
+                        .into())
+                }
+            };
+        }
         match content {
             "batch_id" => return Ok(Kind::BatchId),
             "run" => return Ok(Kind::Run),
@@ -88,6 +99,10 @@ impl Kind {
 
 fn is_param_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+}
+
+fn is_key(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
 fn is_identifier(name: &str) -> bool {

@@ -40,6 +40,13 @@ impl Kind {
                 Some(value) => out.write_str(value),
                 None => return Err(format!("no parameter '{name}'; add it to the job's parameters")),
             },
+            Kind::Value(parent, key) => match context.values {
+                None => write!(out, "${{values.{parent}.{key}}}"),
+                Some(values) => match values.get(&format!("{parent}.{key}")) {
+                    Some(value) => out.write_str(value),
+                    None => return Err(format!("{parent} passed no value '{key}' on")),
+                },
+            },
         };
         written.expect("writing to a String cannot fail");
         Ok(())

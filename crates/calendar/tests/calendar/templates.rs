@@ -21,6 +21,7 @@ fn render(text: &str, logical: &str, zone_name: &str) -> Result<String, Template
         job_id: 42,
         group: "sales",
         params: &params,
+        values: None,
     })
 }
 

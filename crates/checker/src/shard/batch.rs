@@ -7,6 +7,7 @@ use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Mapping, Tim
 
 use super::job::Version;
 use super::things::Needs;
+use super::values::OwnParameters;
 
 /// An assignment of a batch to a worker.
 #[derive(Clone, Debug)]
@@ -105,6 +106,8 @@ pub(super) struct Batch {
     pub(super) said: u64,
     /// What it waits for besides parents.
     pub(super) needs: Needs,
+    /// Those that only it has.
+    pub(super) parameters: OwnParameters,
 }
 
 impl Batch {
@@ -120,6 +123,11 @@ impl Batch {
         };
         let met = waits.dependency.times.iter().filter(|time| is_met(time) || waived(Some(**time))).count();
         waits.dependency.is_satisfied(met) || waived(None)
+    }
+
+    /// Whether its templates name values of parents, one of which may be missing when it starts.
+    pub(super) fn may_miss_values(&self) -> bool {
+        self.of.as_ref().is_some_and(|of| self.parameters.may_miss(&of.names_values))
     }
 
     /// The highest number of an attempt.

@@ -8,6 +8,7 @@ use tidemill_model::{BatchId, Event, JobId, Origin};
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};
 use super::job::{Run, Version};
+use super::values::OwnParameters;
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -27,6 +28,7 @@ impl Shard {
             things,
             earliest_start,
             rerun,
+            parameters,
             ..
         } = event
         else {
@@ -101,6 +103,7 @@ impl Shard {
             suspended: false,
             said: at.offset,
             needs,
+            parameters: OwnParameters::of(parameters),
         };
         self.batches.insert(batch, generated);
     }

@@ -12,6 +12,7 @@ use tidemill_model::{
 use super::Shard;
 use super::failure::Rule;
 use super::timeouts::Limits;
+use super::values::ValueUse;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::Calendar;
@@ -26,6 +27,8 @@ pub(super) struct Version {
     pub(super) backoff: Option<Backoff>,
     pub(super) earliest_ms: Option<u64>,
     pub(super) rule: Rule,
+    /// Where its templates name values of parents, which may be missing when it starts.
+    pub(super) names_values: ValueUse,
     pub(super) exit_codes: Option<ExitCodes>,
     pub(super) host: Option<String>,
     pub(super) priority: Priority,
@@ -67,6 +70,7 @@ impl Version {
             backoff: definition.retry_backoff.clone(),
             earliest_ms: definition.earliest_start_ms,
             rule: Rule::of(definition),
+            names_values: ValueUse::of(definition),
             exit_codes: definition.exit_codes.clone(),
             host: definition.host.clone(),
             priority: definition.priority,

@@ -2,8 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId, Nonce,
-    ReturnReason, Token, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId,
+    MAX_VALUES_BYTES, Nonce, ReturnReason, Token, WorkerId,
 };
 
 use super::Shard;
@@ -269,6 +269,10 @@ impl Shard {
             let why = format!("batch {id} was assigned as attempt {}, and finishes {attempt}", to.attempt);
             at.contradicts(found, Invariant::AttemptNumbersWithoutGaps, why, &[to.said]);
         }
+        if outcome.values_bytes() > MAX_VALUES_BYTES {
+            let why = format!("batch {id} passes {} bytes of values on", outcome.values_bytes());
+            at.breaks(found, Invariant::ValuesWithinBounds, why);
+        }
         self.no_attempt_before_lease_over(at, &to, result, found);
         self.step(id, Phase::Ended { result, exit_code: outcome.exit_code, at: at.now });
         if let Some(batch) = self.batches.get_mut(&id) {
@@ -418,6 +422,8 @@ impl Shard {
             }
             (Phase::Waiting | Phase::Pausing { .. }, BatchResult::Failed | BatchResult::Skipped)
                 if !by && self.ends_for_its_parents(at, id, result, found) => {}
+            // BYD-20: a value that its templates name was not passed on.
+            (Phase::Assigned(_), BatchResult::Failed) if !by && batch.may_miss_values() => {}
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }

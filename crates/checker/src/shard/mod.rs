@@ -33,6 +33,7 @@ mod rest;
 mod retries;
 mod things;
 mod timeouts;
+mod values;
 mod worker;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};

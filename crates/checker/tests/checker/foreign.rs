@@ -25,6 +25,11 @@ pub(crate) fn cases() -> Vec<Case> {
             told_all(),
             child(ran(), [heard([success(0)]), heard([unfinished(0)]), heard([success(0)])]),
         ),
+        case(was_so, "BYD-20: values that its batch did not pass on", told_all(), {
+            let mut other = success(0);
+            other["values"] = json!({"rows": "7"});
+            child(ran(), [heard([none()]), heard([unfinished(0)]), heard([other]), satisfied()])
+        }),
         case(
             was_so,
             "watched, though nothing waits",

@@ -568,7 +568,44 @@ fn retries() -> Vec<Case> {
         let second = first.timer([retry_due(1), assigned(1, 2, "w", 2)]).command([granted(1, 2, "w", "i")]);
         second.command([ended(1, 2, "w", 2, "failed"), retry(1, 3, until)])
     };
+    let passing = |bytes: usize| {
+        let outcome = json!({"result": "success", "exit_code": 0, "values": {"rows": "x".repeat(bytes - 4)}});
+        let end = event(json!({"attempt_finished": {
+            "batch": batch_id(1), "token": token(1), "attempt": 1, "worker": "w", "outcome": outcome,
+        }}));
+        starting(json!({})).command([end, finished(1, "success")])
+    };
+    // Parameter a of the job, and one of the batch's own.
+    let missed = |of_job: &str, own: serde_json::Value| {
+        let world = History::new().command([
+            group(),
+            job(1, json!({"parameters": {"a": of_job}})),
+            registered("w", "i", 4),
+        ]);
+        let given =
+            world.command([generated(1, 1, json!({"parameters": own}))]).timer([assigned(1, 1, "w", 1)]);
+        given.command([finished(1, "failed")])
+    };
+    let named = "${values.p.rows}";
     vec![
+        case(
+            Invariant::ValuesWithinBounds,
+            "BYD-20: a byte more than 8 KB is passed on",
+            passing(8192),
+            passing(8193),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "BYD-20: it fails at its start, and misses no value",
+            missed(named, json!({"b": "2"})),
+            missed(named, json!({"a": "1"})),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "BYD-20: by hand, it names no value either",
+            missed("1", json!({"a": named})),
+            missed("1", json!({"a": "2"})),
+        ),
         case(rule, "skip, and it fails", coded(3, finished(1, "skipped")), coded(3, finished(1, "failed"))),
         case(
             rule,

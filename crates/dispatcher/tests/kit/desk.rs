@@ -267,12 +267,7 @@ pub fn request_start(token: Token) -> Command {
 }
 
 pub fn report_failed(token: Token) -> Command {
-    let outcome = AttemptOutcome {
-        result: AttemptResult::Failed,
-        exit_code: Some(1),
-        signal: None,
-        message: String::new(),
-    };
+    let outcome = AttemptOutcome { exit_code: Some(1), ..AttemptOutcome::bare(AttemptResult::Failed) };
     Command::ReportFinished { token, worker: WorkerId::new("w1"), outcome, usage: None }
 }
 

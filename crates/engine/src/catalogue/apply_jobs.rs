@@ -16,6 +16,7 @@ use super::accept::{
 };
 use super::data::data;
 use super::graph::Overlay;
+use super::values::check_values;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
 use crate::schedule::{check_mapping, grid_from_spec, required_times, same_grid};
@@ -214,6 +215,8 @@ impl Catalogue {
         };
         check_failure_rule(&definition)?;
         check_program(&definition)?;
+        let parents: Vec<&str> = spec.parents.iter().map(tidemill_model::ParentSpec::job).collect();
+        check_values(&definition, &parents)?;
         Ok((definition, spec.enabled))
     }
 

@@ -17,6 +17,7 @@ mod reruns;
 mod staging;
 mod templates;
 mod users;
+mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,6 +42,7 @@ pub(crate) use self::staging::{Chore, finished};
 use self::staging::{Commit, Committed, Staging};
 use self::templates::Templates;
 use self::users::Users;
+pub(crate) use self::values::check_values;
 use crate::decision::Decision;
 use crate::outbox::Post;
 use crate::rig::Rig;

@@ -489,6 +489,7 @@ impl GroupShard {
             batch: *id,
             result: None,
             parameters: parameters.clone(),
+            values: None,
             definition: Arc::clone(&definition),
         };
         let is_newest = job.history.get(*logical_time).is_none_or(|old| old.run < *run);
@@ -823,6 +824,8 @@ impl GroupShard {
         incarnation: &Incarnation,
         nonce: &Nonce,
     ) {
+        let values = self.batches.get(&id).and_then(|batch| self.values_for(batch).ok());
+        let values = values.filter(|values| !values.is_empty()).map(Arc::new);
         let Some(batch) = self.batches.get_mut(&id) else { return };
         if let Phase::Assigned { start_by, .. } = batch.phase {
             self.timers.remove(&(start_by, Timer::StartBy(token)));
@@ -841,6 +844,7 @@ impl GroupShard {
             codes: 0,
             code: None,
             kill: None,
+            values,
         });
         self.watch_duration(id);
     }
@@ -854,11 +858,10 @@ impl GroupShard {
         attempt: u32,
         outcome: &AttemptOutcome,
     ) {
-        if let Some(batch) = self.batches.get(&id)
-            && let Some((_, worker)) = batch.holder()
-        {
-            self.finals.note(id, &batch.definition, worker, outcome);
+        if let Some(batch) = self.batches.get(&id) {
+            self.finals.note(id, batch, outcome);
         }
+        self.values_passed(id, outcome);
         self.release(token);
         if let Some(batch) = self.batches.get_mut(&id) {
             batch.attempts = attempt;

@@ -76,6 +76,8 @@ pub(crate) struct Grant {
     pub(crate) codes: u8,
     pub(crate) code: Option<std::num::NonZeroI32>,
     pub(crate) kill: Option<Actor>,
+    /// What it was given of its parents' values, whatever they pass on later.
+    pub(crate) values: Option<Arc<BTreeMap<String, String>>>,
 }
 
 impl Batch {

@@ -148,8 +148,7 @@ impl GroupShard {
 
     fn ready_anchor(&self) -> Option<BatchId> {
         let anchor = JobType::try_from("anchor").expect("is a name");
-        let lane = Lane { job_type: anchor, host: None, memory_mb: 0, label: None, pools: None };
-        self.queue.first_of(&lane).map(|key| key.batch)
+        self.queue.first_of(&Lane::first(anchor)).map(|key| key.batch)
     }
 
     fn tell(&self, parent: JobId, time: Timestamp, (id, _): Waiter) -> Vec<Event> {

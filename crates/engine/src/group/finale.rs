@@ -21,6 +21,7 @@ use tidemill_model::{
 };
 
 use super::batch::Batch;
+use super::values::check_size;
 use super::worker::Demand;
 use super::{GroupShard, Timer};
 use crate::decision::Decision;
@@ -41,6 +42,7 @@ pub(crate) struct Finals {
 struct Last {
     worker: WorkerId,
     exit_code: Option<i32>,
+    values: Option<Arc<BTreeMap<String, String>>>,
 }
 
 /// A batch that has ended.
@@ -51,6 +53,8 @@ struct Ended {
     run: u32,
     parameters: Option<Arc<BTreeMap<String, String>>>,
     worker: WorkerId,
+    /// What parents had passed on when its last attempt began (BYD-20).
+    values: Option<Arc<BTreeMap<String, String>>>,
     ending: Ending,
 }
 
@@ -74,16 +78,13 @@ impl Finals {
         self.due.keys().next().copied()
     }
 
-    /// An attempt has ended.
-    pub(crate) fn note(
-        &mut self,
-        id: BatchId,
-        definition: &JobDefinition,
-        worker: &WorkerId,
-        outcome: &AttemptOutcome,
-    ) {
-        if final_command(definition).is_some() {
-            self.last.insert(id, Last { worker: worker.clone(), exit_code: outcome.exit_code });
+    /// The attempt that the batch has has ended.
+    pub(crate) fn note(&mut self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome) {
+        if final_command(&batch.definition).is_some()
+            && let Some((_, worker)) = batch.holder()
+        {
+            let values = batch.grant().and_then(|grant| grant.values.clone());
+            self.last.insert(id, Last { worker: worker.clone(), exit_code: outcome.exit_code, values });
         }
     }
 
@@ -99,6 +100,7 @@ impl Finals {
             run: batch.run,
             parameters: batch.parameters.clone(),
             worker: last.worker,
+            values: last.values,
             ending: Ending { result, attempts: batch.attempts, exit_code: last.exit_code },
         };
         self.due.insert(id, Box::new(ended));
@@ -254,15 +256,19 @@ impl GroupShard {
     }
 
     fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
-        let Ended { definition, logical_time, run, parameters, worker: _, ending } = &held.of;
+        let Ended { definition, logical_time, run, parameters, worker: _, values, ending } = &held.of;
+        let none = BTreeMap::new();
         let of = Finale {
             batch: held.batch,
             logical_time: *logical_time,
             run: *run,
             parameters: parameters.as_deref(),
+            values: values.as_deref().unwrap_or(&none),
             ending: ending.clone(),
         };
-        final_spec(definition, token, &of, &self.zone_of(definition))
+        let spec = final_spec(definition, token, &of, &self.zone_of(definition))?;
+        check_size(&spec, of.values)?;
+        Ok(spec)
     }
 
     pub(crate) fn final_assigned(&mut self, batch: BatchId, token: Token, start_by: Timestamp) {

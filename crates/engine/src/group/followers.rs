@@ -18,11 +18,14 @@ use jiff::Timestamp;
 use tidemill_model::{Follow, JobId, ShardId, ShardMessage, Standing};
 
 use super::GroupShard;
+use super::history::Newest;
 
 /// Logical times of one message.
 const MAX_TIMES: usize = 500;
 /// Standings of one message.
 const MAX_STANDINGS: usize = 100;
+/// Bytes of values in one message after which no further time is put into it.
+const MAX_VALUES: usize = 64 * 1024;
 /// Generations of one job that one shard can be behind: as many as are caught up with after an outage (GEN-9).
 const MAX_UNTOLD: usize = 1_000;
 /// Newest logical times that a new follower is told.
@@ -174,8 +177,9 @@ impl GroupShard {
         job: JobId,
         open: &mut BTreeSet<(JobId, Timestamp)>,
     ) -> Option<ShardMessage> {
-        let mut standings = Vec::new();
+        let (mut standings, mut bytes) = (Vec::new(), 0);
         while standings.len() < MAX_STANDINGS
+            && bytes < MAX_VALUES
             && let Some(key @ (of, time)) = open.first().copied()
             && of == job
         {
@@ -186,6 +190,7 @@ impl GroupShard {
                 && said.as_ref() != Some(&standing)
                 && !(said.is_some() && planted!(RerunNotToldToOtherGroups))
             {
+                bytes += standing.values.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
                 *said = Some(standing.clone());
                 standings.push(standing);
             }
@@ -203,6 +208,7 @@ impl GroupShard {
             run: job.map(|job| newest.map_or_else(|| job.evicted.run(time), |newest| newest.run)),
             batch: newest.map(|newest| newest.batch),
             result: newest.and_then(|newest| newest.result),
+            values: newest.map(Newest::final_values).unwrap_or_default(),
         }
     }
 }

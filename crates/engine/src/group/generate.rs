@@ -102,8 +102,14 @@ impl GroupShard {
     ) -> Vec<Event> {
         let dependencies = self.dependencies(job, &job.definition, logical_time);
         let format = crate::schedule::time_format(&job.definition).unwrap_or_default();
-        let facts =
-            Facts { batch: self.next_batch_id(), run, attempt: 1, logical_time, format: format.as_ref() };
+        let facts = Facts {
+            batch: self.next_batch_id(),
+            run,
+            attempt: 1,
+            logical_time,
+            format: format.as_ref(),
+            values: None,
+        };
         let (mut events, things) = self.things_of(&job.definition, &facts, &parameters);
         events.push(Event::BatchGenerated {
             batch: self.next_batch_id(),

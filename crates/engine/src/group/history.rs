@@ -71,6 +71,16 @@ pub(crate) struct Newest {
     pub(crate) result: Option<BatchResult>,
     pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
     pub(crate) definition: Arc<JobDefinition>,
+    /// What its newest attempt passed on.
+    pub(crate) values: Option<Arc<BTreeMap<String, String>>>,
+}
+
+impl Newest {
+    /// What it passed on, once it has ended.
+    pub(crate) fn final_values(&self) -> BTreeMap<String, String> {
+        let values = self.values.as_deref().filter(|_| self.result.is_some());
+        values.cloned().unwrap_or_default()
+    }
 }
 
 /// What is kept of logical times that left the history. All of them had ended.

@@ -48,7 +48,9 @@ mod submit;
 pub(crate) mod things;
 mod timeouts;
 mod times;
+mod turns;
 mod user_code;
+mod values;
 mod waive;
 mod why;
 mod worker;
@@ -400,6 +402,12 @@ impl GroupShard {
 
     /// What the attempt would run, templates resolved; the error is for people.
     pub(crate) fn run_spec(&self, id: BatchId, batch: &Batch, token: Token) -> Result<RunSpec, String> {
-        crate::schedule::run_spec(id, batch, token, &self.zone_of(&batch.definition))
+        let values = match batch.grant() {
+            Some(grant) => grant.values.as_deref().cloned().unwrap_or_default(),
+            None => self.values_for(batch)?,
+        };
+        let spec = crate::schedule::run_spec(id, batch, token, &self.zone_of(&batch.definition), &values)?;
+        values::check_size(&spec, &values)?;
+        Ok(spec)
     }
 }

@@ -14,65 +14,114 @@ const LOOK_AHEAD: usize = 64;
 /// How many of these may be of one owner.
 const LOOK_AHEAD_EACH: usize = 16;
 
+/// A batch that can be placed.
+struct Found<'a> {
+    /// Its owner's turn.
+    turn: u64,
+    batch: BatchId,
+    worker: &'a WorkerId,
+}
+
+/// A class whose turn it could be.
+#[derive(Clone, Copy)]
+struct Candidate<'a> {
+    lane: &'a Lane,
+    priority: Priority,
+    class: &'a Class,
+}
+
+/// Pools that somebody waits for: no one behind takes of them, so that who needs more than one slot of a pool is not
+/// passed for ever.
+type WaitedFor<'a> = Vec<&'a PoolName>;
+
 impl GroupShard {
-    /// Of all classes that can be placed the one whose oldest batch ranks first; its next batch, and the worker
-    /// for it.
+    /// Of all classes that can be placed the one whose oldest batch ranks first decides which type and priority goes;
+    /// of these the owner with the lowest turn, in whatever class. Its next batch, and the worker for it.
     pub(crate) fn find_placement(&self) -> Option<(BatchId, WorkerId)> {
-        let mut best: Option<(ReadyKey, BatchId, &WorkerId)> = None;
-        let mut of_pools: Vec<(ReadyKey, &Lane, Priority, &Class)> = Vec::new();
+        let mut waited_for = WaitedFor::new();
+        let (first, found) = self.first_by_age(&mut waited_for)?;
+        let Found { batch, worker, .. } = self.first_by_turn(first, found, waited_for);
+        Some((batch, worker.clone()))
+    }
+
+    fn first_by_age<'a>(&'a self, waited_for: &mut WaitedFor<'a>) -> Option<(Candidate<'a>, Found<'a>)> {
+        let mut best: Option<(ReadyKey, Candidate<'a>, Found<'a>)> = None;
+        let mut of_pools: Vec<(ReadyKey, Candidate<'a>)> = Vec::new();
         for (lane, classes) in self.queue.lanes() {
             if !self.workers.any_free(&lane.job_type) {
                 continue;
             }
-            if lane.pools.is_some() {
-                of_pools
-                    .extend(classes.iter().filter_map(|(p, class)| Some((class.oldest()?, lane, *p, class))));
-                continue;
-            }
             for (priority, class) in classes {
                 let Some(rank) = class.oldest() else { continue };
-                if best.is_some_and(|(first, ..)| first < rank) {
-                    continue;
-                }
-                if let Some((batch, worker)) = self.pick(lane, *priority, class) {
-                    best = Some((rank, batch, worker));
+                let candidate = Candidate { lane, priority: *priority, class };
+                if lane.pools.is_some() {
+                    of_pools.push((rank, candidate));
+                } else if best.as_ref().is_none_or(|(first, ..)| rank < *first)
+                    && let Some(found) = self.pick(candidate)
+                {
+                    best = Some((rank, candidate, found));
                 }
             }
         }
-        of_pools.sort_unstable_by_key(|(rank, ..)| *rank);
-        let of_pools = self.first_of_pools(&of_pools, best.map(|(rank, ..)| rank));
-        of_pools.or(best).map(|(_, batch, worker)| (batch, worker.clone()))
+        of_pools.sort_unstable_by_key(|(rank, _)| *rank);
+        let before = best.as_ref().map(|(rank, ..)| *rank);
+        let earlier = of_pools.into_iter().take_while(|(rank, _)| before.is_none_or(|before| *rank < before));
+        let of_pools = earlier
+            .map(|(_, candidate)| candidate)
+            .find_map(|candidate| Some((candidate, self.pick_within_pools(candidate, waited_for)?)));
+        of_pools.or(best.map(|(_, candidate, found)| (candidate, found)))
     }
 
-    /// The same among classes that need pools and rank before another one, by rank: while one waits for room in a
-    /// pool, no later one takes of it, so that who needs more than one slot of it is not passed for ever.
-    fn first_of_pools<'a>(
+    /// Among classes of the same type and priority as the first by age.
+    fn first_by_turn<'a>(
         &'a self,
-        classes: &[(ReadyKey, &'a Lane, Priority, &'a Class)],
-        before: Option<ReadyKey>,
-    ) -> Option<(ReadyKey, BatchId, &'a WorkerId)> {
-        let mut waited_for: Vec<&PoolName> = Vec::new();
-        for (rank, lane, priority, class) in classes {
-            if before.is_some_and(|before| before < *rank) {
-                return None;
+        first: Candidate<'a>,
+        found: Found<'a>,
+        mut waited_for: WaitedFor<'a>,
+    ) -> Found<'a> {
+        let priority = first.priority;
+        let sharing = self.queue.sharing(&first.lane.job_type, priority);
+        let mut sharing: Vec<_> =
+            sharing.map(|(lane, class)| (class.next_turn(), Candidate { lane, priority, class })).collect();
+        if sharing.len() == 1 {
+            return found;
+        }
+        sharing.sort_unstable_by_key(|(turn, _)| *turn);
+        let mut best: Option<Found<'a>> = None;
+        for (turn, candidate) in sharing {
+            let lowest = turn.map_or(0, |(turn, _)| turn);
+            if best.as_ref().is_some_and(|best| best.turn <= lowest) {
+                break;
             }
-            let uses = lane.pools.as_deref().unwrap_or_default();
-            if uses.iter().any(|of| waited_for.contains(&&of.name)) {
-                continue;
-            }
-            match self.pools.admit(uses) {
-                Ok(()) => {
-                    if let Some((batch, worker)) = self.pick(lane, *priority, class) {
-                        return Some((*rank, batch, worker));
-                    }
-                }
-                Err(Shut::Full { pool, .. }) if self.pick(lane, *priority, class).is_some() => {
-                    waited_for.push(&pool.spec.name);
-                }
-                Err(Shut::Full { .. } | Shut::Rate { .. } | Shut::Permits { .. }) => {}
+            let found = self.pick_within_pools(candidate, &mut waited_for);
+            if let Some(found) = found.filter(|found| best.as_ref().is_none_or(|best| found.turn < best.turn))
+            {
+                best = Some(found);
             }
         }
-        None
+        best.unwrap_or(found)
+    }
+
+    /// What can be placed of a class, if its pools have room that nobody before it waits for.
+    fn pick_within_pools<'a>(
+        &'a self,
+        candidate: Candidate<'a>,
+        waited_for: &mut WaitedFor<'a>,
+    ) -> Option<Found<'a>> {
+        let uses = candidate.lane.pools.as_deref().unwrap_or_default();
+        if uses.iter().any(|of| waited_for.contains(&&of.name)) {
+            return None;
+        }
+        match self.pools.admit(uses) {
+            Ok(()) => self.pick(candidate),
+            Err(Shut::Full { pool, .. }) => {
+                if self.pick(candidate).is_some() {
+                    waited_for.push(&pool.spec.name);
+                }
+                None
+            }
+            Err(Shut::Rate { .. } | Shut::Permits { .. }) => None,
+        }
     }
 
     pub(crate) fn assign(&self, id: BatchId, worker: &WorkerId, now: Timestamp) -> Option<Event> {
@@ -94,24 +143,20 @@ impl GroupShard {
 
     /// The next batch of a class, and the best worker that has not had it already; if every worker that could
     /// run it has had it, then any of them again.
-    fn pick<'a>(
-        &'a self,
-        lane: &'a Lane,
-        priority: Priority,
-        class: &Class,
-    ) -> Option<(BatchId, &'a WorkerId)> {
+    fn pick<'a>(&'a self, candidate: Candidate<'a>) -> Option<Found<'a>> {
+        let Candidate { lane, priority, class } = candidate;
         let demand = Demand::of_class(lane, priority);
         let first = self.workers.fitting(demand).next()?;
         let mut all: Option<Vec<&WorkerId>> = None;
-        class.by_turn(LOOK_AHEAD_EACH).take(LOOK_AHEAD).find_map(|key| {
+        class.by_turn(LOOK_AHEAD_EACH).take(LOOK_AHEAD).find_map(|(turn, key)| {
             let batch = self.batches.get(&key.batch)?;
             if batch.excluded.is_empty() {
-                return Some((key.batch, first));
+                return Some(Found { turn, batch: key.batch, worker: first });
             }
             let free = all.get_or_insert_with(|| self.workers.fitting(demand).collect());
             let fresh = free.iter().find(|id| !batch.excluded.contains(id)).copied();
             let worker = fresh.or_else(|| self.all_have_had(lane, batch).then_some(first))?;
-            Some((key.batch, worker))
+            Some(Found { turn, batch: key.batch, worker })
         })
     }
 

@@ -5,12 +5,12 @@
 //! ```
 //! Batches of one lane and class are alike to placement: what keeps one of them from a worker keeps all.
 //!
-//! Between classes goes first whose oldest batch has waited longest, with ten minutes for each step of priority.
+//! Between priorities goes first whose oldest batch has waited longest, with ten minutes for each step of priority.
 //! So a batch of priority 0 passes everything of lower priority that is not much older, and one of priority 9
 //! that has waited 90 minutes longer goes first: priority with ageing, in one number that never changes.
 //!
-//! Within a class owners take turns (BYD-4): each start moves an owner's turn on by one, and the lowest turn is
-//! next. Who comes to a class, or comes back, stands at most [`CREDIT`] starts before those that are there.
+//! Classes of one type and priority, whatever else they need, share their owners' [`Turns`]: the owner with the
+//! lowest turn is next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority, WorkerLabel};
 
+use super::turns::Turns;
+
 /// How much earlier one step of priority puts a batch, milliseconds.
 const PRIORITY_STEP_MS: i64 = 600_000;
-/// Starts by which an owner that had nothing to start may be ahead of those that had.
-pub(crate) const CREDIT: u64 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ReadyKey {
@@ -62,51 +62,101 @@ impl Lane {
             pools: (!definition.pools.is_empty()).then(|| definition.pools.as_slice().into()),
         }
     }
+
+    /// The first of this type, in their order.
+    pub(crate) fn first(job_type: JobType) -> Self {
+        Self { job_type, host: None, memory_mb: 0, label: None, pools: None }
+    }
 }
 
 /// Ready batches that their jobs' limits admit, by lane.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Queue {
     lanes: BTreeMap<Lane, BTreeMap<Priority, Class>>,
+    turns: BTreeMap<JobType, BTreeMap<Priority, Turns>>,
     len: usize,
 }
 
 impl Queue {
     pub(crate) fn insert(&mut self, definition: &JobDefinition, key: ReadyKey) {
-        let classes = self.lanes.entry(Lane::of(definition)).or_default();
-        let class = classes.entry(definition.priority).or_insert_with(Class::new);
-        self.len += usize::from(class.insert(&definition.owner, key));
+        let lane = Lane::of(definition);
+        let of_type = match self.turns.get_mut(&lane.job_type) {
+            Some(of_type) => of_type,
+            None => self.turns.entry(lane.job_type.clone()).or_default(),
+        };
+        let turns = of_type.entry(definition.priority).or_default();
+        let class = self.lanes.entry(lane).or_default().entry(definition.priority).or_default();
+        let (owner, turn) = turns.comes(&definition.owner);
+        if class.insert(owner, turn, key) {
+            self.len += 1;
+        } else {
+            turns.goes(&definition.owner);
+        }
     }
 
     /// Takes a batch out that is not to be started; whether it was there.
     pub(crate) fn remove(&mut self, definition: &JobDefinition, key: ReadyKey) -> bool {
-        self.change(definition, |class| class.remove(&definition.owner, key))
-    }
-
-    /// Takes a batch out that is started, which is its owner's turn; whether it was there.
-    pub(crate) fn start(&mut self, definition: &JobDefinition, key: ReadyKey) -> bool {
-        self.change(definition, |class| {
-            let was_there = class.remove(&definition.owner, key);
-            if was_there {
-                class.served(&definition.owner);
-            }
-            was_there
-        })
-    }
-
-    fn change(&mut self, definition: &JobDefinition, change: impl FnOnce(&mut Class) -> bool) -> bool {
         let lane = Lane::of(definition);
         let Some(classes) = self.lanes.get_mut(&lane) else { return false };
         let Some(class) = classes.get_mut(&definition.priority) else { return false };
-        let was_there = change(class);
-        if class.ages.is_empty() {
+        if !class.remove(&definition.owner, key) {
+            return false;
+        }
+        self.len -= 1;
+        if class.is_empty() {
             classes.remove(&definition.priority);
         }
         if classes.is_empty() {
             self.lanes.remove(&lane);
         }
-        self.len -= usize::from(was_there);
+        if let Some(of_type) = self.turns.get_mut(&lane.job_type) {
+            if let Some(turns) = of_type.get_mut(&definition.priority) {
+                turns.goes(&definition.owner);
+                if turns.is_empty() {
+                    of_type.remove(&definition.priority);
+                }
+            }
+            if of_type.is_empty() {
+                self.turns.remove(&lane.job_type);
+            }
+        }
+        true
+    }
+
+    /// Takes a batch out that is started, which is its owner's turn; whether it was there.
+    pub(crate) fn start(&mut self, definition: &JobDefinition, key: ReadyKey) -> bool {
+        let was_there = self.remove(definition, key);
+        if was_there {
+            self.serve(definition);
+        }
         was_there
+    }
+
+    /// The owner's turn moves on, in every class where something of it is ready.
+    fn serve(&mut self, definition: &JobDefinition) {
+        let JobDefinition { job_type, priority, owner, .. } = definition;
+        let turns = self.turns.get_mut(job_type).and_then(|of_type| of_type.get_mut(priority));
+        let Some(turn) = turns.and_then(|turns| turns.served(owner)) else { return };
+        for (_, classes) in self
+            .lanes
+            .range_mut(Lane::first(job_type.clone())..)
+            .take_while(|(lane, _)| lane.job_type == *job_type)
+        {
+            if let Some(class) = classes.get_mut(priority) {
+                class.move_on(owner, turn);
+            }
+        }
+    }
+
+    /// Classes of one type and priority, which share their turns.
+    pub(crate) fn sharing(
+        &self,
+        job_type: &JobType,
+        priority: Priority,
+    ) -> impl Iterator<Item = (&Lane, &Class)> {
+        let of_type = self.lanes.range(Lane::first(job_type.clone())..);
+        let of_type = of_type.take_while(move |(lane, _)| lane.job_type == *job_type);
+        of_type.filter_map(move |(lane, classes)| Some((lane, classes.get(&priority)?)))
     }
 
     pub(crate) fn lanes(&self) -> impl Iterator<Item = (&Lane, &BTreeMap<Priority, Class>)> {
@@ -132,17 +182,14 @@ impl Queue {
 }
 
 /// Ready batches of one lane and priority.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Class {
-    /// The highest turn that was served.
-    served: u64,
+    /// Those that have something ready here.
     owners: BTreeMap<Arc<str>, Owner>,
-    /// Owners that have something ready, the next one first.
+    /// The next one first.
     turns: BTreeSet<(u64, ReadyKey, Arc<str>)>,
-    /// The same, who waits longest first.
+    /// Who waits longest first.
     ages: BTreeSet<(ReadyKey, Arc<str>)>,
-    /// Owners that have nothing ready, and a turn that is not forgotten.
-    idle: BTreeSet<(u64, Arc<str>)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -152,41 +199,19 @@ struct Owner {
 }
 
 impl Class {
-    fn new() -> Self {
-        Self {
-            served: CREDIT,
-            owners: BTreeMap::new(),
-            turns: BTreeSet::new(),
-            ages: BTreeSet::new(),
-            idle: BTreeSet::new(),
-        }
-    }
-
-    /// Who comes, or comes back, is not further ahead than the credit.
-    fn earliest_turn(&self) -> u64 {
-        self.served.saturating_sub(CREDIT)
-    }
-
-    fn insert(&mut self, owner: &str, key: ReadyKey) -> bool {
-        let earliest = self.earliest_turn();
-        let (name, before) = match self.owners.get_key_value(owner) {
-            Some((name, known)) => (Arc::clone(name), known.ready.first().copied()),
-            None => (Arc::from(owner), None),
-        };
+    fn insert(&mut self, name: Arc<str>, turn: u64, key: ReadyKey) -> bool {
         let known = self.owners.entry(Arc::clone(&name)).or_default();
-        if before.is_none() {
-            self.idle.remove(&(known.turn, Arc::clone(&name)));
-            known.turn = known.turn.max(earliest);
-        }
+        known.turn = turn;
+        let before = known.ready.first().copied();
         let is_new = known.ready.insert(key);
         if let Some(before) = before {
             if before <= key {
                 return is_new;
             }
-            self.turns.remove(&(known.turn, before, Arc::clone(&name)));
+            self.turns.remove(&(turn, before, Arc::clone(&name)));
             self.ages.remove(&(before, Arc::clone(&name)));
         }
-        self.turns.insert((known.turn, key, Arc::clone(&name)));
+        self.turns.insert((turn, key, Arc::clone(&name)));
         self.ages.insert((key, name));
         is_new
     }
@@ -208,38 +233,27 @@ impl Class {
                     self.ages.insert((next, name));
                 }
                 None => {
-                    self.idle.insert((known.turn, name));
+                    self.owners.remove(&name);
                 }
             }
         }
         true
     }
 
-    /// One of the owner's batches has been started.
-    fn served(&mut self, owner: &str) {
+    fn move_on(&mut self, owner: &str, turn: u64) {
         let Some((name, known)) = self.owners.get_key_value(owner) else { return };
-        let (name, turn, head) = (Arc::clone(name), known.turn, known.ready.first().copied());
-        self.served = self.served.max(turn);
-        match head {
-            Some(head) => {
-                self.turns.remove(&(turn, head, Arc::clone(&name)));
-                self.turns.insert((turn + 1, head, Arc::clone(&name)));
-            }
-            None => {
-                self.idle.remove(&(turn, Arc::clone(&name)));
-                self.idle.insert((turn + 1, Arc::clone(&name)));
-            }
+        let (name, before, head) = (Arc::clone(name), known.turn, known.ready.first().copied());
+        if let Some(head) = head {
+            self.turns.remove(&(before, head, Arc::clone(&name)));
+            self.turns.insert((turn, head, name));
         }
         if let Some(known) = self.owners.get_mut(owner) {
-            known.turn = turn + 1;
+            known.turn = turn;
         }
-        // What a newcomer gets anyway need not be known.
-        while let Some((turn, name)) = self.idle.first().cloned()
-            && turn <= self.earliest_turn()
-        {
-            self.idle.remove(&(turn, Arc::clone(&name)));
-            self.owners.remove(&name);
-        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.owners.is_empty()
     }
 
     /// How many there are.
@@ -252,23 +266,15 @@ impl Class {
         self.ages.first().map(|(key, _)| *key)
     }
 
-    /// In the order in which they would be started if no turn moved on, at most `each` of an owner.
-    pub(crate) fn by_turn(&self, each: usize) -> impl Iterator<Item = ReadyKey> + '_ {
-        let owners = self.turns.iter().filter_map(|(_, _, name)| self.owners.get(name));
-        owners.flat_map(move |owner| owner.ready.iter().copied().take(each))
+    /// The lowest turn, and who waits longest of its owner.
+    pub(crate) fn next_turn(&self) -> Option<(u64, ReadyKey)> {
+        self.turns.first().map(|(turn, key, _)| (*turn, *key))
     }
 
-    /// Owners that go before this batch's, and batches of all owners together.
-    #[cfg(test)]
-    fn order(&self) -> Vec<BatchId> {
-        let mut class = self.clone();
-        let mut order = Vec::new();
-        while let Some((_, key, name)) = class.turns.first().cloned() {
-            class.remove(&name, key);
-            class.served(&name);
-            order.push(key.batch);
-        }
-        order
+    /// In the order in which they would be started if no turn moved on, at most `each` of an owner.
+    pub(crate) fn by_turn(&self, each: usize) -> impl Iterator<Item = (u64, ReadyKey)> + '_ {
+        let owners = self.turns.iter().filter_map(|(turn, _, name)| Some((*turn, self.owners.get(name)?)));
+        owners.flat_map(move |(turn, owner)| owner.ready.iter().take(each).map(move |key| (turn, *key)))
     }
 }
 
@@ -280,87 +286,75 @@ mod tests {
         ReadyKey { rank_ms: n, batch: BatchId(n) }
     }
 
-    fn class(owners: &[(&str, std::ops::Range<i64>)]) -> Class {
-        let mut class = Class::new();
-        for (owner, keys) in owners {
-            keys.clone().for_each(|n| assert!(class.insert(owner, key(n))));
+    fn definition(owner: &str, more: &[(&str, serde_json::Value)]) -> JobDefinition {
+        let mut value = serde_json::json!({
+            "id": 4096, "version": 1, "group": "g", "group_id": 1, "name": "a", "type": "noop", "program": "none",
+            "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0, "owner": owner,
+        });
+        for (field, content) in more {
+            value[*field] = content.clone();
         }
-        class
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn queue(owners: &[(&JobDefinition, std::ops::Range<i64>)]) -> Queue {
+        let mut queue = Queue::default();
+        for (definition, keys) in owners {
+            keys.clone().for_each(|n| queue.insert(definition, key(n)));
+        }
+        queue
+    }
+
+    /// The owner whose turn it is in all classes that share turns with the first, and its next batch: started.
+    fn start_next(queue: &mut Queue, known: &[&JobDefinition]) -> Option<i64> {
+        let classes = queue.sharing(&known[0].job_type, known[0].priority);
+        let (_, next) = classes.filter_map(|(_, class)| class.next_turn()).min()?;
+        assert!(known.iter().any(|definition| queue.start(definition, next)));
+        Some(next.batch.0)
+    }
+
+    fn order(mut queue: Queue, known: &[&JobDefinition]) -> Vec<i64> {
+        std::iter::from_fn(|| start_next(&mut queue, known)).collect()
     }
 
     /// BYD-4: of two owners each gets every second start, however many batches the other has.
     #[test]
     fn owners_take_turns() {
-        let order: Vec<i64> =
-            class(&[("a", 0..6), ("b", 100..103)]).order().iter().map(|batch| batch.0).collect();
+        let (a, b) = (definition("a", &[]), definition("b", &[]));
+        let order = order(queue(&[(&a, 0..6), (&b, 100..103)]), &[&a, &b]);
         assert_eq!(order, [0, 100, 1, 101, 2, 102, 3, 4, 5]);
+    }
+
+    /// BYD-4: they do so too where one's batches need something that the other's do not, and where one has several
+    /// kinds of them.
+    #[test]
+    fn owners_take_turns_whatever_their_batches_need() {
+        let (a, b) = (definition("a", &[]), definition("b", &[("host", "h".into())]));
+        let order_of = |owners: &[(&JobDefinition, std::ops::Range<i64>)], known: &[&JobDefinition]| {
+            order(queue(owners), known)
+        };
+        assert_eq!(order_of(&[(&a, 0..6), (&b, 100..103)], &[&a, &b]), [0, 100, 1, 101, 2, 102, 3, 4, 5]);
+        let large = definition("a", &[("memory_mb", 1_024.into())]);
+        let mixed = order_of(&[(&a, 0..3), (&large, 10..13), (&b, 100..106)], &[&a, &large, &b]);
+        assert_eq!(mixed, [0, 100, 1, 101, 2, 102, 10, 103, 11, 104, 12, 105]);
     }
 
     /// BYD-4: one owner alone goes by age.
     #[test]
     fn a_single_owner_goes_by_age() {
-        let mut alone = Class::new();
-        [3, 1, 2].into_iter().for_each(|n| assert!(alone.insert("a", key(n))));
-        assert_eq!(alone.order(), [1, 2, 3].map(BatchId));
-    }
-
-    /// BYD-4: who comes late is ahead by the credit, and no more.
-    #[test]
-    fn a_newcomer_is_ahead_by_its_credit() {
-        let mut class = class(&[("a", 0..1_000)]);
-        for n in 0..500 {
-            assert!(class.remove("a", key(n)));
-            class.served("a");
-        }
-        (2_000..2_100).for_each(|n| assert!(class.insert("b", key(n))));
-        let first: Vec<bool> = class.order().iter().take(40).map(|batch| batch.0 >= 2_000).collect();
-        let ahead = first.iter().take_while(|of_b| **of_b).count();
-        assert!((CREDIT as usize..=CREDIT as usize + 2).contains(&ahead), "{ahead}");
-        assert_eq!(first[ahead..].iter().filter(|of_b| **of_b).count(), (40 - ahead) / 2);
-    }
-
-    /// BYD-4: who goes and comes back at once gains nothing by it; what need not be known is forgotten.
-    #[test]
-    fn coming_back_gains_nothing() {
-        let mut class = class(&[("a", 0..1_000)]);
-        let mut of_b = 0;
-        for round in 0..400 {
-            class.insert("b", key(5_000 + round));
-            let (_, next, name) = class.turns.first().cloned().unwrap();
-            class.remove(&name, next);
-            class.served(&name);
-            of_b += i32::from(&*name == "b");
-            if class.owners.get("b").is_some_and(|b| !b.ready.is_empty()) {
-                let left = *class.owners["b"].ready.first().unwrap();
-                class.remove("b", left);
-            }
-        }
-        assert!((200..=200 + CREDIT as i32 + 2).contains(&of_b), "{of_b}");
-        let mut many = Class::new();
-        many.insert("a", key(0));
-        for n in 1..1_000 {
-            let owner = format!("o{n}");
-            many.insert(&owner, key(n));
-            many.remove(&owner, key(n));
-            many.served(&owner);
-            many.insert("a", key(10_000 + n));
-            many.remove("a", key(10_000 + n));
-            many.served("a");
-        }
-        assert!(many.owners.len() < 3 * CREDIT as usize, "{} owners are remembered", many.owners.len());
+        let a = definition("a", &[]);
+        let mut alone = Queue::default();
+        [3, 1, 2].into_iter().for_each(|n| alone.insert(&a, key(n)));
+        assert_eq!(order(alone, &[&a]), [1, 2, 3]);
     }
 
     #[test]
     fn the_queue_counts_what_it_holds() {
-        let mut queue = Queue::default();
+        let (mut queue, definition) = (Queue::default(), definition("a", &[]));
         assert_eq!(queue.len(), 0);
         assert!(queue.keys().next().is_none());
-        let definition: JobDefinition = serde_json::from_value(serde_json::json!({
-            "id": 4096, "version": 1, "group": "g", "group_id": 1, "name": "a", "type": "noop", "program": "none",
-            "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0,
-        }))
-        .unwrap();
         queue.insert(&definition, key(1));
+        queue.insert(&definition, key(2));
         queue.insert(&definition, key(2));
         assert_eq!(queue.len(), 2);
         assert!(queue.start(&definition, key(1)));

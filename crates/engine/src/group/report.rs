@@ -9,6 +9,7 @@ use tidemill_model::{
 
 use super::GroupShard;
 use super::batch::{Batch, Phase};
+use super::values::bound;
 use crate::decision::Decision;
 
 pub(super) const MAX_NONCE_BYTES: usize = 255;
@@ -105,7 +106,7 @@ impl GroupShard {
             Some(grant) if grant.kill.is_some() => {
                 let message = reason.chars().take(500).collect();
                 let result = AttemptResult::Killed;
-                let outcome = AttemptOutcome { result, exit_code: None, signal: None, message };
+                let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(result) };
                 return Decision::events(self.end_attempt(id, token, outcome, None, now));
             }
             Some(_) | None => {}
@@ -154,6 +155,7 @@ impl GroupShard {
         if batch.grant().is_some() {
             let mut outcome = outcome.clone();
             outcome.message = outcome.message.chars().take(500).collect();
+            bound(&mut outcome);
             self.judge_by_code(batch, &mut outcome);
             return Decision::events(self.end_attempt(id, token, outcome, usage.cloned(), now));
         }

@@ -74,7 +74,8 @@ impl GroupShard {
         let parameters = newest.and_then(|newest| newest.parameters.as_deref().cloned()).unwrap_or_default();
         let (batch, run) = (self.next_batch_id(), job.next_run(time));
         let format = crate::schedule::time_format(definition).unwrap_or_default();
-        let facts = Facts { batch, run, attempt: 1, logical_time: time, format: format.as_ref() };
+        let facts =
+            Facts { batch, run, attempt: 1, logical_time: time, format: format.as_ref(), values: None };
         let (mut events, things) = self.things_of(definition, &facts, &parameters);
         events.push(Event::BatchGenerated {
             batch,

@@ -53,12 +53,8 @@ impl GroupShard {
     ) -> Vec<Event> {
         let granted = self.batches.get(&batch).is_some_and(|batch| batch.grant().is_some());
         if granted {
-            let outcome = AttemptOutcome {
-                result: AttemptResult::Lost,
-                exit_code: None,
-                signal: None,
-                message: "its worker fell silent and the lease is over".to_owned(),
-            };
+            let message = "its worker fell silent and the lease is over".to_owned();
+            let outcome = AttemptOutcome { message, ..AttemptOutcome::bare(AttemptResult::Lost) };
             return self.end_attempt(batch, token, outcome, None, now);
         }
         let reason = match unsettled.because {

@@ -11,7 +11,7 @@ use tidemill_model::{
 
 use super::GroupShard;
 use super::job::Job;
-use crate::catalogue::check_program;
+use crate::catalogue::{check_program, check_values};
 use crate::decision::Decision;
 
 const MAX_PARENTS: usize = 1_000;
@@ -74,7 +74,9 @@ impl GroupShard {
             execution: None,
             pools: Vec::new(),
         };
-        check_program(&definition).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
+        check_program(&definition)
+            .and_then(|()| check_values(&definition, &[]))
+            .map_err(|field| Rejection::Invalid { fields: vec![field] })?;
         let definition = Arc::new(definition);
         let job = Job::new(Arc::clone(&definition), true, true);
         let time = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);

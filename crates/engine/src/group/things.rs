@@ -226,7 +226,7 @@ impl GroupShard {
     pub(crate) fn things_of(
         &self,
         definition: &JobDefinition,
-        facts: &Facts,
+        facts: &Facts<'_>,
         own: &Parameters,
     ) -> (Vec<Event>, Vec<ThingId>) {
         let Some(data) = &definition.data else { return Default::default() };

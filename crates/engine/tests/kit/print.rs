@@ -117,7 +117,8 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let heard = |it: &tidemill_model::Standing| {
                 let stands = it.result.map_or(if it.succeeded { "succeeded" } else { "-" }, |r| r.as_str());
                 let run = it.run.map_or("none".to_owned(), |run| format!("run {run}"));
-                format!("{} {run} {stands}", time(&it.logical_time))
+                let values = if it.values.is_empty() { String::new() } else { format!(" {:?}", it.values) };
+                format!("{} {run} {stands}{values}", time(&it.logical_time))
             };
             format!("heard {}: {}", name(parent), standings.iter().map(heard).collect::<Vec<_>>().join(", "))
         }

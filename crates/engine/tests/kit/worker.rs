@@ -118,7 +118,7 @@ impl TestWorker {
             AttemptResult::Failed => Some(3),
             AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => None,
         };
-        let outcome = AttemptOutcome { result, exit_code, signal: None, message: String::new() };
+        let outcome = AttemptOutcome { exit_code, ..AttemptOutcome::bare(result) };
         Command::ReportFinished { token, worker: self.id.clone(), outcome, usage: None }
     }
 

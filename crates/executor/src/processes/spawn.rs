@@ -50,7 +50,7 @@ impl Shared {
         let mut env = self.setup.environment.clone();
         env.extend(config.env.clone());
         let (worker, key) = (&self.setup.worker, &self.setup.signing_key);
-        env.extend(environment::of_attempt(spec, worker, &self.setup.api_url, key));
+        env.extend(environment::of_attempt(spec, worker, &self.setup.api_url, key, &dir.values()));
         Ok(ShimSpec {
             argv: config.argv(&spec.program, &script),
             env,

@@ -67,6 +67,9 @@ pub(super) fn start(
 /// The account can read what the attempt was given, and write where it works.
 fn hand_over(dir: &AttemptDir, user: &User, outputs: [&File; 2]) -> io::Result<()> {
     fs::set_permissions(dir.path(), Permissions::from_mode(PASSABLE))?;
+    // It can make no file here, so this one is there for it to write.
+    let values = dir.make_values()?;
+    fchown(values, Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
     for entry in fs::read_dir(dir.path())? {
         let entry = entry?;
         let is_own = entry.file_name() == "work" || entry.file_name().to_string_lossy().starts_with("script");

@@ -10,6 +10,7 @@ use nix::sys::signalfd::SignalFd;
 use super::{Code, KilledBecause, Lease, News, exec, watch};
 use crate::attempt_dir::{AttemptDir, ExitRecord, ShimSpec};
 use crate::clock::boottime_ms;
+use crate::values;
 
 /// Runs the attempt whose directory this is, to its end. The worker says first what to run.
 pub(super) fn run(dir: &AttemptDir, worker: &UnixStream, signals: &SignalFd) -> io::Result<Code> {
@@ -32,6 +33,10 @@ pub(super) fn run(dir: &AttemptDir, worker: &UnixStream, signals: &SignalFd) -> 
             Err(error) => ExitRecord { error: Some(error), ..ExitRecord::default() },
         }
     };
+    match values::read(&dir.values()) {
+        Ok(values) => record.values = values,
+        Err(fault) => record.values_fault = Some(fault),
+    }
     let used = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let cpu = [used.user_time(), used.system_time()].map(|time| time.tv_sec() * 1000 + time.tv_usec() / 1000);
     record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);

@@ -39,34 +39,50 @@ fn usage(record: &ExitRecord) -> Usage {
 
 /// EXE-4: its exit code is told and does not count.
 fn by_output_path(record: ExitRecord, path: &str, exists: Result<bool, Arc<str>>) -> AttemptOutcome {
+    let fault = fault(&record);
     let (result, message) = match exists {
-        Ok(true) => (AttemptResult::Success, String::new()),
+        Ok(true) => said_by_values(fault),
         Ok(false) => (AttemptResult::Failed, format!("its output path {path} does not exist")),
         Err(why) => {
             (AttemptResult::Failed, format!("whether its output path {path} exists is not known: {why}"))
         }
     };
-    AttemptOutcome { result, message, exit_code: record.exit_code, signal: record.signal }
+    let ExitRecord { exit_code, signal, values, .. } = record;
+    AttemptOutcome { result, exit_code, signal, message, values }
+}
+
+/// BYD-20: what is wrong with what it passes on.
+fn fault(record: &ExitRecord) -> Option<String> {
+    record.values_fault.as_ref().map(|fault| format!("the file that TIDEMILL_VALUES names {fault}"))
+}
+
+/// Of one that has done what it should: its children are to have what it passes on, too.
+fn said_by_values(fault: Option<String>) -> (AttemptResult, String) {
+    match fault {
+        Some(fault) => (AttemptResult::Failed, fault),
+        None => (AttemptResult::Success, String::new()),
+    }
 }
 
 /// An outcome that no process had a part in.
 pub(super) fn without_process(result: AttemptResult, message: &str) -> AttemptOutcome {
-    AttemptOutcome { result, exit_code: None, signal: None, message: message.to_owned() }
+    AttemptOutcome { message: message.to_owned(), ..AttemptOutcome::bare(result) }
 }
 
 fn of_record(record: ExitRecord) -> AttemptOutcome {
-    let ExitRecord { exit_code, signal, killed_because, error, .. } = record;
+    let fault = fault(&record);
+    let ExitRecord { exit_code, signal, killed_because, error, values, .. } = record;
     let (result, message) = match (killed_because, error) {
         (Some(because), _) => killed(because),
         (None, Some(error)) => (AttemptResult::Failed, error),
         (None, None) => match (exit_code, signal) {
-            (Some(0), _) => (AttemptResult::Success, String::new()),
+            (Some(0), _) => said_by_values(fault),
             // Exit code and signal speak for themselves.
-            (Some(_), _) | (None, Some(_)) => (AttemptResult::Failed, String::new()),
+            (Some(_), _) | (None, Some(_)) => (AttemptResult::Failed, fault.unwrap_or_default()),
             (None, None) => (AttemptResult::Failed, "ended without exit code or signal".to_owned()),
         },
     };
-    AttemptOutcome { result, exit_code, signal, message }
+    AttemptOutcome { result, exit_code, signal, message, values }
 }
 
 /// Only what was asked for is *killed*; otherwise the attempt was lost, and another may follow.

@@ -931,3 +931,32 @@ fn output_path_decides_and_not_the_exit_code() {
         (Failed, "whether its output path /a exists is not known: no answer")
     );
 }
+
+/// BYD-20: what it passes on is in the outcome whoever decides how it ended; what cannot be taken fails one that would
+/// have succeeded.
+#[test]
+fn values_are_in_the_outcome_whatever_decides() {
+    use tidemill_model::AttemptResult::{Failed, Success};
+    let ended = |exit_code, checked: Option<bool>, values_fault: Option<&str>| {
+        let values: BTreeMap<_, _> = match values_fault {
+            Some(_) => BTreeMap::new(),
+            None => [("rows".to_owned(), "7".to_owned())].into(),
+        };
+        let values_fault = values_fault.map(str::to_owned);
+        let record = ExitRecord { exit_code: Some(exit_code), values, values_fault, ..ExitRecord::default() };
+        let end = match checked {
+            Some(exists) => ProcessEnd::Checked { record, path: "/a".to_owned(), exists: Ok(exists) },
+            None => ProcessEnd::Recorded(record),
+        };
+        let (outcome, _) = super::outcome::of_process(end);
+        (outcome.result, outcome.values.len(), outcome.message)
+    };
+    assert_eq!(ended(0, None, None), (Success, 1, String::new()));
+    assert_eq!(ended(3, None, None), (Failed, 1, String::new()));
+    assert_eq!(ended(3, Some(true), None), (Success, 1, String::new()));
+    assert_eq!(ended(0, Some(false), None), (Failed, 1, "its output path /a does not exist".to_owned()));
+    let fault = "the file that TIDEMILL_VALUES names is bad".to_owned();
+    assert_eq!(ended(0, None, Some("is bad")), (Failed, 0, fault.clone()));
+    assert_eq!(ended(3, None, Some("is bad")), (Failed, 0, fault.clone()));
+    assert_eq!(ended(3, Some(true), Some("is bad")), (Failed, 0, fault));
+}

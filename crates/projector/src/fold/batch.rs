@@ -302,6 +302,7 @@ impl Caches {
             signal_no: None,
             user_code: None,
             message: "".into(),
+            passed_values: "{}".into(),
             duration_ms: None,
             cpu_ms: None,
             peak_memory_kib: None,
@@ -328,6 +329,7 @@ fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Opti
     row.exit_code = outcome.exit_code.map(i64::from);
     row.signal_no = outcome.signal.map(i64::from);
     row.message = outcome.message.as_str().into();
+    row.passed_values = json(&outcome.values);
     row.duration_ms = usage.map(|usage| number(usage.duration_ms));
     row.cpu_ms = usage.map(|usage| number(usage.cpu_ms));
     row.peak_memory_kib = usage.map(|usage| number(usage.peak_memory_kib));

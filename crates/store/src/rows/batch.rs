@@ -150,6 +150,8 @@ row! {
         user_code: Option<i64> = Int,
         /// For people.
         message: Arc<str> = Text,
+        /// Small values that it passed on, as JSON.
+        passed_values: Arc<str> = Json,
         /// From exec to the end of the process tree, milliseconds.
         duration_ms: Option<i64> = Int,
         /// User and system time, milliseconds.

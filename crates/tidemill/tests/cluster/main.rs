@@ -17,3 +17,4 @@ mod stopped_owner;
 mod stopping;
 mod tables;
 mod third_party;
+mod values;

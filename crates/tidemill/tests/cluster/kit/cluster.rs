@@ -152,11 +152,17 @@ impl Cluster {
 
     /// An executor with a data root of its own that has the group's key, on a host of the same name.
     pub(crate) fn start_executor(&mut self, name: &str, stop_grace_ms: u32) {
-        let file = format!("group-{GROUP}.key");
+        self.start_executor_of(GROUP, name, stop_grace_ms);
+    }
+
+    /// The same of another group, which has to be defined with the same key.
+    pub(crate) fn start_executor_of(&mut self, group: &str, name: &str, stop_grace_ms: u32) {
+        let (known, own) = (format!("group-{GROUP}.key"), format!("group-{group}.key"));
         std::fs::create_dir_all(self.path(name)).unwrap();
-        std::fs::copy(self.path("admin").join(&file), self.path(name).join(&file)).unwrap();
+        std::fs::copy(self.path("admin").join(known), self.path(name).join(own)).unwrap();
         let grace = stop_grace_ms.to_string();
         let settings = [
+            ("EXECUTOR__GROUP", group),
             ("EXECUTOR__HOST", name),
             ("EXECUTOR__HEARTBEAT_MS", "300"),
             ("EXECUTOR__STOP_GRACE_MS", grace.as_str()),

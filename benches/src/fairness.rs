@@ -1,0 +1,127 @@
+//! How long users and low priorities wait under full load.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{BatchId, Command, Event, Priority};
+
+use crate::crew::{Crew, Terms};
+use crate::placement::waits;
+use crate::row::{Row, percentile};
+use crate::run::{FINISHED, GENERATED, PATIENCE, Run, Stopwatch};
+use crate::wishes::of_user;
+
+/// By how much one is ahead of the other alone.
+pub(crate) const BESIDE_ALONE: &str = "99 of 100 beside the flood / alone";
+/// By how much the bound is missed; 0 and below: it holds.
+pub(crate) const RELEASES_BEYOND: &str = "slots that became free beyond the bound";
+
+const SLOTS: usize = 10;
+const TERMS: Terms = Terms { workers: SLOTS, slots: 1, attempt: Duration::from_millis(100) };
+const OF_BOB: usize = 100;
+/// What waits while every slot is taken.
+const BACKLOG: usize = 200;
+const FULL_FOR: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+fn priority(step: i64) -> Priority {
+    Priority::try_from(step).expect("is from 0 to 9")
+}
+
+impl Run<'_> {
+    /// Two users of equal priority, the first with `flood` ready batches: how long 100 of the second wait, alone and
+    /// beside the first.
+    pub(crate) fn fairness(&self, flood: usize) -> anyhow::Result<Row> {
+        let crew = self.site.crew(TERMS)?;
+        let send = |owner: &str, count: usize| {
+            self.site.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.site)))
+        };
+        send("bob", OF_BOB)?;
+        self.site.until(FINISHED, OF_BOB, PATIENCE)?;
+        send("ann", flood)?;
+        self.site.until(GENERATED, flood, PATIENCE)?;
+        self.site.settle()?;
+        let watch = Stopwatch::start();
+        let before = crew.look(|seen| seen.assigned.len());
+        send("bob", OF_BOB)?;
+        crew.until_granted("bob", 2 * OF_BOB)?;
+        let started = crew.look(|seen| seen.assigned.len()) - before;
+        let lap = watch.stop();
+        crew.hold();
+        let mut waits = crew.look(|seen| waits(&self.history()?, seen))?;
+        crew.stop();
+        let in_ms = |waits: &[(BatchId, f64)]| waits.iter().map(|(_, wait)| *wait).collect::<Vec<f64>>();
+        let beside = in_ms(&waits.split_off(waits.len().saturating_sub(OF_BOB)));
+        let mut alone = in_ms(&waits[..OF_BOB]);
+        let alone_ms = percentile(&mut alone, 0.99).unwrap_or_default();
+        let beside_ms = percentile(&mut beside.clone(), 0.99).unwrap_or_default();
+        let row = self.row(started, lap, beside, self.append_limit()?)?;
+        Ok(row.with("99 of 100 alone, ms", alone_ms).with(BESIDE_ALONE, beside_ms / alone_ms))
+    }
+
+    /// One batch of priority 9 while batches of priority 0 keep every slot taken and 200 of them wait. Its 90 minutes
+    /// pass at once, by the owner's clock; counted is from then on.
+    pub(crate) fn ageing(&self) -> anyhow::Result<Row> {
+        let crew = self.site.crew(TERMS)?;
+        let highest = priority(0);
+        let mut sent = SLOTS + BACKLOG;
+        self.site.send_all((0..sent).map(|_| of_user("ann", highest, self.site)))?;
+        crew.until_granted("ann", SLOTS)?;
+        self.site.send_all(std::iter::once(of_user("bob", priority(9), self.site)))?;
+        let full = Instant::now() + FULL_FOR;
+        self.keep_full(&crew, &mut sent, || Instant::now() >= full)?;
+        crew.hold();
+        self.site.until(GENERATED, sent + 1, PATIENCE)?;
+        crew.until("all that is assigned is granted", |seen| seen.is_quiet())?;
+        anyhow::ensure!(crew.look(|seen| seen.granted("bob")) == 0, "it went before its time");
+        let assigned = crew.look(|seen| seen.assigned.len());
+        let aged = Timestamp::now() + SignedDuration::from_mins(91);
+        self.site.ask(self.site.shard, Command::SetTime { now: aged })?;
+        let (watch, begun) = (Stopwatch::start(), Instant::now());
+        crew.go_on();
+        self.keep_full(&crew, &mut sent, || crew.look(|seen| seen.granted("bob") > 0))?;
+        let took_ms = begun.elapsed().as_secs_f64() * 1e3;
+        crew.hold();
+        self.site.settle()?;
+        let lap = watch.stop();
+        crew.stop();
+        let releases = self.assigned_before_the_last_of_all(SLOTS + BACKLOG)? + 1 - assigned;
+        // It gets the slot after one for each that was there.
+        let bound = BACKLOG + 1;
+        let row = self.row(releases, lap, vec![took_ms], self.append_limit()?)?;
+        let row = row.with("slots that became free until it started", releases as f64);
+        Ok(row.with(RELEASES_BEYOND, releases as f64 - bound as f64))
+    }
+
+    /// As many come as slots become free, until it is over.
+    fn keep_full(&self, crew: &Crew, sent: &mut usize, is_over: impl Fn() -> bool) -> anyhow::Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        let highest = priority(0);
+        while !is_over() {
+            let wanted = SLOTS + BACKLOG + crew.look(|seen| seen.freed.len());
+            self.site.send_all((*sent..wanted).map(|_| of_user("ann", highest, self.site)))?;
+            *sent = (*sent).max(wanted);
+            anyhow::ensure!(Instant::now() < deadline, "it starves");
+            thread::sleep(LOOK_AGAIN);
+        }
+        Ok(())
+    }
+
+    /// How many were assigned before the batch that was generated after so many others.
+    fn assigned_before_the_last_of_all(&self, others: usize) -> anyhow::Result<usize> {
+        let history = self.history()?;
+        let mut generated = history.facts.iter().filter_map(|(_, event)| match event {
+            Event::BatchGenerated { batch, .. } => Some(*batch),
+            _ => None,
+        });
+        let batch = generated.nth(others);
+        let mut assigned = history.facts.iter().filter_map(|(_, event)| match event {
+            Event::BatchAssigned { batch, .. } => Some(Some(*batch)),
+            _ => None,
+        });
+        assigned
+            .position(|assigned| assigned == batch)
+            .ok_or_else(|| anyhow::anyhow!("it was never assigned"))
+    }
+}

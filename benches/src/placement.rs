@@ -1,0 +1,96 @@
+//! Placement by itself: a thousand workers, whose attempts do nothing but take their time.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use tidemill_model::{BatchId, Event, Token};
+
+use crate::crew::{Seen, Terms};
+use crate::history::History;
+use crate::row::Row;
+use crate::run::{FINISHED, GENERATED, PATIENCE, Run, Stopwatch, milliseconds};
+use crate::wishes::submission;
+
+const WORKERS: usize = 1_000;
+const ATTEMPT: Duration = Duration::from_millis(250);
+/// Of each worker, where slots are to stay free: a quarter of them is in use.
+const SLOTS: u32 = 4;
+const COME_PER_SECOND: usize = 4_000;
+const LOT_EVERY: Duration = Duration::from_millis(10);
+
+impl Run<'_> {
+    /// Batches keep coming while slots are free: from ready until a worker has read of its assignment.
+    pub(crate) fn placement(&self, n: usize) -> anyhow::Result<Row> {
+        let crew = self.site.crew(Terms { workers: WORKERS, slots: SLOTS, attempt: ATTEMPT })?;
+        let watch = Stopwatch::start();
+        self.come(n)?;
+        self.site.until(FINISHED, n, PATIENCE)?;
+        self.site.settle()?;
+        let lap = watch.stop();
+        let waits_ms = crew.look(|seen| waits(&self.history()?, seen))?;
+        crew.stop();
+        let max_ms = waits_ms.iter().map(|(_, wait)| *wait).fold(0.0, f64::max);
+        let waits_ms = waits_ms.into_iter().map(|(_, wait)| wait).collect();
+        Ok(self.row(n, lap, waits_ms, self.append_limit()?)?.with("the longest, ms", max_ms))
+    }
+
+    /// Evenly in time, as far as the log takes them.
+    fn come(&self, n: usize) -> anyhow::Result<()> {
+        let (begun, mut sent) = (Instant::now(), 0);
+        while sent < n {
+            let due = (begun.elapsed().as_secs_f64() * COME_PER_SECOND as f64) as usize;
+            let lot = due.min(n).saturating_sub(sent);
+            self.site.send_all((0..lot).map(|_| submission("come", "noop", None, self.site)))?;
+            sent += lot;
+            thread::sleep(LOT_EVERY);
+        }
+        Ok(())
+    }
+
+    /// All are ready before there is a worker: from a slot's end of use until a worker has read of the next
+    /// assignment.
+    pub(crate) fn placement_backlog(&self, n: usize) -> anyhow::Result<Row> {
+        self.site.send_all((0..n).map(|_| submission("ready", "noop", None, self.site)))?;
+        self.site.until(GENERATED, n, PATIENCE)?;
+        self.site.settle()?;
+        let watch = Stopwatch::start();
+        let crew = self.site.crew(Terms { workers: WORKERS, slots: 1, attempt: ATTEMPT })?;
+        self.site.until(FINISHED, n, PATIENCE)?;
+        self.site.settle()?;
+        let lap = watch.stop();
+        let (mut freed, mut assigned): (Vec<Timestamp>, Vec<Timestamp>) =
+            crew.look(|seen| (seen.freed.clone(), seen.assigned.iter().map(|(_, at)| *at).collect()));
+        crew.stop();
+        freed.sort();
+        assigned.sort();
+        // The first assignments took slots that were free anyway; each later one took the slot of one end.
+        let slots = WORKERS.min(n);
+        let waits_ms: Vec<f64> =
+            freed.iter().zip(&assigned[slots..]).map(|(freed, next)| milliseconds(*freed, *next)).collect();
+        let max_ms = waits_ms.iter().copied().fold(0.0, f64::max);
+        Ok(self.row(n, lap, waits_ms, self.append_limit()?)?.with("the longest, ms", max_ms))
+    }
+}
+
+/// Milliseconds from generated, and so ready, until a worker had read of the assignment, in the order in which
+/// they were generated.
+pub(crate) fn waits(history: &History, seen: &Seen) -> anyhow::Result<Vec<(BatchId, f64)>> {
+    let mut tokens: BTreeMap<BatchId, Token> = BTreeMap::new();
+    for (_, event) in &history.facts {
+        if let Event::BatchAssigned { batch, token, .. } = event {
+            tokens.entry(*batch).or_insert(*token);
+        }
+    }
+    let assigned: BTreeMap<Token, Timestamp> = seen.assigned.iter().copied().collect();
+    let generated = history.facts.iter().filter_map(|(at, event)| match event {
+        Event::BatchGenerated { batch, .. } => Some((*batch, *at)),
+        _ => None,
+    });
+    let wait = |(batch, at): (BatchId, Timestamp)| {
+        let assigned = assigned.get(tokens.get(&batch)?)?;
+        Some((batch, milliseconds(at, *assigned)))
+    };
+    Ok(generated.filter_map(wait).collect())
+}

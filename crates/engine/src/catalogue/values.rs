@@ -1,0 +1,37 @@
+//! BYD-20: which values of parents a job's templates may name.
+
+use tidemill_calendar::Template;
+use tidemill_model::{Execution, FieldError, JobDefinition};
+
+use super::data;
+use crate::schedule::templates;
+
+/// Only parents pass values on, and a path is resolved before they do.
+pub(crate) fn check_values(definition: &JobDefinition, parents: &[&str]) -> Result<(), FieldError> {
+    let full = |name: &str| match name.contains('/') {
+        true => name.to_owned(),
+        false => format!("{}/{name}", definition.group),
+    };
+    let known: Vec<String> = parents.iter().map(|parent| full(parent)).collect();
+    let execution = definition.execution.iter().flat_map(Execution::templates);
+    let program = templates(&definition.program).into_iter().chain(execution);
+    let program = program.map(|(field, text)| (field.to_owned(), text));
+    let parameters = definition.parameters.iter();
+    let parameters = parameters.map(|(name, text)| (format!("parameters.{name}"), text.as_str()));
+    for (field, text) in program.chain(parameters).filter(|(_, text)| text.contains("${values.")) {
+        let Ok(template) = Template::parse(text) else { continue };
+        if let Some((parent, key)) = template.value_names().find(|(parent, _)| !known.contains(&full(parent)))
+        {
+            let rule = "names no parent of the job; add it to parents";
+            return Err(FieldError::new(field, format!("values.{parent}.{key}"), rule));
+        }
+    }
+    let mut paths = definition.data.iter().flat_map(|data| data::templates(data));
+    match paths.find(|(_, text)| text.contains("${values.")) {
+        Some((field, text)) => {
+            let rule = "cannot hold values of parents: paths are resolved when the batch is generated";
+            Err(FieldError::new(field, text, rule))
+        }
+        None => Ok(()),
+    }
+}

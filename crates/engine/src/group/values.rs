@@ -1,0 +1,109 @@
+//! BYD-20: small values that a batch passes to its children. What the newest attempt of the newest run passed on counts;
+//! to another group they go with how the parent stands, once it has ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tidemill_calendar::Template;
+use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES, RunSpec};
+
+use super::GroupShard;
+use super::batch::{Batch, WaitsFor};
+use crate::schedule::templates;
+
+/// Command and parameters of one attempt, values put in.
+const MAX_RESOLVED_BYTES: usize = 256 * 1024;
+
+type Values = BTreeMap<String, String>;
+
+impl GroupShard {
+    /// What the batch's templates name of its parents' values, by `PARENT.KEY`. The error is for people.
+    pub(crate) fn values_for(&self, batch: &Batch) -> Result<BTreeMap<String, String>, String> {
+        let mut values = BTreeMap::new();
+        let definition = &batch.definition;
+        let program = templates(&definition.program).into_iter();
+        let execution = definition.execution.iter().flat_map(|execution| execution.templates());
+        let program = program.chain(execution).map(|(_, text)| text);
+        // A parameter of the batch's own stands in the place of the job's.
+        let own = batch.parameters.as_deref();
+        let declared = definition.parameters.iter();
+        let declared = declared.filter(|(name, _)| own.is_none_or(|own| !own.contains_key(*name)));
+        let parameters = declared.chain(own.into_iter().flatten()).map(|(_, text)| text.as_str());
+        let texts = program.chain(parameters);
+        for text in texts.filter(|text| text.contains("${values.")) {
+            let template = Template::parse(text).map_err(|error| error.to_string())?;
+            for (parent, key) in template.value_names() {
+                let value = self.value_of(batch, parent, key)?;
+                values.insert(format!("{parent}.{key}"), value);
+            }
+        }
+        Ok(values)
+    }
+
+    /// Of the newest of the parent's times that the batch waited for and that is met: of `any`, others may be open.
+    fn value_of(&self, batch: &Batch, parent: &str, key: &str) -> Result<String, String> {
+        let fault = |what: String| format!("${{values.{parent}.{key}}}: {what}");
+        let full = match parent.contains('/') {
+            true => parent.to_owned(),
+            false => format!("{}/{parent}", batch.definition.group),
+        };
+        let is_named = |waits: &&WaitsFor| self.name_of(waits.declared.parent) == full;
+        let waits = batch.dependencies.iter().find(is_named);
+        let waits = waits.ok_or_else(|| fault(format!("the batch waits for no parent {full}")))?;
+        let times = || waits.declared.times.iter().zip(&waits.met);
+        let met = times().filter(|(_, met)| **met).map(|(time, _)| time).max();
+        let time = met.or_else(|| waits.declared.times.iter().max());
+        let time = time.ok_or_else(|| fault(format!("the batch waits for no batch of {full}")))?;
+        let (batch, values) = self.passed_on(waits.declared.parent, *time);
+        let batch = batch.ok_or_else(|| fault(format!("no batch of {full} for {time} is known")))?;
+        let value = values.and_then(|values| values.get(key)).cloned();
+        value.ok_or_else(|| fault(format!("batch {batch} of {full} passed no value {key} on")))
+    }
+
+    /// The newest run of a parent's time and what it passed on, in another group as its shard said last.
+    fn passed_on(&self, parent: JobId, time: Timestamp) -> (Option<BatchId>, Option<&Values>) {
+        match self.jobs.get(&parent) {
+            Some(job) => {
+                let newest = job.history.get(time);
+                (newest.map(|newest| newest.batch), newest.and_then(|newest| newest.values.as_deref()))
+            }
+            None => {
+                let standing = self.foreign.standing(parent, time);
+                (standing.and_then(|standing| standing.batch), standing.map(|standing| &standing.values))
+            }
+        }
+    }
+
+    /// An attempt has ended: what it passed on counts from now on, if it is of the newest run.
+    pub(crate) fn values_passed(&mut self, id: BatchId, outcome: &AttemptOutcome) {
+        let Some(batch) = self.batches.get(&id) else { return };
+        let (job, time): (_, Timestamp) = (batch.definition.id, batch.logical_time);
+        let newest = self.jobs.get_mut(&job).and_then(|job| job.history.get_mut(time));
+        if let Some(newest) = newest.filter(|newest| newest.batch == id) {
+            newest.values = (!outcome.values.is_empty()).then(|| Arc::new(outcome.values.clone()));
+        }
+    }
+}
+
+/// A template may name a value of 8 KB often; what a worker is told must fit into one message all the same.
+pub(crate) fn check_size(spec: &RunSpec, values: &Values) -> Result<(), String> {
+    let parameters = spec.parameters.values().map(String::len).sum::<usize>();
+    let path = spec.output_path.as_ref().map_or(0, String::len);
+    let bytes =
+        path + parameters + templates(&spec.program).into_iter().map(|(_, text)| text.len()).sum::<usize>();
+    if values.is_empty() || bytes <= MAX_RESOLVED_BYTES {
+        return Ok(());
+    }
+    Err(format!(
+        "with its parents' values, command and parameters take {bytes} bytes, and {MAX_RESOLVED_BYTES} are allowed"
+    ))
+}
+
+/// The last resort against a worker that passes on more than it may: nothing of it counts, and the outcome says so.
+pub(crate) fn bound(outcome: &mut AttemptOutcome) {
+    if outcome.values_bytes() > MAX_VALUES_BYTES {
+        outcome.values.clear();
+        outcome.message = format!("its values took more than {MAX_VALUES_BYTES} bytes and are left out");
+    }
+}
