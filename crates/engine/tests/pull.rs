@@ -461,6 +461,21 @@ fn old_tasks_and_grants_are_forgotten() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// PUL-14: what was forgotten is not given again, though it would be kept by a longer retention that came later.
+#[test]
+fn longer_retention_brings_nothing_back() {
+    let day = |days| GroupSettings { pull_retention_days: days, ..GroupSettings::default() };
+    let mut world = World::with(START, day(1));
+    world.members(&["a"]);
+    world.task(json!({"when": minutes(600, "2026-07-01T10:00:00Z")}));
+    let own = world.task(json!({"executor": {"user": "a"}, "when": once(NINE)}));
+    assert_eq!(world.work_off("a"), format!("g1 of p{} for 01 09:00", own.0 >> 12));
+    world.until("2026-07-03T10:10:00Z");
+    world.define_group("g", day(30));
+    assert_eq!(world.standing("a").window_from, at("2026-07-02T10:10:00Z"));
+    assert_eq!(world.got("a"), "g2 of p1 for 02 16:00", "09:00 of the first is where its window would begin");
+}
+
 /// PUL-5: whoever is no member gets nothing, and hears what to do.
 #[test]
 fn user_of_no_group_is_refused() {
