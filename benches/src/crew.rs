@@ -11,8 +11,8 @@ use ed25519_dalek::{Signer, SigningKey};
 use jiff::Timestamp;
 use tidemill_log::{From, Log, Producer, Reader, Topic, partition_of_key};
 use tidemill_model::{
-    Actor, AttemptOutcome, AttemptResult, Command, CommandRecord, Heartbeat, Incarnation, JobName, JobType,
-    Nonce, Registration, ShardId, StartRequest, Token, WorkMessage, WorkerId,
+    Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobName, JobType, Nonce,
+    Registration, ShardId, StartRequest, Token, WorkMessage, WorkerId,
 };
 
 use crate::site::group;
@@ -277,8 +277,7 @@ impl Shift {
         while !self.shared.holds.load(Ordering::Acquire)
             && let Some((_, token, worker)) = self.running.pop_front_if(|(end, ..)| *end <= Instant::now())
         {
-            let result = AttemptResult::Success;
-            let outcome = AttemptOutcome { result, exit_code: Some(0), signal: None, message: String::new() };
+            let outcome = AttemptOutcome::success();
             let now = Timestamp::now();
             self.shared.tell(Command::ReportFinished { token, worker, outcome, usage: None });
             self.shared.see(|seen| seen.freed.push(now));
