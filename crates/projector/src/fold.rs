@@ -16,6 +16,7 @@ mod calendar;
 mod group;
 mod job;
 mod pool;
+mod pull;
 mod rerun;
 mod sources;
 mod things;
@@ -24,8 +25,9 @@ use tidemill_model::{Envelope, Event, Recorded};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
     FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
-    QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
-    ShardRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, QuarantineRow, ReassignRow, RerunBatchRow,
+    RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow,
+    TaskTemplateRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -167,6 +169,12 @@ impl Caches {
         self.calendars.clear();
         self.pools.clear();
         self.freezes.clear();
+        self.task_templates.clear();
+        self.pull_users.clear();
+        // What somebody has now is likely to change soon; a task that nobody has is asked for again.
+        self.pull_tasks.keep(|task| task.live > 0);
+        self.pull_ledger.keep(|occurrence| occurrence.live > 0);
+        self.pull_grants.keep(|grant| &*grant.state == "live");
         self.app_keys.clear();
         self.quarantine.clear();
     }
@@ -230,6 +238,22 @@ impl Caches {
             | Event::ChecksRecovered { .. } => self.apply_things(at, event),
             Event::CalendarDefined { .. } | Event::CalendarRemoved { .. } => self.apply_calendar(at, event),
             Event::PoolDefined { .. } | Event::PoolRemoved { .. } => self.apply_pool(at, event),
+            Event::TemplateDefined { .. }
+            | Event::TemplateRemoved { .. }
+            | Event::UsersAssigned { .. }
+            | Event::UserMoveAsked { .. }
+            | Event::UserMoved { .. }
+            | Event::UserMoveRefused { .. }
+            | Event::UserReleased { .. }
+            | Event::UserReceived { .. }
+            | Event::TaskCreated { .. }
+            | Event::TaskChanged { .. }
+            | Event::TaskDeleted { .. }
+            | Event::TaskGranted { .. }
+            | Event::TaskCompleted { .. }
+            | Event::GrantReturned { .. }
+            | Event::GrantExpired { .. }
+            | Event::TasksPurged { .. } => self.apply_pull(at, event),
             Event::RerunRequested { .. }
             | Event::JobsSkipped { .. }
             | Event::BatchesPlanned { .. }
@@ -271,26 +295,10 @@ impl Caches {
             | Event::ApplyAdvanced { .. }
             | Event::ApplyFinished { .. }
             | Event::CalendarReceived { .. }
-            | Event::TemplateDefined { .. }
-            | Event::TemplateRemoved { .. }
-            | Event::UsersAssigned { .. }
-            | Event::UserMoveAsked { .. }
-            | Event::UserMoved { .. }
-            | Event::UserMoveRefused { .. }
             | Event::TemplateReceived { .. }
             | Event::TemplateForgotten { .. }
             | Event::UsersReceived { .. }
-            | Event::UserReleased { .. }
             | Event::UserKept { .. }
-            | Event::UserReceived { .. }
-            | Event::TaskCreated { .. }
-            | Event::TaskChanged { .. }
-            | Event::TaskDeleted { .. }
-            | Event::TaskGranted { .. }
-            | Event::TaskCompleted { .. }
-            | Event::GrantReturned { .. }
-            | Event::GrantExpired { .. }
-            | Event::TasksPurged { .. }
             | Event::PoolReceived { .. }
             | Event::PoolForgotten { .. }
             | Event::RateOpened { .. }

@@ -33,6 +33,7 @@ pub mod hints;
 mod mysql;
 mod port;
 mod read;
+mod read_pull;
 mod reference;
 pub mod rows;
 mod sql;
@@ -49,6 +50,7 @@ pub use port::{
     FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
 };
 pub use read::{AttemptFilter, BatchFilter, JobFilter, ReadTables, RerunFilter, WorkerFilter};
+pub use read_pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 pub use reference::reference;
 pub use sqlite::SqliteTables;
 pub use table::{Column, Kind, Row, Table};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{Error, Table, Value};
 
 /// The form of the tables. Another number means other columns: such tables are rebuilt, never altered.
-pub const FORMAT: i64 = 7;
+pub const FORMAT: i64 = 8;
 
 /// How far a partition of the journal has been folded into a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +65,8 @@ pub struct Generation {
 pub enum Filter {
     /// Equal to this; [`Value::Null`]: empty.
     Equal(&'static str, Value),
+    /// Not equal to this, in a column that is never empty.
+    Unequal(&'static str, Value),
     /// This or more.
     AtLeast(&'static str, Value),
     /// Less than this.

@@ -73,15 +73,15 @@ fn typed<R: Row>(rows: Vec<Vec<Value>>) -> Result<Vec<R>, Error> {
     rows.into_iter().map(R::from_values).collect()
 }
 
-fn all<R: Row>(tables: &(impl Tables + ?Sized), select: &Select) -> Result<Vec<R>, Error> {
+pub(crate) fn all<R: Row>(tables: &(impl Tables + ?Sized), select: &Select) -> Result<Vec<R>, Error> {
     typed(tables.select(select)?)
 }
 
-fn one<R: Row>(tables: &(impl Tables + ?Sized), select: Select) -> Result<Option<R>, Error> {
+pub(crate) fn one<R: Row>(tables: &(impl Tables + ?Sized), select: Select) -> Result<Option<R>, Error> {
     Ok(all(tables, &select.limit(1))?.pop())
 }
 
-fn page<R: Row>(
+pub(crate) fn page<R: Row>(
     tables: &(impl Tables + ?Sized),
     mut select: Select,
     request: &PageRequest,
@@ -106,11 +106,11 @@ fn page<R: Row>(
     Ok(Page { items: typed(rows)?, next })
 }
 
-fn text(value: &str) -> Value {
+pub(crate) fn text(value: &str) -> Value {
     Value::from(value)
 }
 
-fn optional(select: &mut Select, column: &'static str, value: Option<Value>) {
+pub(crate) fn optional(select: &mut Select, column: &'static str, value: Option<Value>) {
     select.filters.extend(value.map(|value| Filter::Equal(column, value)));
 }
 

@@ -7,6 +7,7 @@ mod freeze;
 mod job;
 mod journal;
 mod pool;
+mod pull;
 mod rerun;
 mod thing;
 mod worker;
@@ -17,6 +18,7 @@ pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
 pub use pool::PoolRow;
+pub use pull::{PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, TaskTemplateRow};
 pub use rerun::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 pub use thing::{BatchQualityRow, BatchThingRow, LateCheckRow, OverrideRow, ThingRow, ThirdPartyReportRow};
 pub use worker::{GroupRow, ResourceRow, WorkerRow};
@@ -34,7 +36,10 @@ macro_rules! for_each_row {
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
             attempts: AttemptRow, reassign_log: ReassignRow, reruns: RerunRow,
             rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow, workers: WorkerRow, resources: ResourceRow,
-            worker_groups: GroupRow, calendars: CalendarRow, pools: PoolRow, freezes: FreezeRow, shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
+            worker_groups: GroupRow, calendars: CalendarRow, pools: PoolRow, freezes: FreezeRow,
+            task_templates: TaskTemplateRow, pull_users: PullUserRow, pull_tasks: PullTaskRow,
+            pull_ledger: PullLedgerRow, pull_grants: PullGrantRow,
+            shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
         }
     };
 }

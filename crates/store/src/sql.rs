@@ -137,6 +137,7 @@ pub(crate) fn select(generation: u32, select: &Select) -> (String, Vec<Value>) {
                 continue;
             }
             Filter::Equal(column, value) => (column, "=", value),
+            Filter::Unequal(column, value) => (column, "<>", value),
             Filter::AtLeast(column, value) => (column, ">=", value),
             Filter::Below(column, value) => (column, "<", value),
         };

@@ -88,6 +88,22 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::WorkerFit { worker, .. }
         | Event::WorkerDrained { worker }
         | Event::WorkerResumed { worker } => rows.workers.need((worker.0.clone(), shard)),
+        Event::TemplateDefined { .. }
+        | Event::TemplateRemoved { .. }
+        | Event::UsersAssigned { .. }
+        | Event::UserMoveAsked { .. }
+        | Event::UserMoved { .. }
+        | Event::UserMoveRefused { .. }
+        | Event::UserReleased { .. }
+        | Event::UserReceived { .. }
+        | Event::TaskCreated { .. }
+        | Event::TaskChanged { .. }
+        | Event::TaskDeleted { .. }
+        | Event::TaskGranted { .. }
+        | Event::TaskCompleted { .. }
+        | Event::GrantReturned { .. }
+        | Event::GrantExpired { .. }
+        | Event::TasksPurged { .. } => super::pull::need(rows, shard, event),
         Event::RerunRequested { .. }
         | Event::JobsSkipped { .. }
         | Event::BatchesPlanned { .. }
@@ -132,26 +148,10 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::CalendarDefined { .. }
         | Event::PoolDefined { .. }
         | Event::PoolRemoved { .. }
-        | Event::TemplateDefined { .. }
-        | Event::TemplateRemoved { .. }
-        | Event::UsersAssigned { .. }
-        | Event::UserMoveAsked { .. }
-        | Event::UserMoved { .. }
-        | Event::UserMoveRefused { .. }
         | Event::TemplateReceived { .. }
         | Event::TemplateForgotten { .. }
         | Event::UsersReceived { .. }
-        | Event::UserReleased { .. }
         | Event::UserKept { .. }
-        | Event::UserReceived { .. }
-        | Event::TaskCreated { .. }
-        | Event::TaskChanged { .. }
-        | Event::TaskDeleted { .. }
-        | Event::TaskGranted { .. }
-        | Event::TaskCompleted { .. }
-        | Event::GrantReturned { .. }
-        | Event::GrantExpired { .. }
-        | Event::TasksPurged { .. }
         | Event::PoolReceived { .. }
         | Event::PoolForgotten { .. }
         | Event::RateOpened { .. }

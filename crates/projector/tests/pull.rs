@@ -1,0 +1,215 @@
+//! What the facts about tasks that clients pull make of the rows.
+
+#![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use support::{Database, Dice, Owner, START_MS, catalogue, id, log, shard, time};
+use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
+use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow};
+use tidemill_store::{PageRequest, PullGrantFilter, PullTaskFilter, ReadPullTables};
+
+fn project(log: &Arc<dyn tidemill_log::Log>, database: &Database) {
+    rebuild(&Config::default(), &**log, &*database.tables, &Shutdown::new(), &mut |_| {}).unwrap();
+}
+
+fn spec(executor: Value, times: u32) -> Value {
+    json!({"executor": executor, "name": "count", "when": {"once": {"start": time(START_MS)}}, "dispatch_times": times})
+}
+
+fn created(task: i64, times: u32) -> Value {
+    json!({"task_created": {"task": id(task), "spec": spec(json!({"group": "demo"}), times)}})
+}
+
+fn granted(task: i64, grant: i64, start: i64, user: &str) -> Value {
+    json!({"task_granted": {
+        "grant": id(grant), "task": id(task), "version": 1, "start": time(start), "user": user,
+    }})
+}
+
+fn ends(kind: &str, task: i64, grant: i64, start: i64) -> Value {
+    let mut end = json!({"grant": id(grant), "task": id(task), "start": time(start), "user": "ann"});
+    match kind {
+        "task_completed" => end["result"] = json!("6 words"),
+        "grant_returned" => {
+            end["by"] = json!({"app": "etl", "user": "ann"});
+            end["reason"] = json!("away");
+        }
+        _ => {}
+    }
+    json!({ kind: end })
+}
+
+fn task_row(database: &Database, task: i64) -> PullTaskRow {
+    database.tables.pull_task(id(task)).unwrap().remove(0)
+}
+
+fn counted(row: &PullTaskRow) -> [i64; 5] {
+    [row.taken, row.live, row.completed, row.returned, row.expired]
+}
+
+fn ledger(database: &Database, task: i64) -> Vec<PullLedgerRow> {
+    database.tables.pull_ledger(id(task), &PageRequest::first(100)).unwrap().items
+}
+
+/// BYD-10, PUL-7, PUL-13: what becomes of grants is counted in the task and in its occurrence alike, and shown.
+#[test]
+fn ledgers_count_what_becomes_of_grants() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    owner.decide(catalogue());
+    owner.decide(shard());
+    let database = Database::new();
+    let mut shown = |events: Vec<Value>| {
+        owner.decide(events.into_iter().map(|event| (1, event)).collect());
+        project(&log, &database);
+        (task_row(&database, 1), owner.now_ms)
+    };
+    let (row, now) = shown(vec![created(1, 3)]);
+    assert_eq!((counted(&row), row.received_at, &*row.state), ([0; 5], now, "valid"));
+    assert_eq!((&*row.executor_kind, &*row.executor, &*row.group_name), ("group", "demo", "demo"));
+    let (row, _) = shown(vec![granted(1, 2, START_MS, "ann"), granted(1, 3, START_MS, "bob")]);
+    assert_eq!(counted(&row), [2, 2, 0, 0, 0]);
+    let (row, now) =
+        shown(vec![ends("task_completed", 1, 2, START_MS), ends("grant_returned", 1, 3, START_MS)]);
+    assert_eq!(counted(&row), [2, 0, 1, 1, 0]);
+    let (row, _) = shown(vec![
+        granted(1, 4, START_MS, "bob"),
+        ends("grant_expired", 1, 4, START_MS),
+        granted(1, 5, 0, "ann"),
+    ]);
+    assert_eq!(counted(&row), [4, 1, 1, 1, 1]);
+    let occurrences = ledger(&database, 1);
+    let counts = |row: &PullLedgerRow| [row.taken, row.live, row.completed, row.returned, row.expired];
+    assert_eq!(occurrences.iter().map(counts).collect::<Vec<_>>(), [[3, 0, 1, 1, 1], [1, 1, 0, 0, 0]]);
+
+    let grants = |filter: PullGrantFilter| -> Vec<PullGrantRow> {
+        database.tables.pull_grants(&filter, &PageRequest::first(9)).unwrap().items
+    };
+    let all = grants(PullGrantFilter::default());
+    let states: Vec<_> = all.iter().map(|row| (row.id, &*row.state)).collect();
+    assert_eq!(states, [(id(5), "live"), (id(4), "expired"), (id(3), "returned"), (id(2), "completed")]);
+    assert_eq!((all[3].result.as_deref(), all[3].ended_at), (Some("6 words"), Some(now)));
+    assert_eq!((all[2].returned_by.as_deref(), all[2].reason.as_deref()), (Some("etl/ann"), Some("away")));
+    assert_eq!(all[0].task_name.as_deref(), Some("count"));
+    let of_ann =
+        PullGrantFilter { user: Some("ann".into()), state: Some("live".into()), ..Default::default() };
+    assert_eq!(grants(of_ann).iter().map(|row| row.id).collect::<Vec<_>>(), [id(5)]);
+    let changed =
+        json!({"task_changed": {"task": id(1), "version": 2, "spec": spec(json!({"group": "demo"}), 9)}});
+    let (row, now) = shown(vec![changed, json!({"task_deleted": {"task": id(1)}})]);
+    assert_eq!((row.version, row.dispatch_times, counted(&row)), (2, 9, [4, 1, 1, 1, 1]));
+    assert_eq!((&*row.state, row.changed_at, row.ended_at), ("deleted", Some(now), Some(now)));
+}
+
+/// PUL-5: a task that goes with its user is listed once, where the user is, and its ledger with it.
+#[test]
+fn a_task_goes_with_its_user() {
+    let (_, log) = log(2);
+    let (mut first, mut second) = (Owner::claim(&*log, 0), Owner::claim(&*log, 1));
+    first.decide(catalogue());
+    first.decide(vec![
+        (0, json!({"group_defined": {"group": 2, "name": "other", "shard": 2, "worker_key": "aa", "settings": {}}})),
+        (0, json!({"users_assigned": {"group": "demo", "shard": 1, "users": ["ann", "bob"]}})),
+        (2, json!({"group_received": {"group": 2, "name": "other", "worker_key": "aa", "settings": {}}})),
+    ]);
+    second.decide(shard());
+    let own = spec(json!({"user": "ann"}), 2);
+    second.decide(vec![
+        (1, json!({"task_created": {"task": id(1), "spec": own}})),
+        (1, granted(1, 2, START_MS, "ann")),
+        (1, ends("task_completed", 1, 2, START_MS)),
+        (1, granted(1, 3, 0, "ann")),
+        (1, ends("task_completed", 1, 3, 0)),
+    ]);
+    let totals = json!({"taken": 2, "live": 0, "completed": 2, "returned": 0, "expired": 0});
+    let kept =
+        json!({"start": time(START_MS), "taken": 1, "live": 0, "completed": 1, "returned": 0, "expired": 0});
+    let tasks = json!([{"task": id(1), "version": 1, "spec": own, "totals": totals, "occurrences": [kept]}]);
+    first.decide(vec![(0, json!({"user_move_asked": {"user": "ann", "from": 1, "to": "other"}}))]);
+    second.decide(vec![(1, json!({"user_released": {"user": "ann", "tasks": tasks}}))]);
+    let database = Database::new();
+    project(&log, &database);
+    assert!(database.tables.pull_user("ann").unwrap().unwrap().moving);
+    assert_eq!(&*task_row(&database, 1).state, "released");
+
+    first.decide(vec![
+        (0, json!({"user_moved": {"user": "ann", "from": 1, "to": "other", "shard": 2, "tasks": tasks}})),
+        (2, json!({"user_received": {"user": "ann", "tasks": tasks}})),
+    ]);
+    project(&log, &database);
+    let user = database.tables.pull_user("ann").unwrap().unwrap();
+    assert_eq!((&*user.group_name, user.shard, user.moving), ("other", 2, false));
+    let listed =
+        |filter: PullTaskFilter| database.tables.pull_tasks(&filter, &PageRequest::first(9)).unwrap().items;
+    let all = listed(PullTaskFilter::default());
+    assert_eq!(all.iter().map(|row| (row.id, row.shard)).collect::<Vec<_>>(), [(id(1), 2)]);
+    let row = task_row(&database, 1);
+    assert_eq!((row.shard, &*row.group_name, counted(&row)), (2, "other", [2, 0, 2, 0, 0]));
+    let shards: Vec<_> = ledger(&database, 1).iter().map(|row| (row.start_at, row.shard)).collect();
+    assert_eq!(shards, [(START_MS, 2), (0, 1)], "what is used up stays where it was given");
+    let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:#?}", report.differences);
+}
+
+/// Lives of grants of two tasks, in decisions of different sizes.
+fn lives(count: i64, seed: u64) -> Vec<Vec<(u16, Value)>> {
+    let mut dice = Dice(seed);
+    let (mut live, mut decisions, mut decision) =
+        (Vec::new(), Vec::new(), vec![(1, created(1, 9)), (1, created(2, 9))]);
+    for grant in 10..10 + count {
+        let (task, start) =
+            (1 + i64::from(dice.below(2) == 0), START_MS + 60_000 * i64::from(dice.below(3) == 0));
+        decision.push((1, granted(task, grant, start, "ann")));
+        live.push((task, grant, start));
+        while live.len() > 4 || (!live.is_empty() && dice.below(2) == 0) {
+            let (task, grant, start) =
+                live.remove(usize::try_from(dice.below(2)).unwrap().min(live.len() - 1));
+            let kinds = ["task_completed", "grant_returned", "grant_expired"];
+            let kind = kinds[usize::try_from(dice.below(3)).unwrap()];
+            decision.push((1, ends(kind, task, grant, start)));
+        }
+        if dice.below(3) == 0 {
+            decisions.push(std::mem::take(&mut decision));
+        }
+    }
+    decisions.push(decision);
+    decisions.retain(|decision| !decision.is_empty());
+    decisions
+}
+
+/// EVT-2, BYD-10: ledgers are the same whether the journal is folded in one go or bit by bit, with a cache or without.
+#[test]
+fn ledgers_do_not_depend_on_how_the_journal_was_cut() {
+    for seed in 1..=3 {
+        let (_, log) = log(1);
+        let mut owner = Owner::claim(&*log, 0);
+        let database = Database::new();
+        owner.decide(catalogue());
+        owner.decide(shard());
+        for (piece, decisions) in lives(80, seed).chunks(8).enumerate() {
+            let config = Config { cached_rows: if piece % 2 == 0 { 0 } else { 1000 }, pace_ms: 0 };
+            let (progress, shutdown) = (Progress::new(), Shutdown::new());
+            std::thread::scope(|scope| {
+                let running = scope.spawn(|| run(&config, &log, &database.tables, &progress, &shutdown));
+                let last = decisions.iter().fold(0, |_, decision| owner.decide(decision.clone()));
+                assert!(progress.wait_until(0, last, Duration::from_secs(30)));
+                shutdown.request();
+                running.join().unwrap().unwrap();
+            });
+        }
+        let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "seed {seed}: {:#?}", report.differences);
+        let taken: i64 = [1, 2].map(|task| task_row(&database, task).taken).iter().sum();
+        assert_eq!(taken, 80);
+        for task in [1, 2] {
+            let [taken, live, completed, returned, expired] = counted(&task_row(&database, task));
+            assert_eq!(taken, live + completed + returned + expired);
+            assert_eq!(taken, ledger(&database, task).iter().map(|row| row.taken).sum::<i64>());
+        }
+    }
+}
