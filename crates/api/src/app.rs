@@ -11,6 +11,7 @@ use tidemill_store::{ReadTables, Tables};
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Keys;
+use crate::homes::Homes;
 use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past};
 use crate::position::JournalPosition;
 use crate::worker_logs::WorkerLogs;
@@ -43,6 +44,7 @@ pub(crate) struct App {
     pub(crate) deps: Deps,
     pub(crate) keys: Keys,
     pub(crate) logs: WorkerLogs,
+    pub(crate) homes: Homes,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
     /// True once the program stops.
@@ -61,6 +63,7 @@ impl App {
         let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
         Ok(Self {
             keys: Keys::new(config.key_cache()),
+            homes: Homes::default(),
             logs: WorkerLogs::new(&config.internal_key, peer_timeout)?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             streams: Arc::new(Semaphore::new(config.max_streams)),

@@ -21,6 +21,7 @@ mod body;
 mod config;
 mod error;
 mod freshness;
+mod homes;
 mod journal_feed;
 mod layers;
 mod live_http;

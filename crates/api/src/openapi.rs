@@ -20,6 +20,7 @@ use crate::{Problem, routes, s4};
 pub(crate) enum Verb {
     Get,
     Post,
+    Put,
     Delete,
 }
 
@@ -28,6 +29,7 @@ impl Verb {
         match self {
             Verb::Get => MethodFilter::GET,
             Verb::Post => MethodFilter::POST,
+            Verb::Put => MethodFilter::PUT,
             Verb::Delete => MethodFilter::DELETE,
         }
     }
@@ -36,6 +38,7 @@ impl Verb {
         match self {
             Verb::Get => "get",
             Verb::Post => "post",
+            Verb::Put => "put",
             Verb::Delete => "delete",
         }
     }

@@ -172,6 +172,12 @@ impl From<Rejection> for Problem {
                 problem.errors = vec![FieldError::new(what, id, rule)];
             }
             Rejection::LimitReached { .. } => problem.retry_after_s = Some(5),
+            Rejection::UserUnknown { user, .. } => {
+                let rule =
+                    "must be assigned to a group first: POST /api/pull/users, or `tidemill pull user assign`";
+                problem.errors = vec![FieldError::new("user", user, rule)];
+            }
+            Rejection::UserMoving { .. } => problem.retry_after_s = Some(1),
             Rejection::ApplyRunning { .. } | Rejection::RevisionChanged { .. } => {
                 problem.retry_after_s = Some(1)
             }

@@ -51,7 +51,7 @@ impl<'a> Write<'a> {
     /// again for some seconds.
     pub(crate) async fn send(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {
         let is_busy = |rejection: &Rejection| matches!(rejection, Rejection::ApplyRunning { .. });
-        self.send_while(is_busy, BUSY_PATIENCE, shard, command).await
+        self.send_while(is_busy, BUSY_PATIENCE, shard, command).await?.map_err(Problem::from)
     }
 
     /// One of several commands that make one wish; `what` tells them apart.
@@ -79,25 +79,25 @@ impl<'a> Write<'a> {
     pub(crate) async fn send_to_new_job(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {
         let is_new =
             |rejection: &Rejection| matches!(rejection, Rejection::Unknown { what, .. } if what == "job");
-        self.send_while(is_new, Duration::from_secs(2), shard, command).await
+        self.send_while(is_new, Duration::from_secs(2), shard, command).await?.map_err(Problem::from)
     }
 
     /// Asks again as long as the refusal is one that passes, each time under an id that follows from the first
     /// one, so that a repeat of the whole gets the same answers.
-    async fn send_while(
+    pub(crate) async fn send_while(
         &self,
         passes: impl Fn(&Rejection) -> bool,
         patience: Duration,
         shard: ShardId,
         command: Command,
-    ) -> Result<Done, Problem> {
+    ) -> Result<Result<Done, Rejection>, Problem> {
         let deadline = Instant::now() + patience;
         let mut request = self.request.clone();
         let mut pause = Duration::from_millis(20);
         for again in 1.. {
             match self.send_as(request, shard, command.clone()).await? {
                 Err(rejection) if passes(&rejection) && Instant::now() < deadline => {}
-                outcome => return outcome.map_err(Problem::from),
+                outcome => return Ok(outcome),
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(250));

@@ -4,6 +4,7 @@ mod batch;
 mod calendar;
 mod job;
 mod pool;
+mod pull;
 mod rerun;
 mod thing;
 mod worker;
@@ -18,6 +19,10 @@ pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, Retu
 pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
 pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
+pub(crate) use pull::{
+    LedgerView, OccurrenceView, PullGrantView, PullTaskView, PullUserDetail, PullUserView, TaskTemplateView,
+    totals_of,
+};
 pub(crate) use rerun::{RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, groups_of};
 pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
 pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};

@@ -1,0 +1,173 @@
+//! The table of calls about tasks that clients pull.
+
+use tidemill_model::{Role, TaskSpec, TemplateSpec};
+
+use super::{AT_LEAST, PAGE, pull_tasks as tasks, pull_templates as templates, pull_users as users};
+use crate::openapi::{Call, Calls, Verb};
+use crate::view::{
+    LedgerView, List, PullGrantView, PullTaskView, PullUserDetail, PullUserView, TaskTemplateView, Written,
+};
+
+pub(super) fn calls(calls: Calls) -> Calls {
+    task_calls(user_calls(template_calls(calls)))
+}
+
+fn template_calls(calls: Calls) -> Calls {
+    let list = "Templates for the parameters of pull tasks, by name";
+    let one = "/api/pull/templates/{name}";
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/pull/templates", list)
+                .role(Role::Viewer)
+                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<TaskTemplateView>>(),
+            templates::list,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/pull/templates",
+                "Adds or changes a template; tasks that are there stay",
+            )
+            .role(Role::Administrator)
+            .takes::<TemplateSpec>()
+            .gives::<templates::TemplateDefined>(),
+            templates::define,
+        )
+        .add(
+            Call::new(Verb::Get, one, "A template")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<TaskTemplateView>(),
+            templates::get,
+        )
+        .add(
+            Call::new(Verb::Delete, one, "Removes a template; tasks that were checked against it stay")
+                .role(Role::Administrator)
+                .gives::<Written>(),
+            templates::remove,
+        )
+}
+
+fn user_calls(calls: Calls) -> Calls {
+    let one = "/api/pull/users/{user}";
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/pull/users", "Users who pull tasks, by name")
+                .role(Role::Viewer)
+                .query(&[PAGE[0], PAGE[1], AT_LEAST, ("group", "Of this home group.")])
+                .gives::<List<PullUserView>>(),
+            users::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/pull/users", "Gives up to 500 users their home group, all or none")
+                .role(Role::Administrator)
+                .takes::<users::AssignRequest>()
+                .gives::<Written>(),
+            users::assign,
+        )
+        .add(
+            Call::new(Verb::Get, one, "A user, what it has now, and what it gets next")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<PullUserDetail>(),
+            users::get,
+        )
+        .add(
+            Call::new(Verb::Delete, one, "Takes a user and its own tasks out of its group")
+                .role(Role::Administrator)
+                .gives::<Written>(),
+            users::remove,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/pull/users/{user}/move",
+                "Moves a user, its history and its own tasks to another group; not while it has a live grant",
+            )
+            .role(Role::Administrator)
+            .takes::<users::MoveRequest>()
+            .gives::<Written>(),
+            users::relocate,
+        )
+}
+
+fn task_calls(calls: Calls) -> Calls {
+    let one = "/api/pull/tasks/{id}";
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/pull/tasks", "Pull tasks, those with the latest start first")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("kind", "`once` (default) or `rotating`."),
+                    ("executor", "`group:NAME` or `user:NAME`."),
+                    ("group", "Given out by this group: its own, and those of its users."),
+                    ("state", "`valid`, `deleted`, or `released` (left the group with its user)."),
+                    ("from", "Start at or after; default: 7 days ago, of rotating tasks any."),
+                    ("to", "Start before."),
+                ])
+                .gives::<List<PullTaskView>>(),
+            tasks::list,
+        )
+        .add(
+            Call::new(Verb::Post, "/api/pull/tasks", "A new task for a group or a user")
+                .role(Role::User)
+                .takes::<TaskSpec>()
+                .gives::<tasks::TaskWritten>(),
+            tasks::create,
+        )
+        .add(
+            Call::new(Verb::Get, one, "A pull task with its totals")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<PullTaskView>(),
+            tasks::get,
+        )
+        .add(
+            Call::new(Verb::Put, one, "Changes a task; its executor stays, and so does what somebody has of it")
+                .role(Role::User)
+                .takes::<TaskSpec>()
+                .gives::<tasks::TaskWritten>(),
+            tasks::change,
+        )
+        .add(
+            Call::new(Verb::Delete, one, "Deletes a task; what somebody has of it can still be completed")
+                .role(Role::User)
+                .gives::<Written>(),
+            tasks::delete,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/pull/tasks/{id}/ledger",
+                "What of a task was given out, and what became of it: taken = live + completed + returned + expired",
+            )
+            .role(Role::Viewer)
+            .query(&[
+                PAGE[0],
+                PAGE[1],
+                AT_LEAST,
+                ("live", "`true`: as the task's owner knows it now; what is purged is not in it."),
+            ])
+            .gives::<LedgerView>(),
+            tasks::ledger,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/pull/grants", "Grants of pull tasks, the newest of each group first")
+                .role(Role::Viewer)
+                .query(&[
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                    ("group", "Given by this group."),
+                    ("user", "To this user."),
+                    ("task", "Of this task."),
+                    ("state", "`live`, `completed`, `returned` or `expired`."),
+                ])
+                .gives::<List<PullGrantView>>(),
+            tasks::grants,
+        )
+}

@@ -1,0 +1,163 @@
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tidemill_model::{
+    Command, FieldError, GroupName, LiveAnswer, LiveQuery, Role, ShardId, UserName, UserStanding,
+};
+use tidemill_store::ReadPullTables;
+use tidemill_store::rows::PullUserRow;
+
+use super::run::written;
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::homes;
+use crate::params::Params;
+use crate::view::{List, PullUserDetail, PullUserView, Written};
+use crate::write::Write;
+
+/// Users of one call at most.
+const MAX_USERS: usize = 500;
+
+/// A user's name from a path.
+pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
+    UserName::try_from(text).map_err(|error| Problem::field("user", text, error.to_string()))
+}
+
+/// Users, by name.
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Result<Json<List<PullUserView>>, Problem> {
+    params.only(&["limit", "cursor", "group"])?;
+    let group = caller.listed_group(params.text("group"))?;
+    let request = params.page()?;
+    let page = app.read(move |tables| tables.pull_users(group.as_deref(), &request)).await?;
+    Ok(Json(List::of(page, PullUserView::from)))
+}
+
+async fn user_row(app: &App, user: &UserName) -> Result<PullUserRow, Problem> {
+    let name = user.clone();
+    let row = app.read(move |tables| tables.pull_user(name.as_str())).await?;
+    row.ok_or_else(|| homes::unknown(user))
+}
+
+/// A user: what it has now, and what it gets next, as the owner of its home group says.
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Json<PullUserDetail>, Problem> {
+    params.only(&[])?;
+    let user = user_name(&text)?;
+    let row = user_row(&app, &user).await?;
+    caller.may_read(&row.group_name)?;
+    let standing = standing(&app, user, row.shard).await;
+    Ok(Json(PullUserDetail { user: row.into(), standing }))
+}
+
+async fn standing(app: &App, user: UserName, shard: i64) -> Option<UserStanding> {
+    let shard = ShardId(u16::try_from(shard).expect("the tables hold the shard that an event named"));
+    match app.deps.live.query(shard, LiveQuery::User { user, at: Timestamp::now() }).await {
+        Ok(LiveAnswer::User(standing)) => Some(*standing),
+        Ok(_) => None,
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "an owner could not be asked");
+            None
+        }
+    }
+}
+
+/// Users that are to have a home group.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AssignRequest {
+    /// Which group.
+    group: GroupName,
+    /// 1 to 500 names, each 1 to 128 of `A-Z a-z 0-9 . _ @ -`.
+    users: Vec<String>,
+}
+
+/// Gives users their home group, all or none. Those who have it already stay as they are.
+pub(super) async fn assign(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    caller.has_role(Role::Administrator)?;
+    let AssignRequest { group, users } = parse(body)?;
+    caller.may_read(group.as_str())?;
+    if !(1..=MAX_USERS).contains(&users.len()) {
+        return Err(Problem::field("users", users.len(), format!("must be 1 to {MAX_USERS} names")));
+    }
+    let (mut named, mut faults) = (Vec::with_capacity(users.len()), Vec::new());
+    for (index, user) in users.iter().enumerate() {
+        match UserName::try_from(user.as_str()) {
+            Ok(user) => named.push(user),
+            Err(error) => faults.push(FieldError::new(format!("users[{index}]"), user, error.to_string())),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(Problem::fields(faults));
+    }
+    let command = Command::AssignUsers { group, users: named };
+    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+}
+
+/// Where a user is to go.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MoveRequest {
+    /// The group that is to be its home.
+    to: GroupName,
+}
+
+/// Moves a user with its history and its own tasks to another group; refused while it has a live grant.
+pub(super) async fn relocate(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let MoveRequest { to } = parse(body)?;
+    let user = user_name(&text)?;
+    caller.has_role(Role::Administrator)?;
+    caller.may_read(to.as_str())?;
+    caller.may_read(&user_row(&app, &user).await?.group_name)?;
+    let command = Command::MoveUser { user: user.clone(), to };
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await;
+    app.homes.forget(&user);
+    written(done?)
+}
+
+/// Takes a user out of its group, and its own tasks with it; refused while it has a live grant.
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let user = user_name(&text)?;
+    caller.has_role(Role::Administrator)?;
+    caller.may_read(&user_row(&app, &user).await?.group_name)?;
+    let command = Command::RemoveUser { user: user.clone() };
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await;
+    app.homes.forget(&user);
+    written(done?)
+}
