@@ -159,6 +159,31 @@ pub(crate) fn pools(file: &Path) -> Done<Vec<Value>> {
     list_of(file, &text_of(file)?, "pools", POOLS_HINT)
 }
 
+const TEMPLATES_HINT: &str =
+    "write `templates:` and under it a list of templates, each with its name and fields";
+const TASKS_HINT: &str = "write `tasks:` and under it a list of tasks, each with executor and when";
+const USERS_HINT: &str = "write `users:` and under it a list of names";
+
+/// The templates of a file, as written; the server judges the fields.
+pub(crate) fn templates(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "templates", TEMPLATES_HINT)
+}
+
+/// The pull tasks of a file, as written; the server judges the fields.
+pub(crate) fn tasks(file: &Path) -> Done<Vec<Value>> {
+    list_of(file, &text_of(file)?, "tasks", TASKS_HINT)
+}
+
+/// The names of users in a file. Numbers are names, too.
+pub(crate) fn users(file: &Path) -> Done<Vec<String>> {
+    let name = |user: Value| match user {
+        Value::String(name) => Ok(name),
+        Value::Number(number) => Ok(number.to_string()),
+        other => Err(Failure::bad_input(format!("{}: {other} is no name", file.display())).hint(USERS_HINT)),
+    };
+    list_of(file, &text_of(file)?, "users", USERS_HINT)?.into_iter().map(name).collect()
+}
+
 /// Writes pools as YAML, fields in the order of the documentation.
 pub(crate) fn write_pools(pools: Vec<Value>) -> Done<String> {
     let pools: Vec<PoolSpec> = serde_json::from_value(Value::Array(pools)).map_err(|error| {

@@ -6,6 +6,7 @@ mod job;
 mod journal;
 mod operate;
 mod pool;
+mod pull;
 mod rerun;
 mod things;
 
@@ -18,6 +19,10 @@ pub(crate) use operate::{
     KeyCommand, PartitionCommand, SchemasCommand, TopicsCommand, WorkerCommand,
 };
 pub(crate) use pool::PoolCommand;
+pub(crate) use pull::{
+    PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, PullUserCommand,
+    TaskKind,
+};
 pub(crate) use things::{CheckArgs, ThirdPartyCommand};
 
 pub(crate) use rerun::{ColdStartArgs, HowArgs, PlanArgs, RerunCommand, SpanArgs};
@@ -91,6 +96,9 @@ pub(crate) enum Command {
     /// Define and look at pools, whose slots and rates batches of several jobs share
     #[command(subcommand, visible_alias = "pools")]
     Pool(PoolCommand),
+    /// Tasks that clients pull: templates, users, tasks, grants; and to pull, complete and return them
+    #[command(subcommand)]
+    Pull(PullCommand),
     /// Report what outside systems have ready, and list the reports
     #[command(subcommand)]
     ThirdParty(ThirdPartyCommand),
@@ -235,6 +243,22 @@ mod tests {
             "pool show api",
             "pool export",
             "pool rm api",
+            "pull template apply -f templates.yaml",
+            "pull template show copy",
+            "pull user assign demo ann uid_7",
+            "pull user assign demo -f users.yaml",
+            "pull user ls --group demo",
+            "pull user move ann other",
+            "pull user rm ann",
+            "pull task add -f tasks.yaml",
+            "pull task ls --executor user:ann --kind once --from 2026-01-01T00:00:00Z",
+            "pull task change 4097 -f task.yaml",
+            "pull task ledger 4097 --live",
+            "pull task rm 4097",
+            "pull grants --user ann --state live",
+            "pull next ann --wait 30",
+            "pull complete ann 4097 --result done",
+            "pull return ann 4097 --reason away",
             "calendar apply -f calendars.yaml",
             "calendar get cn",
             "calendar list",
@@ -301,6 +325,9 @@ mod tests {
             "nonsense",
             "demo --fix --break message-words",
             "demo --break load-1",
+            "pull next ann --wait 31",
+            "pull user assign demo",
+            "pull complete ann 4097",
             "verify --at-rest",
             "journal export",
             "partition accept-loss --partition 1 --by me",

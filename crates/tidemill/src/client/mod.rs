@@ -34,6 +34,7 @@ pub(crate) type Query<'a> = Vec<(&'a str, String)>;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Method {
     Post,
+    Put,
     Delete,
 }
 
@@ -98,6 +99,10 @@ impl Client {
                 self.signed(self.agent.post(&url)).header(key.0, key.1).send_json(body)
             }
             (Method::Post, None) => self.signed(self.agent.post(&url)).header(key.0, key.1).send_empty(),
+            (Method::Put, body) => {
+                let body = body.unwrap_or(&Value::Null);
+                self.signed(self.agent.put(&url)).header(key.0, key.1).send_json(body)
+            }
             (Method::Delete, _) => self.signed(self.agent.delete(&url)).header(key.0, key.1).call(),
         };
         let response = sent.map_err(|error| self.transport(&error, Kind::Write, Some(&request)))?;

@@ -60,6 +60,9 @@ fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Opt
             Some("batch") => Some("`tidemill batch ls` lists the batches"),
             Some("worker") => Some("`tidemill worker ls` lists the workers"),
             Some("group") => Some("`tidemill group ls` lists the groups"),
+            Some("user") => Some("`tidemill pull user ls` lists the users"),
+            Some("task") => Some("`tidemill pull task ls` lists the tasks"),
+            Some("template") => Some("`tidemill pull template ls` lists the templates"),
             Some("key") => Some("`tidemill key ls` lists the keys"),
             _ => None,
         },
@@ -67,6 +70,14 @@ fn hint(status: u16, code: Option<&str>, field: Option<&str>, kind: Kind) -> Opt
         (_, Some("batch_already_finished")) => Some("run it once more with `tidemill batch rerun`"),
         (_, Some("job_disabled")) => Some("switch it on with `tidemill job enable`"),
         (_, Some("job_in_use")) => Some("change or delete the jobs that need it first"),
+        (_, Some("user_unknown")) => Some("give it a group with `tidemill pull user assign GROUP USER`"),
+        (_, Some("user_elsewhere")) => {
+            Some("`tidemill pull user move USER GROUP` takes its history and tasks with it")
+        }
+        (_, Some("user_moving")) => Some("wait a second and repeat"),
+        (_, Some("grant_live")) => {
+            Some("let its client complete it, or give it back with `tidemill pull return`")
+        }
         (_, Some("tables_unavailable")) => {
             Some("`tidemill rebuild` makes the tables anew where they were lost; the journal has everything")
         }

@@ -6,6 +6,7 @@ mod events;
 mod job;
 mod operate;
 mod pool;
+mod pull;
 mod rerun;
 mod schemas;
 mod things;
@@ -36,6 +37,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Job(command) => job::run(&Session::new(&global)?, command),
         Command::Batch(command) => batch::run(&Session::new(&global)?, command),
         Command::Pool(command) => pool::run(&Session::new(&global)?, command),
+        Command::Pull(command) => pull::run(&Session::new(&global)?, command),
         Command::Calendar(command) => calendar::run(&Session::new(&global)?, command),
         Command::ThirdParty(command) => things::third_party(&Session::new(&global)?, command),
         Command::Check(args) => things::check(&Session::new(&global)?, &args),
