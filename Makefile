@@ -57,6 +57,7 @@ test-rust: ## the Rust tests; wants the services and their addresses
 
 test-examples:
 	examples/git-history/selftest.sh
+	examples/pull-client/selftest.sh
 
 test-feed:
 	"$$TIDEMILL_TEST_PYTHON" tests/python/feed_consumer_test.py
