@@ -11,6 +11,7 @@ mod across_groups;
 mod checked;
 mod kit;
 mod pipeline;
+mod pull_tasks;
 mod reassign;
 mod reruns;
 mod stopped_owner;

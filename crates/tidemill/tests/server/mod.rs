@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+pub(crate) mod feed;
+
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -110,6 +112,27 @@ impl Server {
 }
 
 impl Server {
+    /// What is to be read where it serves, with the administrator's key: status and body.
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
+        let (url, key) = self.target(path);
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let mut response = agent.get(url).header("Authorization", key).call().unwrap();
+        (response.status().as_u16(), response.body_mut().read_json().unwrap())
+    }
+
+    /// A change of what is there, with the administrator's key: status and body.
+    pub(crate) fn put(&self, path: &str, body: &Value) -> (u16, Value) {
+        let (url, key) = self.target(path);
+        let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
+        let mut response = agent.put(url).header("Authorization", key).send_json(body).unwrap();
+        (response.status().as_u16(), response.body_mut().read_json().unwrap())
+    }
+
+    fn target(&self, path: &str) -> (String, String) {
+        let read = |name: &str| fs::read_to_string(self.data.join(name)).unwrap().trim().to_owned();
+        (format!("http://{}{path}", read("api.address")), format!("Bearer {}", read("admin.key")))
+    }
+
     /// One call with the administrator's key: status and body.
     pub(crate) fn post(&self, path: &str, request: &str, body: &Value) -> (u16, Value) {
         let read = |name: &str| fs::read_to_string(self.data.join(name)).unwrap().trim().to_owned();
