@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidemill_model::ShardId;
 use tidemill_producers::Submitter;
+use tidemill_store::hints::Hints;
 use tidemill_store::rows::GroupRow;
 use tidemill_store::{ReadTables, Tables};
 use tokio::sync::{Semaphore, watch};
@@ -36,6 +37,10 @@ pub struct Deps {
     pub cluster: Arc<dyn Cluster>,
     /// Rebuilds and verifies.
     pub operate: Arc<dyn Operate>,
+    /// What spares empty answers to those who pull.
+    pub hints: Arc<dyn Hints>,
+    /// Partitions of the journal.
+    pub partitions: u32,
 }
 
 /// What every handler shares.
@@ -47,6 +52,8 @@ pub(crate) struct App {
     pub(crate) homes: Homes,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) waiting_pulls: Arc<Semaphore>,
+    pub(crate) asking_pulls: Arc<Semaphore>,
     /// True once the program stops.
     pub(crate) stopping: watch::Receiver<bool>,
     groups: Mutex<Option<(Instant, Arc<[GroupRow]>)>>,
@@ -67,12 +74,20 @@ impl App {
             logs: WorkerLogs::new(&config.internal_key, peer_timeout)?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             streams: Arc::new(Semaphore::new(config.max_streams)),
+            waiting_pulls: Arc::new(Semaphore::new(config.max_waiting_pulls)),
+            asking_pulls: Arc::new(Semaphore::new(config.max_asking_pulls)),
             stopping,
             groups: Mutex::default(),
             written: Mutex::default(),
             config,
             deps,
         })
+    }
+
+    /// How many pulls wait at the moment.
+    pub(crate) fn pulls_waiting(&self) -> u32 {
+        let free = self.waiting_pulls.available_permits();
+        u32::try_from(self.config.max_waiting_pulls.saturating_sub(free)).unwrap_or(u32::MAX)
     }
 
     /// An application wrote here; reads of its own that miss something wait for it.

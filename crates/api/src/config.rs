@@ -17,6 +17,11 @@ pub struct Config {
     pub max_body_bytes: usize,
     /// Requests under way at once; more are refused with 429. Default 1,024; 1 to 65,536.
     pub max_requests: usize,
+    /// Pulls that wait for a task at once; more are refused with 429. Default 10,000; 1 to 1,000,000. While they wait
+    /// they do not count as requests under way.
+    pub max_waiting_pulls: usize,
+    /// Pulls that owners decide for this interface at once; more of them wait their turn. Default 256; 1 to 65,536.
+    pub max_asking_pulls: usize,
     /// Open event streams at once; more are refused with 429. Default 64; 1 to 65,536.
     pub max_streams: usize,
     /// IANA time zone of schedules that name none, for calls of the interface. Default UTC.
@@ -48,6 +53,8 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 8780)),
             max_body_bytes: 1 << 20,
             max_requests: 1_024,
+            max_waiting_pulls: 10_000,
+            max_asking_pulls: 256,
             max_streams: 64,
             default_zone: "UTC".to_owned(),
             internal_key: String::new(),
@@ -77,6 +84,8 @@ impl Config {
         };
         within("max_body_bytes", self.max_body_bytes as u64, 1 << 10, 16 << 20)?;
         within("max_requests", self.max_requests as u64, 1, 65_536)?;
+        within("max_waiting_pulls", self.max_waiting_pulls as u64, 1, 1_000_000)?;
+        within("max_asking_pulls", self.max_asking_pulls as u64, 1, 65_536)?;
         within("max_streams", self.max_streams as u64, 1, 65_536)?;
         within("read_timeout_ms", self.read_timeout_ms, 100, 600_000)?;
         within("at_least_timeout_ms", self.at_least_timeout_ms, 0, 60_000)?;

@@ -1,12 +1,13 @@
 //! What happens around every handler: bounds, keys, and waiting for the tables.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tidemill_model::Role;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
@@ -14,13 +15,28 @@ use crate::auth::{Credentials, user_of};
 use crate::params::Params;
 use crate::position::JournalPosition;
 
+/// A place among the requests under way. Who only waits may give it back.
+#[derive(Clone)]
+pub(crate) struct Entered(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+
+impl Entered {
+    /// Gives the place back.
+    pub(crate) fn leave(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
 /// Refuses what is over the bound on requests under way (OPS-7).
-pub(crate) async fn bounded(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let Ok(_permit) = Arc::clone(&app.requests).try_acquire_owned() else {
+pub(crate) async fn bounded(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    let Ok(permit) = Arc::clone(&app.requests).try_acquire_owned() else {
         let bound = app.config.max_requests;
         return Problem::overloaded(format!("{bound} requests are under way, the bound"), 1).into_response();
     };
-    next.run(request).await
+    let entered = Entered(Arc::new(Mutex::new(Some(permit))));
+    request.extensions_mut().insert(entered.clone());
+    let response = next.run(request).await;
+    entered.leave();
+    response
 }
 
 /// Finds out who calls; handlers find it in the request's extensions.

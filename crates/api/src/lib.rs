@@ -31,6 +31,7 @@ mod past;
 pub mod ports;
 mod position;
 mod problem;
+mod pulling;
 mod routes;
 mod s4;
 mod server;

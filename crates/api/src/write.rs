@@ -47,6 +47,11 @@ impl<'a> Write<'a> {
         Ok(Self { app, caller, request })
     }
 
+    /// A wish whose repeat is another wish: what it gives follows from the state alone.
+    pub(crate) fn fresh(app: &'a App, caller: &'a Caller) -> Self {
+        Self { app, caller, request: request_id() }
+    }
+
     /// Sends the command and waits for its outcome. While a large `apply` is being carried out, it is asked
     /// again for some seconds.
     pub(crate) async fn send(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {

@@ -14,6 +14,7 @@ mod logs;
 mod open;
 mod operate;
 mod pools;
+mod pull;
 mod pull_calls;
 mod pull_tasks;
 mod pull_templates;
@@ -51,8 +52,8 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
-    let mut calls = pull_calls::calls(thing_calls(worker_calls(pool_calls(calendar_calls(rerun_calls(
-        batch_calls(job_calls(Calls::new())),
+    let mut calls = pull::calls(pull_calls::calls(thing_calls(worker_calls(pool_calls(calendar_calls(
+        rerun_calls(batch_calls(job_calls(Calls::new()))),
     ))))));
     for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
         // The document has them as `/api/jobs/{id}/{name}`.

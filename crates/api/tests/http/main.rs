@@ -14,6 +14,7 @@ mod live;
 mod logs;
 mod operate;
 mod owner;
+mod pull;
 mod reads;
 mod rights;
 mod rows;

@@ -6,7 +6,7 @@ use tidemill_model::{
     Priority, Program, ScheduleRule, ScheduleSpec, ShardId,
 };
 use tidemill_store::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, GroupRow, JobRow, WorkerRow,
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchRow, GroupRow, JobRow, PullUserRow, WorkerRow,
 };
 use tidemill_store::{Position, Row, RowBatch, TableChanges, Tables};
 
@@ -312,7 +312,24 @@ pub(crate) fn write_all(tables: &dyn Tables) {
         .rows(vec![dependency])
         .rows(vec![attempt()])
         .rows(vec![worker("127.0.0.1:9")])
+        .rows(vec![user(USER, "demo", 1), user("of-other", "other", 2)])
         .commit(OFFSET_AT_START);
+}
+
+/// A member of the first group.
+pub(crate) const USER: &str = "ann";
+
+fn user(name: &str, group: &str, shard: i64) -> PullUserRow {
+    PullUserRow {
+        user_name: name.into(),
+        group_name: group.into(),
+        shard,
+        moving: false,
+        moving_to: None,
+        refusal: "".into(),
+        assigned_at: T0,
+        changed_at: T0,
+    }
 }
 
 /// How far the tables are after [`write_all`].

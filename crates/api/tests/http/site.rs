@@ -14,6 +14,7 @@ use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
 use tidemill_producers::{Submitter, instance_id};
 use tidemill_store::SqliteTables;
+use tidemill_store::hints::MemoryHints;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -117,6 +118,7 @@ pub(crate) struct Site {
     pub(crate) serving: JoinHandle<Result<(), tidemill_api::Error>>,
     pub(crate) stop: Option<oneshot::Sender<()>>,
     pub(crate) feed: ListFeed,
+    pub(crate) hints: Arc<MemoryHints>,
     client: reqwest::Client,
     _directory: tempfile::TempDir,
 }
@@ -160,6 +162,7 @@ impl Site {
         let submit = tidemill_producers::Config { append_again_ms: 50, ..Default::default() };
         let feed = ListFeed::default();
         let past = JournalPast::new(Arc::new(log.clone()), std::time::Duration::from_secs(5));
+        let hints = Arc::new(MemoryHints::new());
         let deps = Deps {
             past: Arc::new(past),
             tables: tables.clone(),
@@ -169,6 +172,8 @@ impl Site {
             feed: Arc::new(feed.clone()),
             cluster: Arc::new(OnePartition),
             operate: Arc::new(OneOperation::default()),
+            hints: hints.clone(),
+            partitions: 1,
         };
         let config = Config { listen: ([127, 0, 0, 1], 0).into(), ..config };
         let server = Server::bind(config, deps).await.unwrap();
@@ -179,7 +184,7 @@ impl Site {
         }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let stop = Some(stop);
-        Self { owner, tables, address, serving, stop, feed, client, _directory: directory }
+        Self { owner, tables, address, serving, stop, feed, hints, client, _directory: directory }
     }
 
     /// A request with the super administrator's key.

@@ -165,7 +165,11 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let live = HttpLive::new(partitions, &config.internal_key, patience, cluster.owner_address())
         .map_err(|error| Failure::caused("cannot ask owners", &error))?;
     let operator = Operator::new(settings.projector_config(), &log, &tables);
+    // Nobody keeps those of this process alone, so none of them ever counts.
+    let hints = hints::shared(settings, &*log)?.unwrap_or_else(hints::here);
     let deps = Deps {
+        hints,
+        partitions,
         operate: Arc::new(operator.clone()),
         tables: Arc::clone(&tables),
         submitter: submitter.clone(),

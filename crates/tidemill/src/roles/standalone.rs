@@ -87,7 +87,7 @@ impl Standalone {
             progress: progress.clone(),
             probes: Probes::default(),
         };
-        let deps = deps(&cluster, &tables, &submitter, &operator);
+        let deps = deps(&cluster, &tables, &submitter, &operator, &hints);
         let interface = Interface::start(settings.api_config(&keys)?, deps)?;
         let address_file = settings.data_dir.join(ADDRESS_FILE);
         crate::keys::write_private(&address_file, &format!("{}\n", interface.address()))?;
@@ -181,6 +181,7 @@ fn deps(
     tables: &Arc<dyn Tables>,
     submitter: &Submitter,
     operator: &Operator,
+    hints: &Arc<dyn Hints>,
 ) -> Deps {
     let partitions = cluster.log.partitions(Topic::Journal);
     Deps {
@@ -192,6 +193,8 @@ fn deps(
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),
         cluster: Arc::new(cluster.clone()),
         operate: Arc::new(operator.clone()),
+        hints: Arc::clone(hints),
+        partitions,
     }
 }
 

@@ -9,9 +9,13 @@
 mod accept_loss;
 mod across_groups;
 mod checked;
+#[path = "../clients/mod.rs"]
+mod clients;
 mod kit;
 mod pipeline;
 mod pull_tasks;
+#[cfg(feature = "redis")]
+mod pulling;
 mod reassign;
 mod reruns;
 mod stopped_owner;

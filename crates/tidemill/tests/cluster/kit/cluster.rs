@@ -38,6 +38,7 @@ pub(crate) struct Cluster {
     addresses: BTreeMap<String, String>,
     server: String,
     internal_key: String,
+    more: Vec<(String, String)>,
 }
 
 /// Topics that are deleted at the end.
@@ -58,6 +59,11 @@ impl Cluster {
 
     /// Two dispatchers that each own something, a projector, an interface, and the group with short bounds.
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With more settings for every role.
+    pub(crate) fn start_with(more: &[(&str, &str)]) -> Self {
         let mut kafka = KafkaConfig::new(service("TIDEMILL_TEST_KAFKA"));
         kafka.prefix = format!("tidemill-test-{}", random::<6>());
         kafka.partitions = PARTITIONS;
@@ -72,6 +78,7 @@ impl Cluster {
             addresses: BTreeMap::new(),
             server: String::new(),
             internal_key: random::<16>(),
+            more: more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         };
         // By another process: a descriptor open for writing here would be inherited by what other
         // tests start meanwhile, and a file that is written cannot be executed.
@@ -126,6 +133,7 @@ impl Cluster {
             ("API__LISTEN", "127.0.0.1:0"),
         ];
         command.envs(settings.map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
+        command.envs(self.more.iter().map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
         match arguments[0] {
             // Those that can do without the interface do it here.
             "rebuild" | "verify" => command.env_remove("TIDEMILL_SERVER"),
@@ -141,6 +149,19 @@ impl Cluster {
         command.envs(settings.iter().map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
         let process = Process::start(name, &self.path(&format!("{name}.log")), &mut command);
         self.roles.insert(name.to_owned(), process);
+    }
+
+    /// Where the interface listens, `ip:port`.
+    #[allow(dead_code, reason = "the test of many paths kills none")]
+    pub(crate) fn listens(&self) -> String {
+        self.server.trim_start_matches("http://").to_owned()
+    }
+
+    /// The interface again, where it was.
+    #[allow(dead_code, reason = "the test of many paths kills none")]
+    pub(crate) fn start_api_at(&mut self, name: &str, listen: &str) {
+        self.start_role(name, "api", &[("API__LISTEN", listen)]);
+        self.role(name).says(&["the interface listens on "]);
     }
 
     pub(crate) fn start_dispatcher(&mut self, name: &str) {

@@ -6,6 +6,9 @@ mod git_history;
 mod history;
 mod journal;
 mod process;
+#[cfg(feature = "redis")]
+#[allow(dead_code, reason = "the test of many paths needs none")]
+mod redis;
 mod topics;
 
 pub(crate) use cluster::Cluster;
@@ -13,6 +16,9 @@ pub(crate) use git_history::GitHistory;
 pub(crate) use history::History;
 pub(crate) use journal::{Journal, What};
 pub(crate) use process::Process;
+#[cfg(feature = "redis")]
+#[allow(unused_imports, reason = "the test of many paths needs none")]
+pub(crate) use redis::Redis;
 
 use std::thread;
 use std::time::{Duration, Instant};

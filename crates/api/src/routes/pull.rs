@@ -1,0 +1,184 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::{Extension, Json};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, UserName};
+
+use super::run::written;
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::{Body, parse};
+use crate::layers::Entered;
+use crate::openapi::{Call, Calls, Verb};
+use crate::params::Params;
+use crate::pulling::{Pulled, Puller};
+use crate::view::Written;
+use crate::write::Write;
+
+/// The longest wait of a pull, seconds.
+const LONGEST_WAIT_S: u32 = 30;
+/// A client asks again after so long at most: a new task may be there.
+const LONGEST_PAUSE_S: i64 = 30;
+
+/// The calls of clients that pull tasks.
+pub(super) fn calls(calls: Calls) -> Calls {
+    let call = |path, summary| Call::new(Verb::Post, path, summary).role(Role::User);
+    calls
+        .add(
+            call(
+                "/api/pull",
+                "The user's grant again, or the earliest task that is due; else when to ask again",
+            )
+            .takes::<PullRequest>()
+            .gives::<PullAnswer>(),
+            pull,
+        )
+        .add(
+            call("/api/pull/complete", "The user has done what it was given; may be repeated")
+                .takes::<CompleteRequest>()
+                .gives::<Completed>(),
+            complete,
+        )
+        .add(
+            call("/api/pull/return", "Gives a grant back, so that it can be given again")
+                .takes::<ReturnRequest>()
+                .gives::<Written>(),
+            give_back,
+        )
+}
+
+/// Who pulls.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PullRequest {
+    /// The user.
+    user: String,
+    /// How long to wait where nothing is due, seconds, 0 to 30. Default 0.
+    #[serde(default)]
+    wait_s: u32,
+}
+
+/// What a pull gives.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct PullAnswer {
+    /// What the user is to do; `redo` says that the user had it already. `null`: nothing is due.
+    grant: Option<PulledGrant>,
+    /// Where nothing is due: when the next task begins for the user, as far as is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_at: Option<Timestamp>,
+    /// Where nothing is due: after how many seconds to pull again, 1 to 30.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ask_again_after_s: Option<i64>,
+}
+
+impl From<Pulled> for PullAnswer {
+    fn from(pulled: Pulled) -> Self {
+        match pulled {
+            Pulled::Grant(grant) => Self { grant: Some(*grant), next_at: None, ask_again_after_s: None },
+            Pulled::Nothing { next_at } => {
+                let seconds = next_at.map_or(LONGEST_PAUSE_S, |at| {
+                    let ms = at.as_millisecond().saturating_sub(Timestamp::now().as_millisecond());
+                    ms.saturating_add(999) / 1_000
+                });
+                Self { grant: None, next_at, ask_again_after_s: Some(seconds.clamp(1, LONGEST_PAUSE_S)) }
+            }
+        }
+    }
+}
+
+fn user_name(text: &str) -> Result<UserName, Problem> {
+    UserName::try_from(text).map_err(|error| Problem::field("user", text, error.to_string()))
+}
+
+/// A client asks for work (PUL-5, PUL-6). It may wait for it: then it gives its place among the requests under way
+/// back meanwhile.
+async fn pull(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Extension(entered): Extension<Entered>,
+    params: Params,
+    Body(body): Body,
+) -> Result<Json<PullAnswer>, Problem> {
+    params.only(&[])?;
+    let PullRequest { user, wait_s } = parse(body)?;
+    if wait_s > LONGEST_WAIT_S {
+        return Err(Problem::field("wait_s", wait_s, format!("must be 0 to {LONGEST_WAIT_S}")));
+    }
+    let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
+    let pulled = puller.pull(Duration::from_secs(u64::from(wait_s)), || entered.leave()).await?;
+    Ok(Json(pulled.into()))
+}
+
+/// What was done.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CompleteRequest {
+    /// The user.
+    user: String,
+    /// The grant that the pull gave.
+    grant: GrantId,
+    /// What came of it, 1 to 4,096 bytes.
+    result: String,
+}
+
+/// A grant is completed.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Completed {
+    /// Which.
+    grant: GrantId,
+    /// Give this as `at_least` to reads that must show it.
+    position: String,
+}
+
+/// A client has done it (PUL-7). The same again is the same answer; another result, or a grant that is over, is refused.
+async fn complete(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Completed>, Problem> {
+    params.only(&[])?;
+    let CompleteRequest { user, grant, result } = parse(body)?;
+    let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
+    let command = Command::CompleteTask { user: puller.user.clone(), grant, result };
+    let done = puller.send(&Write::new(&app, &caller, &headers)?, command).await?;
+    match done.answer {
+        Answer::Completed { grant } => Ok(Json(Completed { grant, position: done.position.to_string() })),
+        _ => Err(done.unexpected()),
+    }
+}
+
+/// What is given back.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReturnRequest {
+    /// The user who has it.
+    user: String,
+    /// The grant that the pull gave.
+    grant: GrantId,
+    /// Why, for people.
+    #[serde(default)]
+    reason: String,
+}
+
+/// A client, or somebody for it, gives a grant back (PUL-13).
+async fn give_back(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<Json<Written>, Problem> {
+    params.only(&[])?;
+    let ReturnRequest { user, grant, reason } = parse(body)?;
+    let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
+    let command = Command::ReturnGrant { user: puller.user.clone(), grant, reason };
+    written(puller.send(&Write::new(&app, &caller, &headers)?, command).await?)
+}

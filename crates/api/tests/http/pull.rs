@@ -1,0 +1,256 @@
+//! Pulls: the owner decides, hints spare it, and waiting is bounded (PUL-5 to PUL-7).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tidemill_api::Config;
+use tidemill_model::{Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, TaskId};
+use tidemill_store::hints::{Hints, Life, Mark, Turn};
+
+use crate::owner::{OFFSET, Script};
+use crate::rows::USER;
+use crate::site::{Site, send};
+
+const FAR: Duration = Duration::from_secs(60);
+
+fn grant() -> Outcome {
+    Outcome::Answered(Answer::Pulled(Box::new(PulledGrant {
+        grant: GrantId(4097),
+        task: TaskId(4098),
+        version: 1,
+        name: None,
+        parameters: Default::default(),
+        start: Timestamp::UNIX_EPOCH,
+        granted_at: Timestamp::UNIX_EPOCH,
+        expires_at: None,
+        redo: false,
+    })))
+}
+
+fn nothing(next_at: Option<Timestamp>) -> Outcome {
+    Outcome::Answered(Answer::NothingDue { next_at })
+}
+
+/// A keeper by hand: a life that holds for long, and marks.
+struct ByHand {
+    site: Site,
+    life: Life,
+    number: AtomicU64,
+}
+
+impl ByHand {
+    async fn new(config: Config, script: Script) -> Self {
+        let site = Site::with(config, script, Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
+        let this = Self { site, life: Life::draw(), number: AtomicU64::new(0) };
+        assert!(this.site.hints.begin(0, &this.life).unwrap());
+        this.turn(&[]);
+        this
+    }
+
+    fn turn(&self, marks: &[(Mark, u64)]) {
+        let number = self.number.fetch_add(1, Ordering::SeqCst) + 1;
+        let until = self.site.hints.clock_ms().unwrap() + 600_000;
+        let turn = Turn {
+            partition: 0,
+            life: &self.life,
+            confirmed: number - 1,
+            number,
+            marks,
+            holds_until_ms: Some(until),
+        };
+        assert!(self.site.hints.turn(&turn).unwrap());
+    }
+
+    async fn pull(&self, wait_s: u32) -> Value {
+        let answered = send(self.site.post("/api/pull", &json!({"user": USER, "wait_s": wait_s}))).await;
+        assert_eq!(answered.status, 200, "{answered:?}");
+        answered.body
+    }
+
+    fn asked(&self) -> usize {
+        self.site.owner.seen().iter().filter(|it| matches!(it.command, Command::Pull { .. })).count()
+    }
+}
+
+/// PUL-6: of a thousand empty answers the owner gives one; a mark of the user or the group lets it be asked again.
+#[tokio::test]
+async fn hints_spare_the_owner_empty_answers_until_something_changes() {
+    let at = Timestamp::now() + Duration::from_secs(600);
+    let site = ByHand::new(Config::default(), Box::new(move |_| Some(nothing(Some(at))))).await;
+    for _ in 0..1_000 {
+        let answer = site.pull(0).await;
+        assert_eq!(answer["grant"], Value::Null);
+        assert_eq!(answer["ask_again_after_s"], 30);
+        let next_at: Timestamp = answer["next_at"].as_str().unwrap().parse().unwrap();
+        assert_eq!(next_at.as_millisecond(), at.as_millisecond());
+    }
+    assert_eq!(site.asked(), 1);
+    let user = Mark::User { shard: 1, user: USER.into() };
+    for (mark, asks) in [
+        (Mark::User { shard: 1, user: "other".into() }, 1),
+        (Mark::Group { shard: 2 }, 1),
+        (user, 2),
+        (Mark::Group { shard: 1 }, 3),
+    ] {
+        // The owner answers at that offset: what stands there may have been decided after it.
+        site.turn(&[(mark.clone(), OFFSET)]);
+        site.pull(0).await;
+        assert_eq!(site.asked(), asks, "{mark:?}");
+        site.turn(&[(mark, OFFSET - 1)]);
+        site.pull(0).await;
+    }
+}
+
+/// PUL-9: without a life that held before the owner was asked there is no hint.
+#[tokio::test]
+async fn without_a_life_every_pull_asks() {
+    let site = ByHand::new(Config::default(), Box::new(|_| Some(nothing(None)))).await;
+    site.site.hints.flush();
+    for asks in 1..=5 {
+        assert_eq!(site.pull(0).await, json!({"grant": null, "ask_again_after_s": 30}));
+        assert_eq!(site.asked(), asks);
+    }
+}
+
+/// PUL-6: what begins soon is asked for when it begins, also by one that waits.
+#[tokio::test]
+async fn hint_ends_when_something_begins() {
+    let at = Timestamp::now() + Duration::from_millis(700);
+    let script: Script =
+        Box::new(move |_| Some(if Timestamp::now() < at { nothing(Some(at)) } else { grant() }));
+    let site = ByHand::new(Config::default(), script).await;
+    assert_eq!(site.pull(0).await["ask_again_after_s"], 1);
+    let answer = site.pull(20).await;
+    assert_eq!(answer["grant"]["grant"], 4097);
+    assert_eq!(site.asked(), 2, "it was not asked before");
+    assert!(Timestamp::now() >= at && Timestamp::now().duration_since(at).as_secs() < 5);
+}
+
+/// PUL-6: a pull that waits gets a task that comes; it asks when the mark says so, and not before.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_pull_is_woken_by_a_mark() {
+    let there = Arc::new(AtomicBool::new(false));
+    let is_there = Arc::clone(&there);
+    let script: Script =
+        Box::new(move |_| Some(if is_there.load(Ordering::SeqCst) { grant() } else { nothing(None) }));
+    let site = Arc::new(ByHand::new(Config::default(), script).await);
+    site.pull(0).await;
+    let waits = tokio::spawn({
+        let site = Arc::clone(&site);
+        async move { site.pull(30).await }
+    });
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(site.asked(), 1, "nothing has changed");
+    there.store(true, Ordering::SeqCst);
+    site.turn(&[(Mark::Group { shard: 1 }, OFFSET)]);
+    let since = Instant::now();
+    assert_eq!(waits.await.unwrap()["grant"]["task"], 4098);
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    assert_eq!(site.asked(), 2);
+}
+
+/// PUL-6: a wait ends by itself, empty; its bound is checked.
+#[tokio::test]
+async fn wait_ends_in_time() {
+    let site = ByHand::new(Config::default(), Box::new(|_| Some(nothing(None)))).await;
+    let since = Instant::now();
+    assert_eq!(site.pull(1).await["grant"], Value::Null);
+    assert!(since.elapsed() >= Duration::from_secs(1) && since.elapsed() < Duration::from_secs(10));
+    for body in [
+        json!({"user": USER, "wait_s": 31}),
+        json!({"user": "a b"}),
+        json!({"user": USER, "wait": 1}),
+        json!({}),
+    ] {
+        let answered = send(site.site.post("/api/pull", &body)).await;
+        assert_eq!(answered.code(), (422, "invalid"), "{answered:?}");
+    }
+}
+
+/// OPS-7: pulls that wait do not take the places of other requests, and have a bound of their own.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_pulls_are_bounded_and_leave_room_for_others() {
+    let config = Config { max_requests: 2, max_waiting_pulls: 3, ..Config::default() };
+    let site = Arc::new(ByHand::new(config, Box::new(|_| Some(nothing(None)))).await);
+    site.pull(0).await;
+    let pull = || {
+        let site = Arc::clone(&site);
+        tokio::spawn(async move {
+            let body = json!({"user": USER, "wait_s": 30});
+            // Two at once may ask; who waits has left its place.
+            while send(site.site.post("/api/pull", &body)).await.status == 429 {}
+        })
+    };
+    let waiting: Vec<_> = (0..3).map(|_| pull()).collect();
+    // They leave their places to others when they begin to wait; then one more is one too many.
+    let begun_at = Instant::now();
+    let answered = loop {
+        let answered = send(site.site.post("/api/pull", &json!({"user": USER, "wait_s": 1}))).await;
+        if answered.body["detail"].as_str().is_some_and(|detail| detail.contains("3 pulls wait already")) {
+            break answered;
+        }
+        assert!(begun_at.elapsed() < FAR, "{answered:?}");
+    };
+    assert_eq!((answered.code(), answered.retry_after.as_deref()), ((429, "overloaded"), Some("1")));
+    assert_eq!(send(site.site.get("/api/jobs")).await.status, 200);
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// PUL-7: what the owner says of a completion and a return is told with its code.
+#[tokio::test]
+async fn completions_and_returns_are_told_as_the_owner_says() {
+    let answer = Arc::new(Mutex::new(Outcome::Done));
+    let told = Arc::clone(&answer);
+    let site = ByHand::new(Config::default(), Box::new(move |_| Some(told.lock().unwrap().clone()))).await;
+    let complete = json!({"user": USER, "grant": 4097, "result": "ok"});
+    let give_back = json!({"user": USER, "grant": 4097, "reason": "ill"});
+    let over = Rejection::GrantOver { grant: 4097, reason: "has expired".to_owned() };
+    for (outcome, path, body, wanted) in [
+        (
+            Outcome::Answered(Answer::Completed { grant: GrantId(4097) }),
+            "/api/pull/complete",
+            &complete,
+            (200, ""),
+        ),
+        (Outcome::Done, "/api/pull/return", &give_back, (200, "")),
+        (Outcome::Refused(over.clone()), "/api/pull/complete", &complete, (409, "grant_over")),
+        (Outcome::Refused(over), "/api/pull/return", &give_back, (409, "grant_over")),
+        (
+            Outcome::Refused(Rejection::AlreadyCompleted { grant: 4097 }),
+            "/api/pull/complete",
+            &complete,
+            (409, "already_completed"),
+        ),
+        (
+            Outcome::Refused(Rejection::UserUnknown { user: USER.to_owned(), group: "demo".to_owned() }),
+            "/api/pull/complete",
+            &complete,
+            (409, "user_moving"),
+        ),
+    ] {
+        *answer.lock().unwrap() = outcome;
+        let answered = send(site.site.post(path, body)).await;
+        assert_eq!(answered.code(), wanted, "{answered:?}");
+    }
+}
+
+/// API-5: a key bound to other groups does not pull for this user; nobody pulls for a user without a home.
+#[tokio::test]
+async fn keys_pull_for_users_of_their_groups() {
+    let site = ByHand::new(Config::default(), Box::new(|_| Some(grant()))).await;
+    for (app, user, wanted) in [
+        ("viewer", USER, (403, "forbidden")),
+        ("demo-user", USER, (200, "")),
+        ("demo-user", "of-other", (403, "forbidden")),
+        ("both", "of-other", (200, "")),
+        ("root", "nobody", (404, "user_unknown")),
+    ] {
+        let request = site.site.request(Method::POST, "/api/pull", app).json(&json!({"user": user}));
+        let answered = send(request).await;
+        assert_eq!(answered.code(), wanted, "{app} {user}: {answered:?}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Clients that pull, and somebody who gives them tasks, over HTTP.
+
+#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Nothing here takes longer unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A status and a body.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+impl Told {
+    pub(crate) fn code(&self) -> &str {
+        self.body["code"].as_str().unwrap_or("")
+    }
+}
+
+/// With one key, for users of one group.
+#[derive(Clone)]
+pub(crate) struct Clients {
+    base: String,
+    key: String,
+    group: String,
+    agent: ureq::Agent,
+}
+
+impl Clients {
+    pub(crate) fn new(base: &str, key: &str, group: &str) -> Self {
+        let config = ureq::Agent::config_builder().http_status_as_error(false);
+        let agent = config.timeout_global(Some(PATIENCE)).max_idle_connections_per_host(128).build().into();
+        Self { base: base.to_owned(), key: key.to_owned(), group: group.to_owned(), agent }
+    }
+
+    pub(crate) fn try_post(&self, path: &str, body: &Value) -> Result<Told, ureq::Error> {
+        let request = self.agent.post(format!("{}{path}", self.base));
+        let mut answer = request.header("Authorization", format!("Bearer {}", self.key)).send_json(body)?;
+        Ok(Told { status: answer.status().as_u16(), body: answer.body_mut().read_json()? })
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Told {
+        self.try_post(path, body).unwrap_or_else(|error| panic!("POST {path}: {error}"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let request = self.agent.get(format!("{}{path}", self.base));
+        let mut answer = request.header("Authorization", format!("Bearer {}", self.key)).call().unwrap();
+        let body: Value = answer.body_mut().read_json().unwrap();
+        assert_eq!(answer.status().as_u16(), 200, "GET {path}: {body}");
+        body
+    }
+
+    /// Makes these users members of the group, and waits until their shard knows them.
+    pub(crate) fn assign(&self, users: &[impl AsRef<str>]) {
+        for part in users.chunks(500) {
+            let names: Vec<_> = part.iter().map(AsRef::as_ref).collect();
+            let told = self.post("/api/pull/users", &json!({"group": self.group, "users": names}));
+            assert_eq!(told.status, 200, "{told:?}");
+            let position = told.body["position"].as_str().unwrap().to_owned();
+            self.get(&format!("/api/pull/users?limit=1&at_least={position}"));
+        }
+        for user in users {
+            let begun_at = Instant::now();
+            while self.pull(user.as_ref(), 0).status != 200 {
+                assert!(begun_at.elapsed() < PATIENCE, "{:?}", self.pull(user.as_ref(), 0));
+            }
+        }
+    }
+
+    /// A new task for the group, due since a minute where `more` does not say otherwise; gives its id.
+    pub(crate) fn task(&self, more: &Value) -> Value {
+        let start = jiff::Timestamp::now() - Duration::from_secs(60);
+        let mut spec = json!({"executor": {"group": self.group}, "when": {"once": {"start": start}}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let told = self.post("/api/pull/tasks", &spec);
+        assert_eq!(told.status, 200, "{told:?}");
+        told.body["task"].clone()
+    }
+
+    pub(crate) fn pull(&self, user: &str, wait_s: u32) -> Told {
+        self.post("/api/pull", &json!({"user": user, "wait_s": wait_s}))
+    }
+
+    /// A pull now; it has to give something. After a task was acknowledged a hint may stand for a second.
+    pub(crate) fn gets(&self, user: &str) -> Value {
+        let told = self.pull(user, 0);
+        if told.status == 200 && told.body["grant"].is_null() {
+            return self.offered(user);
+        }
+        assert!(told.status == 200, "{user}: {told:?}");
+        told.body["grant"].clone()
+    }
+
+    /// What is offered within a second.
+    pub(crate) fn offered(&self, user: &str) -> Value {
+        let begun_at = Instant::now();
+        loop {
+            let late = begun_at.elapsed() > Duration::from_secs(1);
+            let told = self.pull(user, 0);
+            assert_eq!(told.status, 200, "{user}: {told:?}");
+            if told.body["grant"].is_object() {
+                return told.body["grant"].clone();
+            }
+            assert!(!late, "{user} is offered nothing: {told:?}");
+        }
+    }
+
+    /// A pull now; it has to be empty.
+    pub(crate) fn gets_nothing(&self, user: &str) -> Value {
+        let told = self.pull(user, 0);
+        assert!(told.status == 200 && told.body["grant"].is_null(), "{user}: {told:?}");
+        told.body
+    }
+
+    /// Until two empty answers in a row come fast, as with a hint; a pull that waits has begun by then.
+    pub(crate) fn hinted(&self, user: &str) {
+        (0..50).for_each(|_| drop(self.gets_nothing(user)));
+    }
+
+    pub(crate) fn complete(&self, user: &str, grant: i64, result: &str) -> Told {
+        self.post("/api/pull/complete", &json!({"user": user, "grant": grant, "result": result}))
+    }
+
+    pub(crate) fn give_back(&self, user: &str, grant: i64) -> Told {
+        self.post("/api/pull/return", &json!({"user": user, "grant": grant, "reason": "test"}))
+    }
+
+    /// Waits until the task's ledger shows these totals.
+    pub(crate) fn comes_to(&self, task: &Value, totals: &[(&str, usize)]) {
+        let begun_at = Instant::now();
+        loop {
+            let ledger = self.get(&format!("/api/pull/tasks/{task}/ledger"))["totals"].clone();
+            if totals.iter().all(|(name, count)| ledger[name] == *count) {
+                return;
+            }
+            assert!(begun_at.elapsed() < PATIENCE, "task {task} does not come to {totals:?}: {ledger}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

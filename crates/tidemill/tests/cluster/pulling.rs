@@ -1,0 +1,219 @@
+//! Clients that pull tasks, with Redis beside Kafka: what becomes of Redis, of an interface or of an owner changes no
+//! outcome (PUL-4, PUL-6, PUL-8, PUL-9).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use tidemill_log::{Log, Topic};
+
+use crate::clients::{Clients, Told};
+use crate::kit::{Cluster, PATIENCE, Redis, until};
+
+/// A task acknowledged so long ago is offered by every poll.
+const SECOND: Duration = Duration::from_secs(1);
+
+struct Site {
+    cluster: Cluster,
+    redis: Redis,
+}
+
+impl Site {
+    fn start() -> Self {
+        let redis = Redis::start();
+        let cluster = Cluster::start_with(&[("REDIS__URL", &redis.url())]);
+        Self { cluster, redis }
+    }
+
+    fn clients(&self, group: &str) -> Clients {
+        let (server, key) = self.cluster.api();
+        Clients::new(&server, &key, group)
+    }
+
+    /// Where commands and journals end.
+    fn ends(log: &dyn Log) -> Vec<u64> {
+        let topics = [Topic::Commands, Topic::Journal].into_iter();
+        topics
+            .flat_map(|topic| (0..log.partitions(topic)).map(move |partition| (topic, partition)))
+            .map(|(topic, partition)| log.range(topic, partition).unwrap().end)
+            .collect()
+    }
+
+    fn is_in_order(&self) {
+        let checked = self.cluster.json(&["verify", "--journal"]);
+        assert_eq!(checked["finding_count"], 0, "{checked:#}");
+    }
+}
+
+/// Until empty answers do not touch the log any more: everybody has a hint.
+fn all_hinted(clients: &Clients, users: &[String], log: &dyn Log) {
+    until("everybody has a hint", || {
+        users.iter().for_each(|user| drop(clients.gets_nothing(user)));
+        let before = Site::ends(log);
+        users.iter().for_each(|user| drop(clients.gets_nothing(user)));
+        (Site::ends(log) == before).then_some(())
+    });
+}
+
+/// PUL-6, PUL-8, PUL-9: hints stand for everybody; Redis is emptied, killed, set back to an older copy, or hangs, and a
+/// task comes: a second after it was acknowledged it is offered to everybody. A thousand empty answers do not touch
+/// the log.
+#[test]
+fn redis_may_be_lost_at_any_moment() {
+    let mut site = Site::start();
+    let clients = site.clients("demo");
+    let users: Vec<_> = (0..20).map(|n| format!("user-{n}")).collect();
+    clients.assign(&users);
+    let log = site.cluster.log();
+    for mischief in ["none", "emptied", "killed", "older copy", "hangs", "gone"] {
+        all_hinted(&clients, &users, &*log);
+        if mischief == "older copy" {
+            site.redis.ask("SAVE");
+        }
+        let task = clients.task(&json!({"dispatch_times": users.len()}));
+        let acknowledged_at = Instant::now();
+        match mischief {
+            "emptied" => drop(site.redis.ask("FLUSHALL")),
+            "killed" | "older copy" => site.redis.kill_and_start(),
+            "hangs" => site.redis.signal(Signal::STOP),
+            _ => {}
+        }
+        thread::sleep(SECOND.saturating_sub(acknowledged_at.elapsed()));
+        for user in &users {
+            let told = clients.pull(user, 0);
+            assert_eq!(told.body["grant"]["task"], task, "{mischief}: {user}: {told:?}");
+            let grant = told.body["grant"]["grant"].as_i64().unwrap();
+            assert_eq!(clients.complete(user, grant, "ok").status, 200);
+        }
+        if mischief == "hangs" {
+            site.redis.signal(Signal::CONT);
+        }
+        clients.comes_to(&task, &[("completed", users.len()), ("live", 0)]);
+    }
+    all_hinted(&clients, &users, &*log);
+    let before = Site::ends(&*log);
+    (0..1_000).for_each(|n| drop(clients.gets_nothing(&users[n % users.len()])));
+    assert_eq!(Site::ends(&*log), before, "empty answers touch the log");
+    site.is_in_order();
+}
+
+/// What clients saw of one task: which grants each user completed.
+type History = BTreeMap<String, Vec<i64>>;
+
+/// Asks until there is an answer: an interface or an owner may be away for a while.
+fn insist(what: &str, ask: impl Fn() -> Result<Told, ureq::Error>) -> Told {
+    let begun_at = Instant::now();
+    loop {
+        let told = ask();
+        match told {
+            Ok(told) if told.status < 429 && told.code() != "user_moving" => return told,
+            other => assert!(begun_at.elapsed() < 2 * PATIENCE, "{what}: {other:?}"),
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Pulls and completes for these users, in turn, until none of them gets anything.
+fn work(clients: &Clients, users: &[String], task: &Value) -> History {
+    let mut history = History::new();
+    let mut left: Vec<_> = users.iter().collect();
+    while !left.is_empty() {
+        left.retain(|user| {
+            let told = insist("pull", || clients.try_post("/api/pull", &json!({"user": user})));
+            assert_eq!(told.status, 200, "{user}: {told:?}");
+            let Some(grant) = told.body["grant"]["grant"].as_i64() else { return false };
+            assert_eq!(told.body["grant"]["task"], *task, "{user}: {told:?}");
+            let body = json!({"user": user, "grant": grant, "result": "ok"});
+            let told = insist("complete", || clients.try_post("/api/pull/complete", &body));
+            assert_eq!(told.status, 200, "{user}: {told:?}");
+            history.entry((*user).clone()).or_default().push(grant);
+            true
+        });
+    }
+    history
+}
+
+/// A task of so many units for some users, worked on by so many clients at once.
+struct Crowd {
+    clients: Clients,
+    users: Vec<String>,
+    at_once: usize,
+    units: usize,
+    repeat: bool,
+}
+
+impl Crowd {
+    fn new(site: &Site, group: &str, users: usize, at_once: usize, units: usize, repeat: bool) -> Self {
+        let clients = site.clients(group);
+        let users: Vec<_> = (0..users).map(|n| format!("{group}-{n}")).collect();
+        clients.assign(&users);
+        Self { clients, users, at_once, units, repeat }
+    }
+
+    fn round(&self) {
+        let task = self.clients.task(&json!({"dispatch_times": self.units, "repeat": self.repeat}));
+        thread::sleep(SECOND);
+        let each = self.users.len().div_ceil(self.at_once);
+        let histories: Vec<History> = thread::scope(|scope| {
+            let work = |users| {
+                let task = &task;
+                scope.spawn(move || work(&self.clients, users, task))
+            };
+            let workers: Vec<_> = self.users.chunks(each).map(work).collect();
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        });
+        let history: History = histories.into_iter().flatten().collect();
+        let grants: BTreeSet<_> = history.values().flatten().collect();
+        let all: usize = history.values().map(Vec::len).sum();
+        assert_eq!((all, grants.len()), (self.units, self.units), "as clients saw it, of {task}");
+        if !self.repeat {
+            assert!(history.values().all(|grants| grants.len() == 1), "{history:?}");
+        }
+        let totals = [("taken", self.units), ("completed", self.units), ("live", 0)];
+        self.clients.comes_to(&task, &totals);
+    }
+}
+
+/// E1, PUL-4: exactly as many as there are, whatever the concurrency and whatever is killed meanwhile: 2,000 users on
+/// 1,000 plain units, 64 on 1,000 units that one may have again and again, 20 on 6. `TIDEMILL_E1_ROUNDS` says how
+/// many rounds, 5 if it is not set; every tenth, or every one of five, has a kill.
+#[test]
+fn stock_is_given_out_exactly_whoever_is_killed() {
+    let rounds: usize = std::env::var("TIDEMILL_E1_ROUNDS").map_or(5, |text| text.parse().unwrap());
+    let mut site = Site::start();
+    let port = site.cluster.listens();
+    for group in ["again", "few"] {
+        let body = json!({"name": group, "worker_key": "00".repeat(32)});
+        site.cluster.post("/api/groups", &body);
+    }
+    let crowds = [
+        Crowd::new(&site, "demo", 2_000, 64, 1_000, false),
+        Crowd::new(&site, "again", 64, 64, 1_000, true),
+        Crowd::new(&site, "few", 20, 20, 6, false),
+    ];
+    let mut journal = site.cluster.journal();
+    for round in 0..rounds {
+        thread::scope(|scope| {
+            let crowds: Vec<_> = crowds.iter().map(|crowd| scope.spawn(|| crowd.round())).collect();
+            thread::sleep(2 * SECOND);
+            match (round % if rounds <= 5 { 5 } else { 30 }, rounds) {
+                (1, _) => {
+                    site.cluster.role("api").kill();
+                    site.cluster.start_api_at("api", &port);
+                }
+                (2, _) => {
+                    let owner = site.cluster.both_own(&mut journal)[Cluster::DEMO as usize].clone();
+                    site.cluster.role(&owner).kill();
+                    site.cluster.start_dispatcher(&owner);
+                }
+                (3, _) => site.redis.kill_and_start(),
+                (4, _) => site.redis.hang(2 * SECOND),
+                _ => {}
+            }
+            crowds.into_iter().for_each(|crowd| crowd.join().unwrap());
+        });
+    }
+    site.is_in_order();
+}
