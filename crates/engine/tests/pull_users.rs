@@ -11,8 +11,6 @@ use tidemill_model::{
     Answer, Command, Envelope, Event, GroupSettings, Outcome, RequestId, ShardId, TemplateSpec, UserName,
 };
 
-const OTHER: ShardId = ShardId(2);
-
 fn user(name: &str) -> UserName {
     name.try_into().unwrap()
 }

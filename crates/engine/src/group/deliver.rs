@@ -94,7 +94,7 @@ impl GroupShard {
             }
             ShardMessage::ForgetTemplate { name } => Event::TemplateForgotten { name: name.clone() },
             ShardMessage::Users { users } => Event::UsersReceived { users: users.clone() },
-            ShardMessage::ReleaseUser { user } => self.release_user(user, now),
+            ShardMessage::ReleaseUser { user } => self.release_user(user),
             ShardMessage::ReceiveUser { user, history, tasks } => {
                 Event::UserReceived { user: user.clone(), history: history.clone(), tasks: tasks.clone() }
             }

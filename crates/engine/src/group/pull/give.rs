@@ -52,7 +52,10 @@ impl GroupShard {
     /// What a member has of its own, if anything.
     pub(super) fn member(&self, name: &UserName) -> Result<Option<&User>, Rejection> {
         let known = self.pull.users.get(name).map(Option::as_deref);
-        known.ok_or_else(|| Rejection::UserUnknown { user: name.to_string(), group: self.group_name() })
+        known.ok_or_else(|| match name.to_string() {
+            user if self.is_leaving(name) => Rejection::UserMoving { user },
+            user => Rejection::UserUnknown { user, group: self.group_name() },
+        })
     }
 
     pub(super) fn group_name(&self) -> String {

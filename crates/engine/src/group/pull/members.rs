@@ -1,15 +1,73 @@
 //! Users come and go (PUL-5): a shard knows the members of its group, with what their next pulls depend on.
+//!
+//! *Invariant:* a user is let go with the one record that says all that its next pulls depend on, its own tasks
+//! included; from that record on it is no member, and the message that carries it on waits in the outbox.
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use tidemill_model::{Event, MovedTask, Rejection, UserHistory, UserName};
+use tidemill_model::{
+    Event, GrantId, MovedOccurrence, MovedTask, Rejection, ShardId, ShardMessage, TaskId, UserHistory,
+    UserName,
+};
 
+use super::task::{Occurrence, PullTask};
+use super::users::{Last, User};
 use crate::group::GroupShard;
+use crate::weight::of_event;
+
+/// Own tasks that go along.
+const MAX_MOVED_TASKS: usize = 500;
+/// What goes along in all, bytes: records and messages of three shards hold it, each beside other things.
+const MAX_MOVED_BYTES: usize = 128 * 1024;
 
 impl GroupShard {
     /// What the catalogue's wish to let a user go comes to.
-    pub(in crate::group) fn release_user(&self, user: &UserName, _now: Timestamp) -> Event {
-        let reason = Rejection::field("command", "moves of users", "cannot be decided yet");
-        Event::UserKept { user: user.clone(), reason }
+    pub(in crate::group) fn release_user(&self, user: &UserName) -> Event {
+        let kept = |reason| Event::UserKept { user: user.clone(), reason };
+        self.released(user).unwrap_or_else(kept)
+    }
+
+    fn released(&self, name: &UserName) -> Result<Event, Rejection> {
+        let Some(user) = self.pull.users.get(name) else { return Err(Rejection::unknown("user", name)) };
+        let user = user.as_deref();
+        if let Some(GrantId(grant)) = user.and_then(|user| user.live.as_ref()).map(|live| live.id) {
+            return Err(Rejection::GrantLive { user: name.to_string(), grant });
+        }
+        let own: BTreeSet<TaskId> = user.map(|user| user.own.tasks().collect()).unwrap_or_default();
+        if own.len() > MAX_MOVED_TASKS {
+            let rule = format!(
+                "has {} tasks of its own, and at most {MAX_MOVED_TASKS} go along; delete some first",
+                own.len()
+            );
+            return Err(Rejection::field("user", name, rule));
+        }
+        let nobody = User::default();
+        let history = user.unwrap_or(&nobody).history(self.pull.horizon());
+        let from = history.last.as_ref().map(|last| last.start).max(history.not_before);
+        let from = from.unwrap_or(Timestamp::MIN);
+        let moved = |id: &TaskId| self.pull.tasks.get(id).map(|task| task.moved(*id, from));
+        let event = Event::UserReleased {
+            user: name.clone(),
+            history,
+            tasks: own.iter().filter_map(moved).collect(),
+        };
+        let bytes = of_event(&event);
+        if bytes > MAX_MOVED_BYTES {
+            let rule = format!(
+                "has history and tasks of its own of {bytes} bytes, and at most {MAX_MOVED_BYTES} go along; delete \
+                 some of its tasks first"
+            );
+            return Err(Rejection::field("user", name, rule));
+        }
+        Ok(event)
+    }
+
+    /// Whether the user has been let go, and the catalogue has not recorded it yet.
+    pub(super) fn is_leaving(&self, user: &UserName) -> bool {
+        let to_catalogue = self.post.waiting(usize::MAX).take_while(|(to, ..)| *to == ShardId::CATALOGUE);
+        let is_its = |message: &ShardMessage| matches!(message, ShardMessage::TellReleased { user: of, .. } if of == user);
+        to_catalogue.map(|(_, _, message)| message).any(is_its)
     }
 
     pub(super) fn users_received(&mut self, users: &[UserName]) {
@@ -18,13 +76,81 @@ impl GroupShard {
         }
     }
 
-    pub(super) fn user_released(&mut self, user: &UserName, _: &UserHistory, _: &[MovedTask]) {
+    pub(super) fn user_released(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
+        for moved in tasks {
+            self.forget_task(moved.task);
+        }
         self.pull.users.remove(user);
+        let (user, history, tasks) = (user.clone(), history.clone(), tasks.to_vec());
+        self.post.send(ShardId::CATALOGUE, ShardMessage::TellReleased { user, history, tasks });
     }
 
-    pub(super) fn user_kept(&mut self, _: &UserName, _: &Rejection) {}
+    pub(super) fn user_kept(&mut self, user: &UserName, reason: &Rejection) {
+        let (user, reason) = (user.clone(), reason.clone());
+        self.post.send(ShardId::CATALOGUE, ShardMessage::TellKept { user, reason });
+    }
 
-    pub(super) fn user_received(&mut self, user: &UserName, _: &UserHistory, _: &[MovedTask]) {
-        self.pull.users.entry(user.clone()).or_default();
+    /// Its tasks come along even where the group has a lower limit for new ones.
+    pub(super) fn user_received(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
+        let known = (!history.is_empty()).then(|| Box::new(User::with(history)));
+        self.pull.users.insert(user.clone(), known);
+        for moved in tasks {
+            self.add_task(moved.task, PullTask::from(moved));
+        }
+    }
+}
+
+impl User {
+    /// What this shard has forgotten must not come back where more is kept.
+    fn history(&self, horizon: Timestamp) -> UserHistory {
+        let is_forgotten = self.last.is_none_or(|last| last.start < horizon) && horizon > Timestamp::MIN;
+        let forgotten = is_forgotten.then_some(horizon);
+        UserHistory {
+            last: self.last.map(Last::told),
+            done: self.done.clone(),
+            not_before: self.not_before.max(forgotten),
+        }
+    }
+
+    fn with(history: &UserHistory) -> Self {
+        Self {
+            last: history.last.as_ref().map(Last::from),
+            done: history.done.clone(),
+            not_before: history.not_before,
+            ..Self::default()
+        }
+    }
+}
+
+impl PullTask {
+    /// Occurrences before its user's window, wherever that is read, go into the totals only: they cannot be given any
+    /// more.
+    fn moved(&self, id: TaskId, from: Timestamp) -> MovedTask {
+        let within = &self.given[self.given.partition_point(|given| given.start < from)..];
+        let moved = |given: &Occurrence| MovedOccurrence {
+            start: given.start,
+            ledger: given.ledger,
+            next: given.next,
+        };
+        MovedTask {
+            task: id,
+            version: self.version,
+            spec: self.spec.clone(),
+            totals: self.totals,
+            occurrences: within.iter().map(moved).collect(),
+        }
+    }
+}
+
+impl From<&MovedTask> for PullTask {
+    fn from(moved: &MovedTask) -> Self {
+        let given = |of: &MovedOccurrence| Occurrence { start: of.start, ledger: of.ledger, next: of.next };
+        let mut task = PullTask::new(moved.version, &moved.spec);
+        task.totals = moved.totals;
+        task.given = moved.occurrences.iter().map(given).collect();
+        for of in &moved.occurrences {
+            task.settle(of.start);
+        }
+        task
     }
 }

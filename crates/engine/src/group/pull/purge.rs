@@ -30,6 +30,11 @@ impl Default for Purge {
 }
 
 impl Pull {
+    /// What started before may have been forgotten.
+    pub(super) fn horizon(&self) -> Timestamp {
+        self.purge.horizon
+    }
+
     /// A round has more to forget than stood in its last event.
     fn purge_goes_on(&self) -> bool {
         let oldest = self.ages.first().map(|(oldest, _)| *oldest);

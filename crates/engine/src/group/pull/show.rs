@@ -11,6 +11,18 @@ use crate::group::GroupShard;
 /// Of one answer.
 const MAX_OCCURRENCES: usize = 1_000;
 
+impl From<&LastCompleted> for Last {
+    fn from(told: &LastCompleted) -> Self {
+        let mut result = [0; 32];
+        for (byte, hex) in result.iter_mut().zip(told.result_hash.as_bytes().chunks(2)) {
+            let digits = std::str::from_utf8(hex).ok();
+            *byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
+        }
+        let LastCompleted { grant, task, start, completed_at, .. } = *told;
+        Self { grant, task, start, result, completed_at }
+    }
+}
+
 impl Last {
     pub(super) fn told(self) -> LastCompleted {
         let result_hash = self.result.iter().map(|byte| format!("{byte:02x}")).collect();

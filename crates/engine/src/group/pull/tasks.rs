@@ -63,7 +63,7 @@ impl GroupShard {
                 Executor::Group(_) => MAX_ONCE_OF_GROUP,
                 Executor::User(_) => MAX_ONCE_OF_USER,
             };
-            ("tasks for once", board.map_or(0, |board| u64::from(board.once)), u64::from(limit))
+            ("tasks for once", board.map_or(0, |board| board.once.len() as u64), u64::from(limit))
         };
         if count < limit {
             return Ok(());

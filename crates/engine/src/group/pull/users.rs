@@ -52,7 +52,7 @@ pub(super) struct Board {
     /// Rotating ones that are not deleted.
     pub(super) rotating: BTreeSet<TaskId>,
     /// Those for once that are not deleted and are kept, used-up ones included.
-    pub(super) once: u32,
+    pub(super) once: BTreeSet<TaskId>,
 }
 
 impl Grant {
@@ -72,11 +72,16 @@ impl Grant {
 }
 
 impl Board {
+    /// All that are not deleted.
+    pub(super) fn tasks(&self) -> impl Iterator<Item = TaskId> {
+        self.once.iter().chain(&self.rotating).copied()
+    }
+
     pub(super) fn enter(&mut self, task: TaskId, is_rotating: bool) {
         if is_rotating {
             self.rotating.insert(task);
         } else {
-            self.once += 1;
+            self.once.insert(task);
         }
     }
 
@@ -84,7 +89,7 @@ impl Board {
         if spec.when.is_rotating() {
             self.rotating.remove(&task);
         } else {
-            self.once = self.once.saturating_sub(1);
+            self.once.remove(&task);
             self.open.remove(&(spec.when.start(), task));
         }
     }
