@@ -680,6 +680,9 @@ impl Play {
         for (task, owner) in &model.owners {
             let here = model.members.get(owner).and_then(|shard| ledger(&self.world, *shard, *task));
             assert_eq!(here.map(|of| of.totals), Some(model.totals[task]), "task {task} of {owner}");
+            let shards = [GROUP, OTHER, ShardId(3)];
+            let known = shards.into_iter().filter(|shard| ledger(&self.world, *shard, *task).is_some());
+            assert_eq!(known.count(), 1, "task {task} of {owner} is in one shard");
         }
         assert_eq!(self.world.partition, self.world.folded());
     }
