@@ -278,7 +278,7 @@ impl Shift {
             && let Some((_, token, worker)) = self.running.pop_front_if(|(end, ..)| *end <= Instant::now())
         {
             let result = AttemptResult::Success;
-            let outcome = AttemptOutcome { result, exit_code: Some(0), signal: None, message: String::new() };
+            let outcome = AttemptOutcome { exit_code: Some(0), ..AttemptOutcome::bare(result) };
             let now = Timestamp::now();
             self.shared.tell(Command::ReportFinished { token, worker, outcome, usage: None });
             self.shared.see(|seen| seen.freed.push(now));
