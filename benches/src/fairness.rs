@@ -41,6 +41,8 @@ impl Run<'_> {
         self.site.until(FINISHED, OF_BOB, PATIENCE)?;
         send("ann", flood)?;
         self.site.until(GENERATED, flood, PATIENCE)?;
+        // Who has just come has no starts that the other could make up for.
+        crew.until_granted("ann", 10 * SLOTS)?;
         self.site.settle()?;
         let watch = Stopwatch::start();
         let before = crew.look(|seen| seen.assigned.len());
