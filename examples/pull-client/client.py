@@ -143,6 +143,9 @@ def run(client, args):
             done += do(client, args.user, grant)
         elif args.until_empty:
             break
+        elif args.wait:
+            # The poll itself has waited; whoever sleeps now hears of a new task later than others.
+            time.sleep(1)
         else:
             time.sleep(min(again_s if again_s is not None else 1, IDLE_S))
 
