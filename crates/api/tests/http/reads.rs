@@ -76,6 +76,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "signal": null,
               "started_at": "2025-03-01T00:00:00Z",
               "user_code": null,
+              "values": {},
               "worker": "w1"
             }
           ],
