@@ -15,8 +15,8 @@
 //!                 │                          │                                      │
 //!                 └──────────────────────────┴──────────── Findings ◄───────────────┘
 //! ```
-//! Memory: an ended batch leaves. What stays is 40 bytes for each logical time of a job, the definitions, and
-//! the requests of the last 24 hours.
+//! Memory: an ended batch leaves. What stays is 40 bytes for each logical time of a job, the definitions, what was
+//! given of pull tasks until it is purged, and the requests of the last 24 hours.
 
 mod at;
 mod calendar;

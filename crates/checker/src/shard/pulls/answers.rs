@@ -109,7 +109,9 @@ impl Pulls {
             Rejection::UserUnknown { .. } if member.is_some() => {
                 Some(format!("user {user} is called unknown, and is a member"))
             }
-            Rejection::GrantOver { .. } | Rejection::AlreadyCompleted { .. }
+            Rejection::GrantOver { .. }
+            | Rejection::NotReturned { .. }
+            | Rejection::AlreadyCompleted { .. }
                 if grant.is_some() && member.and_then(|member| member.live) == grant =>
             {
                 Some(format!("grant {grant:?} is user {user}'s, and is called over"))

@@ -26,7 +26,8 @@ impl Pulls {
     pub(super) fn next(&self, user: &UserName, rules: Rules) -> Option<Timestamp> {
         let member = self.members.get(user)?;
         let after_now = rules.now.checked_add(SignedDuration::from_nanos(1)).ok()?;
-        self.first((user, member), after_now, rules.window_end()).map(|(start, _)| start)
+        let from = after_now.max(self.window(member, rules));
+        self.first((user, member), from, rules.window_end()).map(|(start, _)| start)
     }
 
     /// Whether a zone is not known here, so that nothing can be said of what is due.
@@ -81,7 +82,7 @@ impl Pulls {
         start: Timestamp,
         (user, member): (&UserName, &Member),
     ) -> bool {
-        !task.deleted
+        task.is_valid()
             && task.stock(start) > 0
             && task.grid.at_or_after(start) == Some(start)
             && (task.spec.repeat || !is_done(task, id, start, (user, member)))
@@ -95,6 +96,9 @@ pub(super) fn is_done(
     start: Timestamp,
     (user, member): (&UserName, &Member),
 ) -> bool {
-    let at_window = member.last.as_ref().is_some_and(|last| last.start == start) && member.done.contains(&id);
-    at_window || task.given.get(&start).is_some_and(|occurrence| occurrence.done_by.contains(user))
+    // Whoever has a name anew after a removal has done nothing yet.
+    let may_have = member.last.as_ref().is_some_and(|last| last.start >= start);
+    let is_last = member.last.as_ref().is_some_and(|last| last.start == start) && member.done.contains(&id);
+    let is_known = task.given.get(&start).is_some_and(|occurrence| occurrence.done_by.contains(user));
+    is_last || may_have && is_known
 }

@@ -80,7 +80,7 @@ impl Pulls {
         let Some(task) = self.tasks.get(&id) else { return vec!["there is no such task".to_owned()] };
         let Some(member) = self.members.get(user) else { return vec![format!("user {user} is no member")] };
         let mut wrong = Vec::new();
-        if task.deleted {
+        if !task.is_valid() {
             wrong.push("it is deleted".to_owned());
         }
         if version != task.version {

@@ -106,10 +106,8 @@ impl Pulls {
             wrong.push(format!("it has done {:?} and {:?}, not what is told", member.last, member.done));
         }
         let horizon = member.not_before.max(self.horizon);
-        if horizon.is_some()
-            && told.not_before < horizon
-            && told.last.is_none_or(|last| Some(last.start) < horizon)
-        {
+        let is_old = told.last.as_ref().is_some_and(|last| Some(last.start) < horizon);
+        if is_old && told.not_before < horizon {
             wrong.push(format!("its window does not begin before {horizon:?}, and nobody is told"));
         }
         let own: Vec<TaskId> = self
@@ -128,14 +126,15 @@ impl Pulls {
                 let same = (moved.version, &moved.spec, Counts::of(&moved.totals));
                 same == (task.version, &task.spec, task.totals) && moved.occurrences.iter().all(used)
             });
-            if !agrees.unwrap_or(task.deleted) {
+            if !agrees.unwrap_or(!task.is_valid()) {
                 wrong.push(format!("task {id} is theirs, and does not leave as it is"));
             }
         }
         if let Some(stranger) = tasks.iter().find(|moved| !own.contains(&moved.task)) {
             wrong.push(format!("task {} leaves with it, and is not theirs", stranger.task));
         }
-        for id in own {
+        // What is deleted stays until it is purged.
+        for id in own.into_iter().filter(|id| tasks.iter().any(|moved| moved.task == *id)) {
             self.remove_task(id);
         }
         self.queues.remove(&Some(user.clone()));

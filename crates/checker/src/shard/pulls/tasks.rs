@@ -17,7 +17,7 @@ use crate::findings::Findings;
 pub(super) struct Task {
     pub(super) version: u32,
     pub(super) spec: Arc<TaskSpec>,
-    pub(super) deleted: bool,
+    pub(super) deleted_at: Option<Timestamp>,
     pub(super) grid: Grid,
     /// Occurrences of which something was ever given.
     pub(super) given: Given,
@@ -39,7 +39,7 @@ impl Task {
             version,
             grid: Grid::of(&spec.when),
             spec: Arc::clone(spec),
-            deleted: false,
+            deleted_at: None,
             given: Given::new(),
             totals: Counts::default(),
         }
@@ -63,10 +63,14 @@ impl Task {
         self.given.retain(|start, occurrence| *start >= before || occurrence.counts.live > 0);
     }
 
-    /// Whether nothing of it is left to be given, and nobody has it.
+    pub(super) fn is_valid(&self) -> bool {
+        self.deleted_at.is_none()
+    }
+
+    /// Whether nothing of it is kept, and nothing is left to be given.
     pub(super) fn is_over(&self, before: Timestamp) -> bool {
-        let is_past = self.deleted || !self.spec.when.is_rotating() && self.spec.when.start() < before;
-        is_past && self.given.values().all(|occurrence| occurrence.counts.live == 0)
+        let once = (!self.spec.when.is_rotating()).then(|| self.spec.when.start());
+        self.given.is_empty() && self.deleted_at.or(once).is_some_and(|end| end < before)
     }
 }
 
@@ -114,7 +118,7 @@ impl Pulls {
         if version != task.version + 1 {
             wrong.push(format!("version {version} follows {}", task.version));
         }
-        if task.deleted {
+        if !task.is_valid() {
             wrong.push("it is deleted".to_owned());
         }
         if spec.executor != task.spec.executor {
@@ -138,7 +142,7 @@ impl Pulls {
     pub(super) fn deleted(&mut self, at: &At<'_>, id: TaskId, found: &mut Findings) {
         self.dequeue(id);
         match self.tasks.get_mut(&id) {
-            Some(task) if !task.deleted => task.deleted = true,
+            Some(task) if task.is_valid() => task.deleted_at = Some(at.now),
             Some(_) => {
                 at.breaks(found, Invariant::TasksWithinLimits, format!("task {id} is deleted twice"));
             }
@@ -162,7 +166,7 @@ impl Pulls {
 
     /// Puts a task where it is looked for.
     fn enqueue(&mut self, id: TaskId) {
-        let Some(task) = self.tasks.get(&id).filter(|task| !task.deleted) else { return };
+        let Some(task) = self.tasks.get(&id).filter(|task| task.is_valid()) else { return };
         if task.spec.when.is_rotating() {
             self.queues.entry(task.queue()).or_default().rotating.insert(id);
         } else {
@@ -180,7 +184,7 @@ impl Pulls {
     /// A once task goes from the queue with its last unit, and comes back with it.
     pub(super) fn restock(&mut self, id: TaskId) {
         let Some(task) = self.tasks.get(&id) else { return };
-        if task.spec.when.is_rotating() || task.deleted {
+        if task.spec.when.is_rotating() || !task.is_valid() {
             return;
         }
         let start = task.spec.when.start();
