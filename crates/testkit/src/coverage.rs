@@ -16,6 +16,7 @@ const NEVER: &[(Counted, &str)] = &[
         ("event", "third_party.forgotten"),
         "needs 100,000 reports, or 400 days; the engine's tests wait so long",
     ),
+    (("event", "tasks.purged"), "needs a day; the engine's tests wait so long"),
     (
         ("event", "apply.advanced"),
         "needs an apply of more than 200 jobs; the engine's tests restart after each of its chunks",
@@ -202,6 +203,11 @@ const CONDITIONS: &[&str] = &[
     "values_passed",
     "values_heard",
     "value_missing",
+    "pulled_again",
+    "completed_again",
+    "nothing_due",
+    "moved_with_tasks",
+    "moved_with_history",
 ];
 
 /// What the chain is for.

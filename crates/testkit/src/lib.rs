@@ -7,18 +7,21 @@
 //!                └─ Worker ◄┘ work          faults strike every arrow and every box
 //! ```
 //! Where to start reading: [`run()`], one history from seed to verdict; `world`, its queue; `host`, the log as an
-//! owner sees it; `working`, workers and shims; `wishes`, the workload; `plan`, what goes wrong and when.
+//! owner sees it; `working`, workers and shims; `wishes`, the workload; `clients`, who pull; `plan`, what goes wrong and when.
 //!
 //! What is deliberately absent: threads, sockets, disks and real time; those are what the other tests are for.
 
+mod clients;
 mod coverage;
 mod faulty;
 mod host;
+mod known_pulls;
 mod outside;
 mod plan;
 #[cfg(feature = "planted")]
 pub mod planted;
 mod pools;
+mod pulls;
 mod reruns;
 mod rng;
 mod ruin;

@@ -58,6 +58,7 @@ const GIVEN_UP: &[Invariant] = &[
     Invariant::GeneratedFromKnownVersion,
     Invariant::RerunsKeepToPlan,
     Invariant::HeardOfOtherGroupsWasSo,
+    Invariant::UsersHaveOneHome,
     Invariant::PermitsAccountedFor,
     // What an owner of lost records sends late links to them, and is void.
     Invariant::ChainUnbroken,
@@ -277,11 +278,15 @@ impl World {
     }
 
     fn others_are_answered(&mut self, partition: u32) {
-        // A deletion is decided only when the shard that would have to cancel batches has said so.
+        // A deletion is decided only when the shard that would have to cancel batches has said so; a move likewise.
         let asks = |command: &Command| {
             matches!(
                 command,
-                Command::DeleteJob { .. } | Command::ApplyJobs { .. } | Command::CommitApply { .. }
+                Command::DeleteJob { .. }
+                    | Command::ApplyJobs { .. }
+                    | Command::CommitApply { .. }
+                    | Command::MoveUser { .. }
+                    | Command::RemoveUser { .. }
             )
         };
         let open = |wished: &&crate::world::Wished| {

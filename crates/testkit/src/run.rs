@@ -8,6 +8,7 @@ use tidemill_dispatcher::Role;
 use tidemill_engine::Courier;
 use tidemill_model::{Command, JobId, LiveAnswer, LiveQuery, ShardId};
 
+use crate::clients::is_by_state;
 use crate::plan::{Fault, LEAST_FAULTS, LEAST_WISHES, Mask, Mode, Plan};
 use crate::stats::Stats;
 use crate::world::World;
@@ -261,8 +262,13 @@ impl World {
                 ));
             }
         }
+        self.clients_were_told_so();
         for (request, wished) in std::mem::take(&mut self.wished) {
-            let recorded = self.known.outcomes.get(&request);
+            let told = self.known.told.get(&request).map(Vec::as_slice).unwrap_or_default();
+            let recorded = match is_by_state(&request) {
+                true => told.iter().find(|outcome| wished.answer.as_ref() == Some(*outcome)),
+                false => self.known.outcomes.get(&request),
+            };
             if wished.answer.as_ref() != recorded {
                 let answer = wished.answer;
                 self.is_wrong(format!("{request} was answered {answer:?}, on record is {recorded:?}"));

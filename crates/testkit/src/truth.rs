@@ -11,6 +11,8 @@ use tidemill_model::{
     RequestId, RerunId, ShardId, Source, Thing, ThingId, Token, WorkerId,
 };
 
+use crate::clients::is_by_state;
+use crate::known_pulls::KnownPulls;
 use crate::stats::Stats;
 
 #[derive(Debug, Clone)]
@@ -58,6 +60,8 @@ pub(crate) struct Known {
     /// Final commands that have not ended.
     pub(crate) finals: BTreeSet<Token>,
     pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
+    /// Of wishes whose outcome is not kept, but read from the state each time.
+    pub(crate) told: BTreeMap<RequestId, Vec<Outcome>>,
     pub(crate) keys: u32,
     pub(crate) things: BTreeMap<ThingId, KnownThing>,
     /// Batches about which the quality service has not answered, and the number of the question.
@@ -66,6 +70,7 @@ pub(crate) struct Known {
     pub(crate) frozen: BTreeSet<Option<GroupName>>,
     /// Reruns that have not ended.
     pub(crate) reruns: BTreeSet<RerunId>,
+    pub(crate) pulls: KnownPulls,
 }
 
 impl Truth {
@@ -139,6 +144,9 @@ impl Known {
             }
             if let Source::Command { request: Some(request), .. } = &cause.source {
                 match self.outcomes.get(request) {
+                    _ if is_by_state(request) => {
+                        wrong.extend(self.state_told(request, &cause.outcome, stats));
+                    }
                     None if cause.outcome == Outcome::Repeated => {
                         wrong.push(format!("{request} is called repeated, and was never decided"));
                     }
@@ -159,8 +167,25 @@ impl Known {
                 stats.add("condition", condition);
             }
             self.event(recorded.shard, &recorded.event);
+            self.pulls.event(envelope.now, &recorded.event, stats);
         }
         wrong
+    }
+
+    /// An outcome that is not kept.
+    fn state_told(&mut self, request: &RequestId, outcome: &Outcome, stats: &mut Stats) -> Option<String> {
+        let told = self.told.entry(request.clone()).or_default();
+        told.push(outcome.clone());
+        match outcome {
+            Outcome::Answered(Answer::Pulled(grant)) if grant.redo => stats.add("condition", "pulled_again"),
+            Outcome::Answered(Answer::NothingDue { .. }) => stats.add("condition", "nothing_due"),
+            Outcome::Answered(Answer::Completed { .. }) if told.len() > 1 => {
+                stats.add("condition", "completed_again");
+            }
+            Outcome::Repeated | Outcome::Deferred => return Some(format!("{request} came to {outcome:?}")),
+            _ => {}
+        }
+        None
     }
 
     fn event(&mut self, shard: ShardId, event: &Event) {
@@ -189,6 +214,12 @@ impl Known {
             }
             Event::ApplyFinished { request: Some(request), .. } => {
                 self.outcomes.insert(request.clone(), Outcome::Answered(Answer::Done));
+            }
+            Event::UserMoved { request: Some(request), .. } => {
+                self.outcomes.insert(request.clone(), Outcome::Answered(Answer::Done));
+            }
+            Event::UserMoveRefused { request: Some(request), reason, .. } => {
+                self.outcomes.insert(request.clone(), Outcome::Refused(reason.clone()));
             }
             Event::JobDeleted { job } => {
                 self.jobs.remove(job);
@@ -295,6 +326,7 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
         | Answer::Pool { .. }
         | Answer::Template { .. }
         | Answer::Task { .. }
+        // Again what the user has: without an event.
         | Answer::Pulled(_)
         | Answer::NothingDue { .. }
         | Answer::Completed { .. }

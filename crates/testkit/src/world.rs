@@ -14,6 +14,7 @@ use tidemill_model::{
     ShardId, Token, WorkMessage, WorkerId,
 };
 
+use crate::clients::Client;
 use crate::host::Host;
 use crate::plan::{Mode, Plan, Planned};
 use crate::rng::Rng;
@@ -52,6 +53,7 @@ pub(crate) enum Happening {
     Wish { index: usize },
     WishAgain { request: RequestId },
     Outside { round: u64 },
+    Client { index: usize, turn: u64 },
     Fault { fault: Planned },
     Ruin,
 }
@@ -125,6 +127,7 @@ pub(crate) struct World {
     pub(crate) known: Known,
     pub(crate) hosts: Vec<Host>,
     pub(crate) sites: Vec<Site>,
+    pub(crate) clients: Vec<Client>,
     pub(crate) wished: BTreeMap<RequestId, Wished>,
     pub(crate) requests: u64,
     pub(crate) weather: Weather,
@@ -168,6 +171,7 @@ impl World {
             known: Known::default(),
             hosts,
             sites: Vec::new(),
+            clients: Vec::new(),
             wished: BTreeMap::new(),
             requests: 0,
             weather: Weather::default(),
@@ -234,6 +238,7 @@ impl World {
             self.at(at, Happening::Wish { index });
         }
         self.at(2_000, Happening::Outside { round: 0 });
+        self.clients_begin();
         for fault in self.plan.faults.clone() {
             self.at(fault.at, Happening::Fault { fault });
         }
@@ -308,6 +313,7 @@ impl World {
             Happening::Wish { index } => self.wish(index),
             Happening::WishAgain { request } => self.wish_again(&request),
             Happening::Outside { round } => self.outside(round),
+            Happening::Client { index, turn } => self.client_turn(index, turn),
             Happening::Fault { fault } => self.fault(&fault),
             Happening::Ruin => self.ruin(),
         }
