@@ -112,6 +112,20 @@ bugs! {
     StartAfterCancel = "start_after_cancel",
     /// The position of the tables is committed before their rows.
     PositionOutsideTransaction = "position_outside_transaction",
+    /// An occurrence of a pull task is in stock until its grants are completed.
+    LiveGrantsNotCounted = "live_grants_not_counted",
+    /// A grant that is returned comes back to stock twice.
+    ReturnedToStockTwice = "returned_to_stock_twice",
+    /// A grant that expired does not come back to stock.
+    ExpiredNotInStock = "expired_not_in_stock",
+    /// A completion is accepted though its grant has expired.
+    LateCompletionAccepted = "late_completion_accepted",
+    /// A user gets a plain task again that it has completed.
+    ExclusionForgotten = "exclusion_forgotten",
+    /// A user who has a grant gets another one instead of the same again.
+    AnotherGrantInsteadOfRedo = "another_grant_instead_of_redo",
+    /// A user who moves to another group brings nothing of what it has done.
+    HistoryLostInMove = "history_lost_in_move",
     // Mistakes that the simulator found in the product, made again.
     /// A shortened lease counts at once, also for workers that were told the longer one.
     LeaseShortenedAtOnce = "lease_shortened_at_once",

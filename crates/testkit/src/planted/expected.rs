@@ -42,6 +42,12 @@ const PROCESSES: &[&str] = &["nothing_runs_after_its_end", "one_process_per_batc
 
 const LEASES: &[&str] =
     &["no_attempt_before_lease_over", "nothing_runs_after_its_end", "one_process_per_batch"];
+const MOVED: &[&str] = &[
+    "tasks_granted_only_when_due",
+    "users_have_one_home",
+    "pulls_answered_as_on_record",
+    "earliest_task_first",
+];
 const ASSIGNED: &[&str] = &["start_granted_only_to_assigned", "every_assignment_ends"];
 
 /// All bugs.
@@ -78,6 +84,13 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::DstDuplicate, &["due_times_generated_or_skipped"], MANY),
     bug(Bug::PermitReturnedTwice, &["reruns_keep_to_plan"], SOME),
     bug(Bug::StartAfterCancel, &["reruns_keep_to_plan"], SOME),
+    bug(Bug::LiveGrantsNotCounted, &["stock_never_below_zero"], FEW),
+    bug(Bug::ReturnedToStockTwice, &["stock_never_below_zero"], SOME),
+    bug(Bug::ExpiredNotInStock, &["pulls_answered_as_on_record", "earliest_task_first"], FEW),
+    bug(Bug::LateCompletionAccepted, &["late_completions_change_nothing"], SOME),
+    bug(Bug::ExclusionForgotten, &["plain_tasks_once_per_user"], FEW),
+    bug(Bug::AnotherGrantInsteadOfRedo, &["one_live_grant_per_user"], FEW),
+    bug(Bug::HistoryLostInMove, MOVED, SOME),
     of_tables(Bug::ResumeOnVoidSuffix, SOME),
     of_tables(Bug::PositionOutsideTransaction, SOME),
     with(&[Fault::CutWorker], bug(Bug::LeaseShortenedAtOnce, LEASES, MANY)),

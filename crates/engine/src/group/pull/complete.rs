@@ -61,6 +61,9 @@ impl GroupShard {
             }
             return Err(Rejection::AlreadyCompleted { grant: grant.0 });
         }
+        planted!(LateCompletionAccepted => if let Some(late) = self.late_completion(name, grant, result) {
+            return Ok(late);
+        });
         let live = self.live_grant(user, grant).map_err(|reason| {
             let reason = format!("{reason}: the completion is late or not this user's");
             Rejection::GrantOver { grant: grant.0, reason }
@@ -102,6 +105,23 @@ impl GroupShard {
         }]))
     }
 
+    /// What the mistake of that name does: the completion of a grant that has expired.
+    #[cfg(feature = "planted")]
+    fn late_completion(&self, name: &UserName, grant: GrantId, result: &str) -> Option<Decision> {
+        let (task, start) = (tidemill_planted::noted(grant.0)?, tidemill_planted::noted(-grant.0)?);
+        if self.pull.ended.get(&grant) != Some(&Ended::Expired) {
+            return None;
+        }
+        let event = Event::TaskCompleted {
+            grant,
+            task: tidemill_model::TaskId(task),
+            start: Timestamp::from_second(start).ok()?,
+            user: name.clone(),
+            result: result.to_owned(),
+        };
+        Some(Decision::answered(vec![event], Answer::Completed { grant }))
+    }
+
     /// The user's live grant, if it is that one; else what became of that one.
     fn live_grant<'a>(&self, user: Option<&'a User>, grant: GrantId) -> Result<&'a Grant, String> {
         if let Some(live) = user.and_then(|user| user.live.as_ref()).filter(|live| live.id == grant) {
@@ -141,12 +161,18 @@ impl GroupShard {
         if let Ending::Completed { result, at } = ending {
             user.completed(&live, hash_of(result), at);
         }
+        planted!(LateCompletionAccepted => {
+            tidemill_planted::note(grant.0, live.task.0);
+            tidemill_planted::note(-grant.0, live.start.as_second());
+        });
         if let Some(at) = live.expires_at {
             self.timers.remove(&(at, Timer::Grant(grant)));
         }
         if let Some(task) = self.pull.tasks.get_mut(&live.task) {
             task.count(live.start, |ledger| {
-                ledger.live = ledger.live.saturating_sub(1);
+                let twice = matches!(ending, Ending::Returned) && planted!(ReturnedToStockTwice);
+                let lost = matches!(ending, Ending::Expired) && planted!(ExpiredNotInStock);
+                ledger.live = ledger.live.saturating_sub(if twice { 2 } else { u64::from(!lost) });
                 match ending {
                     Ending::Completed { .. } => ledger.completed += 1,
                     Ending::Returned => ledger.returned += 1,

@@ -92,7 +92,8 @@ impl GroupShard {
 
     /// Its tasks come along even where the group has a lower limit for new ones.
     pub(super) fn user_received(&mut self, user: &UserName, history: &UserHistory, tasks: &[MovedTask]) {
-        let known = (!history.is_empty()).then(|| Box::new(User::with(history)));
+        let is_new = history.is_empty() || planted!(HistoryLostInMove);
+        let known = (!is_new).then(|| Box::new(User::with(history)));
         self.pull.users.insert(user.clone(), known);
         for moved in tasks {
             self.add_task(moved.task, PullTask::from(moved));

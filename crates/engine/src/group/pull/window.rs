@@ -86,7 +86,8 @@ impl GroupShard {
     /// PUL-4: whether the user has done that occurrence, and it is not one to be repeated.
     fn is_excluded(&self, user: Option<&User>, start: Timestamp, task: TaskId) -> bool {
         let Some(user) = user else { return false };
-        user.last.is_some_and(|last| last.start == start)
+        !planted!(ExclusionForgotten)
+            && user.last.is_some_and(|last| last.start == start)
             && user.done.binary_search(&task).is_ok()
             && !self.pull.tasks.get(&task).is_some_and(|task| task.spec.repeat)
     }
