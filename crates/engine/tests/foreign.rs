@@ -84,6 +84,68 @@ fn waits_for(events: Vec<Event>, of: JobId) -> Vec<Vec<jiff::Timestamp>> {
     times.map(|dependencies| dependencies[0].times.clone()).collect()
 }
 
+/// BYD-2, DEP-3: days that the calendar of a parent in another group leaves out are not waited for; when the calendar is
+/// changed, the other group goes by the changed one from then on.
+#[test]
+fn calendars_of_parents_in_other_groups_are_kept_to() {
+    let mut world = World::at("2026-07-03T10:10:00Z");
+    world.define_group("h", GroupSettings::default());
+    let define = |world: &mut World, spec: Value| {
+        let calendar = Box::new(tidemill_model::CalendarSpec::from_value(spec).unwrap());
+        world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar });
+    };
+    define(&mut world, json!({"name": "week"}));
+    let daily = json!({"type": "anchor", "schedule": every("day"), "calendar": {"name": "week"}});
+    let weekly = |name: &str, mapping: &str| {
+        child(name, "g/p", json!(mapping), json!({"schedule": every("week"), "enabled": true}))
+    };
+    let ids = world.define(vec![job("p", daily), weekly("all", "all")]);
+    // Mondays, for the week that ends then.
+    while world.wall < at("2026-07-13T00:10:00Z") {
+        world.pass_minutes(60);
+    }
+    let first = waits_for(world.events(), ids[1]);
+    expect![[r#"
+        [
+            [
+                2026-06-30T00:00:00Z,
+                2026-07-01T00:00:00Z,
+                2026-07-02T00:00:00Z,
+                2026-07-03T00:00:00Z,
+                2026-07-06T00:00:00Z,
+            ],
+            [
+                2026-07-07T00:00:00Z,
+                2026-07-08T00:00:00Z,
+                2026-07-09T00:00:00Z,
+                2026-07-10T00:00:00Z,
+                2026-07-13T00:00:00Z,
+            ],
+        ]"#]]
+    .assert_eq(&format!("{first:#?}"));
+    assert_eq!(unfinished_of(&world, OTHER), 1, "the first week began before the jobs were there");
+    define(
+        &mut world,
+        json!({"name": "week", "holidays": ["2026-07-15", "2026-07-16"], "working_days": ["2026-07-18"]}),
+    );
+    while world.wall < at("2026-07-20T00:10:00Z") {
+        world.pass_minutes(60);
+    }
+    let second = waits_for(world.events(), ids[1]);
+    expect![[r#"
+        [
+            [
+                2026-07-14T00:00:00Z,
+                2026-07-17T00:00:00Z,
+                2026-07-18T00:00:00Z,
+                2026-07-20T00:00:00Z,
+            ],
+        ]"#]]
+    .assert_eq(&format!("{second:#?}"));
+    assert_eq!(unfinished_of(&world, OTHER), 1, "all of the second week");
+    assert!(world.folded() == world.partition);
+}
+
 /// DEP-3: the child asks once, hears each change of the newest run, and lets go when it is done.
 #[test]
 fn a_child_hears_how_its_parent_in_another_group_stands() {

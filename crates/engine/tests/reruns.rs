@@ -8,8 +8,8 @@ use expect_test::expect;
 use kit::{Script, World, at, every, job, rejection};
 use serde_json::json;
 use tidemill_model::{
-    AlarmKind, Answer, AttemptResult, Cascade, ColdStartOf, Command, Event, JobId, Outcome, Period,
-    RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunScope, RerunWish, ShardId,
+    AlarmKind, Answer, AttemptResult, CalendarSpec, Cascade, ColdStartOf, Command, Event, JobId, Outcome,
+    Period, RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunScope, RerunWish, ShardId,
 };
 
 fn daily(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -335,6 +335,52 @@ fn cascade_reaches_the_logical_times_that_wait_for_the_rerun_ones() {
         rerun planned, 5 batches
     "#]]
     .assert_eq(&world.told());
+}
+
+/// BYD-2, GEN-6: a rerun over closed days plans no batch for them: neither of its job nor of those that wait for it, and
+/// what is planned for the day after them waits for what there is.
+#[test]
+fn closed_days_take_no_part_in_a_rerun() {
+    let mut world = World::at("2026-07-08T10:10:00Z");
+    let spec = json!({"name": "week", "holidays": ["2026-07-06"]});
+    let calendar = Box::new(CalendarSpec::from_value(spec).unwrap());
+    world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar });
+    let working = json!({"name": "week"});
+    let ids = world.define(vec![
+        daily("a", json!({"calendar": working})),
+        daily("b", json!({"calendar": working, "parents": ["a"], "depends_on_past": true})),
+        daily("moved", json!({"calendar": {"name": "week", "shift": "next"}})),
+    ]);
+    world.worker("w", 4, Script::Succeed);
+    world.events();
+    let days = ("2026-07-03T00:00:00Z", "2026-07-07T00:00:00Z");
+    let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, days.0, days.1));
+    expect![[r#"
+        rerun requested, 2 jobs
+        planned from 1: a 2026-07-03 00:00 first; b 2026-07-03 00:00 first after [1]; a 2026-07-07 00:00 first; b 2026-07-07 00:00 first after [2, 3]
+        rerun planned, 4 batches
+    "#]].assert_eq(&world.told());
+    approve(&mut world, rerun);
+    expect![[r#"
+        rerun approved
+        ordered 1, 3
+        ended 1: success
+        ended 3: success
+        ordered 2
+        ended 2: success
+        ordered 4
+        ended 4: success
+        rerun ended done
+    "#]]
+    .assert_eq(&of_rerun(&world.told()));
+    // Days that are shifted keep their logical times, so they do take part.
+    plan(&mut world, wish(&ids[2..], Cascade::Job, days.0, days.1));
+    expect![[r#"
+        rerun requested, 1 jobs
+        planned from 1: moved 2026-07-03 00:00 first; moved 2026-07-04 00:00 first; moved 2026-07-05 00:00 first; moved 2026-07-06 00:00 first; moved 2026-07-07 00:00 first
+        rerun planned, 5 batches
+    "#]].assert_eq(&world.told());
+    assert_eq!(world.folded(), world.partition);
 }
 
 /// GEN-6: by data, what reads a path that a rerun job writes comes after it, whether or not it names it as parent.
