@@ -49,12 +49,25 @@ impl Clients {
         self.try_post(path, body).unwrap_or_else(|error| panic!("POST {path}: {error}"))
     }
 
-    pub(crate) fn get(&self, path: &str) -> Value {
+    fn try_get(&self, path: &str) -> Result<Told, ureq::Error> {
         let request = self.agent.get(format!("{}{path}", self.base));
-        let mut answer = request.header("Authorization", format!("Bearer {}", self.key)).call().unwrap();
-        let body: Value = answer.body_mut().read_json().unwrap();
-        assert_eq!(answer.status().as_u16(), 200, "GET {path}: {body}");
-        body
+        let mut answer = request.header("Authorization", format!("Bearer {}", self.key)).call()?;
+        Ok(Told { status: answer.status().as_u16(), body: answer.body_mut().read_json()? })
+    }
+
+    /// Asks again where nobody answers: the server may be killed meanwhile.
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let begun_at = Instant::now();
+        loop {
+            match self.try_get(path) {
+                Ok(told) => {
+                    assert_eq!(told.status, 200, "GET {path}: {}", told.body);
+                    return told.body;
+                }
+                Err(error) => assert!(begun_at.elapsed() < PATIENCE, "GET {path}: {error}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Makes these users members of the group, and waits until their shard knows them.

@@ -2,6 +2,7 @@
 //! outcome (PUL-4, PUL-6, PUL-8, PUL-9).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -152,8 +153,10 @@ impl Crowd {
         Self { clients, users, at_once, units, repeat }
     }
 
-    fn round(&self) {
+    /// Says when its task is there.
+    fn round(&self, begun: &Sender<()>) {
         let task = self.clients.task(&json!({"dispatch_times": self.units, "repeat": self.repeat}));
+        begun.send(()).unwrap();
         thread::sleep(SECOND);
         let each = self.users.len().div_ceil(self.at_once);
         let histories: Vec<History> = thread::scope(|scope| {
@@ -195,8 +198,14 @@ fn stock_is_given_out_exactly_whoever_is_killed() {
     ];
     let mut journal = site.cluster.journal();
     for round in 0..rounds {
+        let (begun, begins) = channel();
         thread::scope(|scope| {
-            let crowds: Vec<_> = crowds.iter().map(|crowd| scope.spawn(|| crowd.round())).collect();
+            let start = |crowd| {
+                let begun = begun.clone();
+                scope.spawn(move || Crowd::round(crowd, &begun))
+            };
+            let crowds: Vec<_> = crowds.iter().map(start).collect();
+            crowds.iter().for_each(|_| begins.recv_timeout(PATIENCE).unwrap());
             thread::sleep(2 * SECOND);
             match (round % if rounds <= 5 { 5 } else { 30 }, rounds) {
                 (1, _) => {
