@@ -195,6 +195,20 @@ fn used_up_occurrences_are_passed_over() {
     assert_eq!(world.standing("b").live.unwrap().start, at("2026-07-01T09:35:00Z"), "on the other grid");
 }
 
+/// PUL-4: what was used up on another grid does not hide what is used up on this one.
+#[test]
+fn used_up_occurrence_of_an_earlier_grid_hides_nothing() {
+    let mut world = world(&["a", "b", "c"]);
+    let task = world.task(json!({"when": minutes(60, "2026-07-01T09:53:00Z")}));
+    assert_eq!(world.work_off("a"), "g1 of p1 for 01 09:53");
+    world.change(task, json!({"when": minutes(4, "2026-07-01T09:52:00Z")}));
+    assert_eq!(world.work_off("a"), "g2 of p1 for 01 09:56");
+    assert_eq!(world.work_off("b"), "g3 of p1 for 01 09:52", "one run with what comes next, around 09:53");
+    world.task(json!({"executor": {"user": "c"}, "when": once("2026-07-01T09:54:00Z")}));
+    assert_eq!(world.work_off("c"), "g4 of p2 for 01 09:54");
+    assert_eq!(world.got("c"), "g5 of p1 for 01 10:00", "not 09:56 once more");
+}
+
 /// PUL-13: a lease that runs out gives the unit back, and what is said of the grant afterwards changes nothing.
 #[test]
 fn expired_grant_goes_back_to_stock_and_late_completion_is_refused() {

@@ -19,7 +19,7 @@ pub(super) struct PullTask {
     pub(super) totals: Ledger,
     /// What was given and is kept, oldest start first.
     pub(super) given: Vec<Occurrence>,
-    /// Of a rotating one: used-up occurrences, neighbours as one run, from the first to behind the last.
+    /// Of a rotating one: used-up occurrences of its grid, neighbours as one run, from the first to behind the last.
     spent: BTreeMap<Timestamp, Timestamp>,
     /// Its entry among the ages.
     pub(super) age: Option<Timestamp>,
@@ -120,7 +120,8 @@ impl PullTask {
             let run = self.spent.range(..=start).next_back().map(|(_, behind)| *behind);
             match run.filter(|behind| *behind > start) {
                 Some(behind) => time = behind,
-                None if is_excluded(start) => time = just_after(start),
+                // Runs spare steps; what is in stock is said by the ledger alone.
+                None if self.stock(start) == 0 || is_excluded(start) => time = just_after(start),
                 None => return Some(start),
             }
         }
@@ -150,9 +151,11 @@ impl PullTask {
         Some(occurrence)
     }
 
-    /// After its stock has changed: whether the occurrence is passed over.
+    /// After its stock has changed: whether the occurrence is passed over. One of an earlier grid is not looked for,
+    /// and as a run between two of this one it would hide the run that both are in.
     pub(super) fn settle(&mut self, start: Timestamp) {
-        let Some(occurrence) = self.occurrence(start).copied().filter(|_| self.rotation.is_some()) else {
+        let is_looked_for = self.rotation.as_ref().is_some_and(|rotation| rotation.is_on_grid(start));
+        let Some(occurrence) = self.occurrence(start).copied().filter(|_| is_looked_for) else {
             return;
         };
         if self.stock(start) == 0 {
