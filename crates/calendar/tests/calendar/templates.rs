@@ -139,7 +139,7 @@ fn bad_templates_are_refused() {
     refused(
         "échо ${HOME}",
         expect![
-            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME and time patterns such as yyyyMMdd-1d"
+            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -161,7 +161,7 @@ fn bad_templates_are_refused() {
     refused(
         "${yyyyMMd}",
         expect![
-            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME and time patterns such as yyyyMMdd-1d"
+            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -173,7 +173,7 @@ fn bad_templates_are_refused() {
     refused(
         "${YYYYMMDD}",
         expect![
-            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME and time patterns such as yyyyMMdd-1d"
+            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -185,7 +185,7 @@ fn bad_templates_are_refused() {
     refused(
         "${T}",
         expect![
-            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME and time patterns such as yyyyMMdd-1d"
+            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
