@@ -212,7 +212,8 @@ fn job_runs_with_its_environment_and_its_log_is_served() {
     let expected = format!(
         "TIDEMILL_API=http://api\nTIDEMILL_ATTEMPT=2\nTIDEMILL_ATTEMPT_KEY={attempt_key}\nTIDEMILL_BATCH=77\n\
          TIDEMILL_JOB=job\nTIDEMILL_LOGICAL_TIME=1970-01-01T01:00:00+01:00\nTIDEMILL_PARAM_IN_DIR=/a b\n\
-         TIDEMILL_RUN=3\nTIDEMILL_TOKEN=4097\nTIDEMILL_WORKER={}\n",
+         TIDEMILL_RUN=3\nTIDEMILL_TOKEN=4097\nTIDEMILL_VALUES={}\nTIDEMILL_WORKER={}\n",
+        dir.path().join("attempts/4097/values.json").display(),
         me.worker
     );
     let expected = &*expected;
