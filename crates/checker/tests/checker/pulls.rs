@@ -95,6 +95,12 @@ fn granting() -> Vec<Case> {
             with(1, json!({"dispatch_times": 2})).then(done).then(again),
         ),
         case(
+            Invariant::PlainTasksOncePerUser,
+            "whoever has a name anew has done nothing yet",
+            with(1, json!({"dispatch_times": 2})).then(done).then(named_anew).then(again),
+            with(1, json!({"dispatch_times": 2})).then(named_anew_at_once).then(done).then(again),
+        ),
+        case(
             Invariant::MintedIdsGrow,
             "a grant's number twice",
             with(1, json!({"dispatch_times": 2})).then(done).command([grant(2, 1, "bob", json!({}))]),
@@ -458,6 +464,23 @@ fn done(history: History) -> History {
 
 fn again(history: History) -> History {
     history.command([grant(2, 1, "ann", json!({}))])
+}
+
+/// Ann leaves with what she has done, and another Ann comes.
+fn named_anew(history: History) -> History {
+    let last = json!({
+        "grant": grant_id(1), "task": task_id(1), "start": START, "result_hash": hash("done"), "completed_at": T0,
+    });
+    let left = json!({"user": "ann", "history": {"last": last, "done": [task_id(1)]}});
+    history.command([event(json!({ "user_released": left }))]).pass(1).command([ann()])
+}
+
+fn named_anew_at_once(history: History) -> History {
+    history.command([event(json!({"user_released": {"user": "ann"}}))]).command([ann()])
+}
+
+fn ann() -> Event {
+    event(json!({"users_received": {"users": ["ann"]}}))
 }
 
 fn pull_of(user: &str) -> Value {

@@ -96,9 +96,7 @@ pub(super) fn is_done(
     start: Timestamp,
     (user, member): (&UserName, &Member),
 ) -> bool {
-    // Whoever has a name anew after a removal has done nothing yet.
-    let may_have = member.last.as_ref().is_some_and(|last| last.start >= start);
     let is_last = member.last.as_ref().is_some_and(|last| last.start == start) && member.done.contains(&id);
-    let is_known = task.given.get(&start).is_some_and(|occurrence| occurrence.done_by.contains(user));
-    is_last || may_have && is_known
+    let then = task.given.get(&start).and_then(|occurrence| occurrence.done_by.get(user));
+    is_last || then.is_some_and(|then| member.since.is_some_and(|since| *then >= since))
 }

@@ -166,7 +166,7 @@ impl Pulls {
         if is_plain
             && let Some(occurrence) = self.tasks.get_mut(&id).and_then(|task| task.given.get_mut(&start))
         {
-            occurrence.done_by.insert(user.clone());
+            occurrence.done_by.insert(user.clone(), at.now);
         }
         let Some(member) = self.members.get_mut(user) else { return };
         if member.last.as_ref().is_none_or(|last| last.start != start) {

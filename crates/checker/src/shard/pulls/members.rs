@@ -19,6 +19,8 @@ pub(super) struct Member {
     pub(super) done: BTreeSet<TaskId>,
     /// No window begins before.
     pub(super) not_before: Option<Timestamp>,
+    /// Since when it is a member, if it came without a history: who had its name before was another.
+    pub(super) since: Option<Timestamp>,
 }
 
 /// What a member completed last.
@@ -46,6 +48,7 @@ impl Member {
             last,
             done: history.done.iter().copied().collect(),
             not_before: history.not_before,
+            since: None,
         }
     }
 
@@ -61,7 +64,8 @@ impl Pulls {
     /// `users_have_one_home`, as the shard counts its members.
     pub(super) fn users_received(&mut self, at: &At<'_>, users: &[UserName], found: &mut Findings) {
         for user in users {
-            if self.members.insert(user.clone(), Member::default()).is_some() {
+            let member = Member { since: Some(at.now), ..Member::default() };
+            if self.members.insert(user.clone(), member).is_some() {
                 let why = format!("user {user} is a member already");
                 at.breaks(found, Invariant::UsersHaveOneHome, why);
             }

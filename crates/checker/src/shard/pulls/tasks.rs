@@ -1,6 +1,6 @@
 //! Tasks, their versions, limits and stock.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -29,8 +29,8 @@ pub(super) struct Task {
 #[derive(Debug, Default)]
 pub(super) struct Occurrence {
     pub(super) counts: Counts,
-    /// Who has completed it, while the task was plain.
-    pub(super) done_by: HashSet<UserName>,
+    /// Who has completed it, while the task was plain, and when.
+    pub(super) done_by: HashMap<UserName, Timestamp>,
 }
 
 impl Task {
