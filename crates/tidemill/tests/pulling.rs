@@ -32,7 +32,7 @@ impl Site {
     }
 
     /// Every rule of the checker holds over what happened.
-    fn is_in_order(self) {
+    fn ends_in_order(self) {
         let checked = self.server.json(&["verify", "--journal"]);
         assert_eq!(checked["finding_count"], 0, "{checked:#}");
         assert_eq!(self.server.stop(), Some(0));
@@ -78,7 +78,7 @@ fn grant_is_given_again_until_it_is_completed_once() {
     clients.gets_nothing("ann");
     clients.gets_nothing("bob");
     clients.comes_to(&task, &[("taken", 1), ("completed", 1), ("live", 0)]);
-    site.is_in_order();
+    site.ends_in_order();
 }
 
 /// PUL-6: nothing is due yet: the answer says when, and a thousand such answers do not touch the log.
@@ -119,7 +119,7 @@ fn empty_answers_tell_when_and_do_not_touch_the_log() {
             ends()
         );
     }
-    site.is_in_order();
+    site.ends_in_order();
 }
 
 /// PUL-6: who waits gets a task soon after it is there; who waits for nothing gets that in time.
@@ -140,7 +140,7 @@ fn waiting_pull_gets_a_task_that_comes() {
         assert_eq!(told.body["grant"]["task"], task, "{told:?}");
         assert!(there_at.elapsed() < 2 * SECOND, "{:?}", there_at.elapsed());
     });
-    site.is_in_order();
+    site.ends_in_order();
 }
 
 /// PUL-9, E5: a task acknowledged at t is offered by every poll after t + 1 s, whatever hints say otherwise.
@@ -167,7 +167,7 @@ fn task_is_offered_to_everybody_a_second_after_it_was_acknowledged() {
         }
         clients.comes_to(&task, &[("taken", USERS), ("completed", USERS)]);
     }
-    site.is_in_order();
+    site.ends_in_order();
 }
 
 /// PUL-13, E7: a grant whose lease runs out goes back to stock, to whoever waits; its late completion is refused, and
@@ -192,7 +192,7 @@ fn grant_that_expires_or_is_returned_is_given_again() {
     assert_eq!(clients.complete("bob", again["grant"].as_i64().unwrap(), "done").status, 200);
     let totals = [("taken", 3), ("live", 0), ("completed", 1), ("returned", 1), ("expired", 1)];
     clients.comes_to(&task, &totals);
-    site.is_in_order();
+    site.ends_in_order();
 }
 
 /// E7: what is wrong with a pull is told by field.
@@ -214,5 +214,5 @@ fn wrong_pulls_are_refused_by_field() {
         assert_eq!(told.status, 422, "{body}: {told:?}");
         assert_eq!(told.body["errors"][0]["field"], field, "{told:?}");
     }
-    site.is_in_order();
+    site.ends_in_order();
 }
