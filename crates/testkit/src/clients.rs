@@ -15,7 +15,7 @@ use crate::world::{Happening, World};
 
 /// For each group.
 const CLIENTS: usize = 2;
-/// By so many characters clients tell wishes whose outcome is not kept.
+/// With what the ids of requests begin whose outcome is not kept.
 const BY_STATE: char = 'c';
 
 /// One program that pulls for one user at a time.

@@ -3,8 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use tidemill_model::{
-    Command, Executor, GroupName, GroupSettings, ShardId, TaskId, TaskSpec, TemplateName, TemplateSpec,
-    UserName,
+    Command, Executor, GroupName, GroupSettings, ShardId, TaskId, TaskSpec, TemplateSpec, UserName,
 };
 
 use crate::rng::Rng;
@@ -215,15 +214,8 @@ fn template(name: &str, version: u64) -> Command {
         }),
         _ => json!({"x": {"required": false}}),
     };
-    let mut fields = fields;
-    if version < 2 && name == "path" {
-        fields["size"]["required"] = json!(false);
-    }
-    let comment = format!("version {version}");
-    let spec = json!({"name": name, "fields": fields, "comment": comment});
-    let template = TemplateSpec::from_value(spec).expect("of the right form");
-    let _: &TemplateName = &template.name;
-    Command::DefineTemplate { template }
+    let spec = json!({"name": name, "fields": fields, "comment": format!("version {version}")});
+    Command::DefineTemplate { template: TemplateSpec::from_value(spec).expect("of the right form") }
 }
 
 /// Mostly what is due soon, or was a short while ago.

@@ -58,6 +58,8 @@ const GIVEN_UP: &[Invariant] = &[
     Invariant::GeneratedFromKnownVersion,
     Invariant::RerunsKeepToPlan,
     Invariant::HeardOfOtherGroupsWasSo,
+    // A move is told by the old shard, recorded by the catalogue and taken in by the new shard, in three journals: one
+    // that lost its end may have the user still, or not yet.
     Invariant::UsersHaveOneHome,
     Invariant::PermitsAccountedFor,
     // What an owner of lost records sends late links to them, and is void.
