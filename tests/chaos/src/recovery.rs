@@ -1,12 +1,12 @@
 //! After the last heal: until everything works again, and until nothing is left to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use tidemill_model::Event;
+use tidemill_model::{Event, JobId};
 
 use crate::client::Common;
 use crate::journal::{Entry, Journal, What};
@@ -113,24 +113,41 @@ pub(crate) fn events(entries: &[Entry]) -> impl Iterator<Item = &Event> {
 
 /// A batch that has not ended.
 struct Open {
+    job: JobId,
     unmet: u32,
-    /// Something of it goes on, or will by itself.
+    /// A worker has it.
+    is_held: bool,
+    /// Something of it goes on, or will by itself: no batch of a job that is switched off is assigned.
     moves: bool,
 }
 
 fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
     let mut open: BTreeMap<i64, Open> = BTreeMap::new();
+    let mut off = BTreeSet::new();
     for event in events(entries) {
         match event {
-            Event::BatchGenerated { batch, dependencies, .. } => {
+            Event::JobDisabled { job } => {
+                off.insert(*job);
+            }
+            Event::JobEnabled { job } => {
+                off.remove(job);
+            }
+            Event::BatchGenerated { batch, job, dependencies, .. } => {
                 let unmet = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
                 let unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
-                open.insert(batch.0, Open { unmet, moves: unmet == 0 });
+                open.insert(batch.0, Open { job: *job, unmet, is_held: false, moves: false });
             }
             Event::DependencySatisfied { batch, unmet, .. }
             | Event::DependencyWithdrawn { batch, unmet, .. } => {
                 if let Some(open) = open.get_mut(&batch.0) {
-                    (open.unmet, open.moves) = (*unmet, *unmet == 0);
+                    open.unmet = *unmet;
+                }
+            }
+            Event::BatchAssigned { batch, .. }
+            | Event::AssignmentReturned { batch, .. }
+            | Event::AttemptFinished { batch, .. } => {
+                if let Some(open) = open.get_mut(&batch.0) {
+                    open.is_held = matches!(event, Event::BatchAssigned { .. });
                 }
             }
             Event::BatchFinished { batch, .. } => {
@@ -139,11 +156,14 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
             _ => {}
         }
     }
+    for open in open.values_mut() {
+        open.moves = open.unmet == 0 && (open.is_held || !off.contains(&open.job));
+    }
     open
 }
 
-/// Waits until every batch has ended. One that only waits for a parent that will not succeed any more is
-/// killed. Gives how long it took, or what is left after [`DRAIN`].
+/// Waits until every batch has ended. One that only waits for a parent that will not succeed any more, or
+/// whose job is switched off, is killed. Gives how long it took, or what is left after [`DRAIN`].
 pub(crate) fn drain(common: &Common, journal: &mut Journal) -> Result<Result<Duration, String>> {
     let begun_at = Instant::now();
     let mut looks_stuck = 0;
@@ -168,7 +188,7 @@ pub(crate) fn drain(common: &Common, journal: &mut Journal) -> Result<Result<Dur
             for batch in open.keys() {
                 kills += 1;
                 let Some(interface) = common.interfaces.first() else { bail!("there is no interface") };
-                let body = json!({"reason": "its parent did not succeed"});
+                let body = json!({"reason": "nothing of it goes on"});
                 let key = format!("drain-{kills}");
                 // Where this is refused or lost, the next round asks again.
                 let _ = interface.post(&format!("/api/batches/{batch}/kill"), &key, &body);
