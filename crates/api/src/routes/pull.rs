@@ -7,8 +7,9 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, UserName};
+use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role};
 
+use super::pull_users::user_name;
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
@@ -90,10 +91,6 @@ impl From<Pulled> for PullAnswer {
             }
         }
     }
-}
-
-fn user_name(text: &str) -> Result<UserName, Problem> {
-    UserName::try_from(text).map_err(|error| Problem::field("user", text, error.to_string()))
 }
 
 /// A client asks for work (PUL-5, PUL-6). It may wait for it: then it gives its place among the requests under way

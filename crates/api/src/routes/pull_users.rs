@@ -25,7 +25,7 @@ use crate::write::Write;
 /// Users of one call at most.
 const MAX_USERS: usize = 500;
 
-/// A user's name from a path.
+/// A user's name from a path or a body.
 pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
     UserName::try_from(text).map_err(|error| Problem::field("user", text, error.to_string()))
 }
