@@ -85,7 +85,12 @@ fn reports_of_what_was_never_granted_change_nothing() {
         Command::ReportStarted { token, worker: worker.clone() },
         world.played(&worker).finished(token, AttemptResult::Success),
         Command::ReportStarted { token: Token(1), worker: worker.clone() },
-        Command::RejectAssignment { token, worker: WorkerId::new("nobody"), reason: String::new() },
+        Command::RejectAssignment {
+            token,
+            worker: WorkerId::new("nobody"),
+            nonce: None,
+            reason: String::new(),
+        },
     ] {
         let outcome = world.ask(GROUP, command);
         assert!(rejection(&outcome).starts_with("stale_token"), "{}", rejection(&outcome));
@@ -349,7 +354,7 @@ fn a_rejected_assignment_goes_to_whoever_has_not_had_it() {
     let token = world.workers[1].last_token();
     world.played(&first).script = Script::Succeed;
     let worker = world.workers[1].id.clone();
-    world.say(Command::RejectAssignment { token, worker, reason: "full".to_owned() });
+    world.say(Command::RejectAssignment { token, worker, nonce: None, reason: "full".to_owned() });
     expect![[r#"
         b1 returned t2: Rejected("full")
         b1 assigned t3 attempt 1 to w
@@ -402,7 +407,8 @@ fn a_started_attempt_is_not_given_back() {
     let (mut world, _, _, worker, token) = granted();
     let started = world.played(&worker).started(token);
     world.say(started);
-    let outcome = world.ask(GROUP, Command::RejectAssignment { token, worker, reason: "no".to_owned() });
+    let given_back = world.played(&worker).give_back(token);
+    let outcome = world.ask(GROUP, given_back);
     expect!["stale_token: token 4097 is not live for this worker: it was started; its end must be reported"]
         .assert_eq(&rejection(&outcome));
 }

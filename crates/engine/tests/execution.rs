@@ -10,7 +10,7 @@ use expect_test::expect;
 use kit::{GROUP, Script, World, job, rejection};
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, Command, GroupSettings, Outcome, Program, RunSpec, Token, WorkMessage, WorkerId,
+    AttemptResult, Command, GroupSettings, Nonce, Outcome, Program, RunSpec, Token, WorkMessage, WorkerId,
 };
 
 fn shell(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -372,12 +372,15 @@ fn granted_attempt_is_given_back_while_nothing_of_it_runs() {
     world.say(request);
     let other = world.worker("x", 1, Script::Run);
     world.events();
-    let reject = |token, worker: &WorkerId| Command::RejectAssignment {
-        token,
-        worker: worker.clone(),
-        reason: "no room".to_owned(),
-    };
-    world.say(reject(token, &worker));
+    // Said before the worker asked, and late: it may have begun on the grant of its later question.
+    for nonce in [None, Some(Nonce::new("an earlier question"))] {
+        let (worker, reason) = (worker.clone(), "no room".to_owned());
+        let outcome = world.ask(GROUP, Command::RejectAssignment { token, worker, nonce, reason });
+        expect!["stale_token: token 4097 is not live for this worker: it was granted to another question"]
+            .assert_eq(&rejection(&outcome));
+    }
+    let given_back = world.played(&worker).give_back(token);
+    world.say(given_back);
     expect![[r#"
         b1 returned t1: Rejected("no room")
         b1 assigned t2 attempt 1 to x
@@ -386,7 +389,8 @@ fn granted_attempt_is_given_back_while_nothing_of_it_runs() {
     "#]]
     .assert_eq(&world.told());
     let token = world.played(&other).last_token();
-    world.say(reject(token, &other));
+    let given_back = world.played(&other).give_back(token);
+    world.say(given_back);
     assert_eq!(world.told(), "");
     assert_eq!(world.unfinished(), 1);
     let told =
@@ -407,7 +411,8 @@ fn killed_attempt_that_is_given_back_stays_killed() {
     world.kill(batch);
     world.worker("x", 1, Script::Run);
     world.events();
-    world.say(Command::RejectAssignment { token, worker, reason: "no room".to_owned() });
+    let given_back = world.played(&worker).give_back(token);
+    world.say(given_back);
     assert_eq!(world.told(), "b1 attempt 1 Killed\nb1 finished killed by ann\n");
 }
 

@@ -147,7 +147,7 @@ fn what_was_assigned_before_the_freeze_may_start() {
     let (first, second) = (token(0), token(1));
     let request = world.played(&worker).request(first);
     world.say(request);
-    world.say(Command::RejectAssignment { token: second, worker, reason: "busy".to_owned() });
+    world.say(Command::RejectAssignment { token: second, worker, nonce: None, reason: "busy".to_owned() });
     assert_eq!((world.why_kinds(one), world.why_kinds(two)), (vec![], vec!["frozen".to_owned()]));
 }
 

@@ -488,9 +488,12 @@ impl Player {
         let command = match self.random.next() % 5 {
             0 => speaker.request(token),
             1 => speaker.started(token),
-            2 if foreign => {
-                Command::RejectAssignment { token, worker: speaker.id.clone(), reason: "no".to_owned() }
-            }
+            2 if foreign => Command::RejectAssignment {
+                token,
+                worker: speaker.id.clone(),
+                nonce: None,
+                reason: "no".to_owned(),
+            },
             _ => {
                 speaker.running.remove(&token);
                 speaker.finished(token, results[(self.random.0 % 4) as usize])

@@ -84,7 +84,7 @@ fn batch_given_back_after_its_time_is_marked_at_once() {
     world.pass_minutes(2);
     assert_eq!(world.told(), "");
     let token = world.played(&worker).last_token();
-    world.say(Command::RejectAssignment { token, worker, reason: "busy".to_owned() });
+    world.say(Command::RejectAssignment { token, worker, nonce: None, reason: "busy".to_owned() });
     expect![[r#"
         b1 returned t1: Rejected("busy")
         b1 marked Dependency, due 2026-07-01 10:11

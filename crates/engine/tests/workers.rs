@@ -374,12 +374,18 @@ fn a_new_life_counts_what_earlier_ones_were_told_while_they_hold_something() {
     let end = world.played(&worker).finished(token, AttemptResult::Lost);
     world.say(end);
     let busy = world.played(&worker).last_token();
-    let rejected = Command::RejectAssignment { token: busy, worker: worker.clone(), reason: "no".to_owned() };
+    let rejected = Command::RejectAssignment {
+        token: busy,
+        worker: worker.clone(),
+        nonce: None,
+        reason: "no".to_owned(),
+    };
     let drain = Command::DrainWorker { worker: worker.clone() };
     world.say(drain);
     world.say(rejected);
     for token in [3, 4, 5, 6].map(|n| Token::mint(n, GROUP)) {
-        let rejected = Command::RejectAssignment { token, worker: worker.clone(), reason: "no".to_owned() };
+        let rejected =
+            Command::RejectAssignment { token, worker: worker.clone(), nonce: None, reason: "no".to_owned() };
         world.say(rejected);
     }
     assert_eq!(lease(&world), Some(5_000), "it holds nothing any more");

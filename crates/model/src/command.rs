@@ -816,6 +816,10 @@ pub enum Command {
         token: Token,
         /// Who.
         worker: WorkerId,
+        /// The question, asked in the worker's present life, on whose grant nothing was begun and nothing will
+        /// be. Absent: nothing was asked when this was said; that gives back no grant, whoever asked later.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        nonce: Option<Nonce>,
         /// Why.
         reason: String,
     },

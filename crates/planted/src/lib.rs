@@ -66,6 +66,8 @@ bugs! {
     TokensEqual = "tokens_equal",
     /// A question whose start was granted is granted once more.
     DoubleGrant = "double_grant",
+    /// A word that gives an assignment back counts though its worker has asked again since, and been granted it.
+    OverdueRejectionAccepted = "overdue_rejection_accepted",
     /// A batch is tried once more than its job allows.
     RetryCountOff = "retry_count_off",
     /// A failed batch is tried again at once.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{AttemptResult, Dependency, Incarnation, JobId, Mapping, TimeoutKind, Token, WorkerId};
+use tidemill_model::{
+    AttemptResult, Dependency, Incarnation, JobId, Mapping, Nonce, TimeoutKind, Token, WorkerId,
+};
 
 use super::job::Version;
 use super::things::Needs;
@@ -27,8 +29,8 @@ pub(super) enum Phase {
     Waiting,
     /// For the worker to ask.
     Assigned(Assignment),
-    /// A process may live.
-    Granted { to: Assignment, started: bool },
+    /// A process may live, begun on the grant of this question.
+    Granted { to: Assignment, nonce: Nonce, started: bool },
     /// An attempt has just ended.
     Ended { result: AttemptResult, exit_code: Option<i32>, at: Timestamp },
     /// For the next attempt.

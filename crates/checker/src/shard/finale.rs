@@ -7,6 +7,7 @@ use tidemill_model::{
 
 use super::Shard;
 use super::batch::{Assignment, Batch};
+use super::life::gives_back;
 use super::timeouts::Owed;
 use crate::Invariant;
 use crate::at::At;
@@ -34,7 +35,8 @@ pub(super) struct Held {
     batch: BatchId,
     to: Assignment,
     job_type: JobType,
-    granted: bool,
+    /// On which question.
+    granted: Option<Nonce>,
 }
 
 impl Shard {
@@ -60,7 +62,7 @@ impl Shard {
                 let (worker, start_by) = (worker.clone(), *start_by);
                 let to =
                     Assignment { token: *token, worker, incarnation, attempt: 0, start_by, said: at.offset };
-                let held = Held { batch: *batch, to, job_type: due.job_type, granted: false };
+                let held = Held { batch: *batch, to, job_type: due.job_type, granted: None };
                 self.finals.insert(*token, held);
             }
             Event::FinalCommandGranted { batch, token, worker, incarnation, nonce } => {
@@ -92,7 +94,7 @@ impl Shard {
         let Some(held) = self.finals.get_mut(&token).filter(|held| held.batch == batch) else {
             return at.breaks(found, rule, format!("{token} is granted as a final command, and is none"));
         };
-        let why = if held.granted {
+        let why = if held.granted.is_some() {
             "it was granted before"
         } else if held.to.worker != *worker || held.to.incarnation.as_ref() != Some(incarnation) {
             "another worker, or another life of it, has it"
@@ -103,7 +105,7 @@ impl Shard {
         } else {
             ""
         };
-        held.granted = true;
+        held.granted = Some(nonce.clone());
         let said = held.to.said;
         if !why.is_empty() {
             at.contradicts(found, rule, format!("final command {token} is granted, though {why}"), &[said]);
@@ -155,21 +157,22 @@ impl Shard {
         if let Some(known) = self.workers.get_mut(&held.to.worker) {
             known.occupy_slot(&held.job_type, -1);
         }
-        let rejects = |command: &Command| matches!(command, Command::RejectAssignment { token: of, .. } if *of == token);
-        let why = match (held.granted, result) {
+        let why = match (&held.granted, result) {
             _ if held.to.worker != *worker => format!("{} has it, and not {worker}", held.to.worker),
-            (false, FinalResult::NotRun) => String::new(),
-            (false, _) => "it was never granted".to_owned(),
-            (true, FinalResult::NotRun) if at.command().is_some_and(|command| !rejects(command)) => {
+            (None, FinalResult::NotRun) => String::new(),
+            (None, _) => "it was never granted".to_owned(),
+            (Some(nonce), FinalResult::NotRun)
+                if at.command().is_some_and(|command| !gives_back(command, &held.to, nonce)) =>
+            {
                 "it was granted, and not given back".to_owned()
             }
-            (true, _) => String::new(),
+            (Some(_), _) => String::new(),
         };
         if !why.is_empty() {
             let why = format!("final command {token} ends as {}, though {why}", result.as_str());
             at.contradicts(found, rule, why, &[held.to.said]);
         }
-        if held.granted && result == FinalResult::Lost {
+        if held.granted.is_some() && result == FinalResult::Lost {
             self.no_attempt_before_lease_over(at, &held.to, AttemptResult::Lost, found);
         }
     }

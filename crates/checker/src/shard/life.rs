@@ -118,10 +118,10 @@ impl Shard {
         let held = match held.filter(|phase| is_of(phase, token)) {
             Some(Phase::Assigned(held)) => held,
             // The worker that was granted it says that it has not begun, and never will.
-            Some(Phase::Granted { to, started: false })
+            Some(Phase::Granted { to, nonce, started: false })
                 if matches!(reason, ReturnReason::Rejected(_))
                     && !matches!(at.asked, Asked::Owner)
-                    && at.command().is_none_or(|command| gives_back(command, &to)) =>
+                    && at.command().is_none_or(|command| gives_back(command, &to, &nonce)) =>
             {
                 to
             }
@@ -180,7 +180,7 @@ impl Shard {
             at.breaks(found, Invariant::NeverTwoLiveAttempts, why);
         }
         if let Some(batch) = self.batches.get_mut(&id) {
-            batch.phase = Phase::Granted { to, started: false };
+            batch.phase = Phase::Granted { to, nonce: nonce.clone(), started: false };
             batch.zero = false;
         }
         self.watch_duration(at, id);
@@ -226,7 +226,7 @@ impl Shard {
     fn started(&mut self, at: &At<'_>, id: BatchId, token: Token, found: &mut Findings) {
         let Some(batch) = self.batches.get_mut(&id) else { return };
         match &mut batch.phase {
-            Phase::Granted { to, started } if to.token == token && !*started => {
+            Phase::Granted { to, started, .. } if to.token == token && !*started => {
                 let same = |command: &Command| matches!(command, Command::ReportStarted { token: of, worker } if *of == token && *worker == to.worker);
                 *started = true;
                 if at.command().is_some_and(|command| !same(command)) {
@@ -253,7 +253,7 @@ impl Shard {
     ) {
         let result = outcome.result;
         let phase = self.batches.get(&id).map(|batch| batch.phase.clone());
-        let Some(Phase::Granted { to, .. }) = phase.filter(|phase| is_of(phase, token)) else {
+        let Some(Phase::Granted { to, nonce, .. }) = phase.filter(|phase| is_of(phase, token)) else {
             return self.late(at, id, &format!("attempt {token} is said to have finished"), found);
         };
         if to.worker != *worker {
@@ -262,7 +262,7 @@ impl Shard {
         }
         self.succeeds_by_its_code(at, id, result, found);
         let by_code = self.code_of(id).is_some();
-        if at.command().is_some_and(|command| !ends(command, &to, (result, by_code))) {
+        if at.command().is_some_and(|command| !ends(command, (&to, &nonce), (result, by_code))) {
             self.late(at, id, &format!("the end of {token} was not reported so by its worker"), found);
         }
         if to.attempt != attempt {
@@ -548,13 +548,19 @@ fn asks(command: &Command, grant: (Token, &WorkerId, &Incarnation, &Nonce)) -> b
         if (asked.token, &asked.worker, &asked.incarnation, &asked.nonce) == grant)
 }
 
-/// Whether a command gives this assignment back.
-fn gives_back(command: &Command, to: &Assignment) -> bool {
-    matches!(command, Command::RejectAssignment { token, worker, .. } if *token == to.token && *worker == to.worker)
+/// Whether a command gives this grant back: it names the question that was granted. A worker that says it of an
+/// earlier question may have begun on a later one.
+pub(super) fn gives_back(command: &Command, to: &Assignment, granted: &Nonce) -> bool {
+    matches!(command, Command::RejectAssignment { token, worker, nonce, .. }
+        if (*token, worker, nonce.as_ref()) == (to.token, &to.worker, Some(granted)))
 }
 
 /// Whether a command can have brought the end of an attempt.
-fn ends(command: &Command, to: &Assignment, (result, by_code): (AttemptResult, bool)) -> bool {
+fn ends(
+    command: &Command,
+    (to, granted): (&Assignment, &Nonce),
+    (result, by_code): (AttemptResult, bool),
+) -> bool {
     let is_judged = |result| by_code && matches!(result, AttemptResult::Success | AttemptResult::Failed);
     match command {
         Command::ReportFinished { token, worker, outcome, .. } => {
@@ -564,7 +570,9 @@ fn ends(command: &Command, to: &Assignment, (result, by_code): (AttemptResult, b
         }
         Command::RegisterWorker(who) => who.worker == to.worker && result == AttemptResult::Lost,
         // It was to be ended, and its worker has not begun it.
-        Command::RejectAssignment { .. } => gives_back(command, to) && result == AttemptResult::Killed,
+        Command::RejectAssignment { .. } => {
+            gives_back(command, to, granted) && result == AttemptResult::Killed
+        }
         _ => false,
     }
 }

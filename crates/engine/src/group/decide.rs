@@ -28,8 +28,8 @@ impl GroupShard {
             Command::RegisterWorker(registration) => self.register_worker(registration).into(),
             Command::Heartbeat(heartbeat) => self.heartbeat(heartbeat, now),
             Command::RequestStart(request) => self.request_start(request),
-            Command::RejectAssignment { token, worker, reason } => {
-                self.reject_assignment(*token, worker, reason, now)
+            Command::RejectAssignment { token, worker, nonce, reason } => {
+                self.reject_assignment(*token, (worker, nonce.as_ref()), reason, now)
             }
             Command::ReportCode { token, code } => self.report_code(*token, *code).into(),
             Command::ReportStarted { token, worker } => self.report_started(*token, worker).into(),

@@ -21,6 +21,7 @@ use tidemill_model::{
 };
 
 use super::batch::Batch;
+use super::report::GRANTED_TO_ANOTHER;
 use super::values::check_size;
 use super::worker::Demand;
 use super::{GroupShard, Timer};
@@ -198,13 +199,24 @@ impl GroupShard {
                     .into_iter()
                     .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
             }
-            Phase::Granted { .. } => refused("it was granted to another question"),
+            Phase::Granted { .. } => refused(GRANTED_TO_ANOTHER),
         })
     }
 
     /// A worker gives it back, which is its right until it was granted, and after that while nothing of it runs.
-    pub(crate) fn reject_final(&self, token: Token, worker: &WorkerId, reason: &str) -> Option<Decision> {
+    pub(crate) fn reject_final(
+        &self,
+        token: Token,
+        (worker, nonce): (&WorkerId, Option<&Nonce>),
+        reason: &str,
+    ) -> Option<Decision> {
         let held = self.finals.held.get(&token).filter(|held| held.of.worker == *worker)?;
+        if let Phase::Granted { nonce: asked, .. } = &held.phase
+            && nonce != Some(asked)
+        {
+            let reason = GRANTED_TO_ANOTHER.to_owned();
+            return Some(Rejection::StaleToken { token: token.0, reason }.into());
+        }
         let why: String = reason.chars().take(500).collect();
         Some(Decision::events(told(held.batch, &held.of, Some(token), (FinalResult::NotRun, None, why))))
     }

@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Rejection, ReturnReason, StartRequest, Token,
-    Usage, WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Nonce, Rejection, ReturnReason, StartRequest,
+    Token, Usage, WorkMessage, WorkerId,
 };
 
 use super::GroupShard;
@@ -13,6 +13,7 @@ use super::values::bound;
 use crate::decision::Decision;
 
 pub(super) const MAX_NONCE_BYTES: usize = 255;
+pub(super) const GRANTED_TO_ANOTHER: &str = "it was granted to another question";
 
 impl GroupShard {
     /// DSP-5, EXE-8: only the assigned worker, in its present life, and only while the assignment stands.
@@ -73,7 +74,7 @@ impl GroupShard {
                     .into_iter()
                     .fold(Decision::nothing(), |decision, message| decision.telling(worker, message))
             }
-            Phase::Granted(_) => refused("it was granted to another question"),
+            Phase::Granted(_) => refused(GRANTED_TO_ANOTHER),
             Phase::Waiting | Phase::Pausing { .. } | Phase::Ready { .. } => refused("it was taken back"),
         }
     }
@@ -81,11 +82,11 @@ impl GroupShard {
     pub(crate) fn reject_assignment(
         &self,
         token: Token,
-        worker: &WorkerId,
+        (worker, nonce): (&WorkerId, Option<&Nonce>),
         reason: &str,
         now: Timestamp,
     ) -> Decision {
-        if let Some(decision) = self.reject_final(token, worker, reason) {
+        if let Some(decision) = self.reject_final(token, (worker, nonce), reason) {
             return decision;
         }
         let stale = |reason: String| {
@@ -99,6 +100,11 @@ impl GroupShard {
         };
         // The worker that was granted it may still say that it has not begun, and never will.
         match batch.grant() {
+            // The worker has asked again since it said this, and may run what it was granted.
+            Some(grant) if nonce != Some(&grant.nonce) && !planted!(OverdueRejectionAccepted) => {
+                return Rejection::StaleToken { token: token.0, reason: GRANTED_TO_ANOTHER.to_owned() }
+                    .into();
+            }
             Some(grant) if grant.started => {
                 return stale("it was started; its end must be reported".to_owned());
             }

@@ -98,6 +98,16 @@ impl TestWorker {
         })
     }
 
+    /// Gives back what [`Self::request`] asked for.
+    pub(crate) fn give_back(&self, token: Token) -> Command {
+        Command::RejectAssignment {
+            token,
+            worker: self.id.clone(),
+            nonce: Some(Nonce::new(format!("nonce-{token}"))),
+            reason: "no room".to_owned(),
+        }
+    }
+
     pub(crate) fn heartbeat(&self) -> Command {
         Command::Heartbeat(Heartbeat {
             worker: self.id.clone(),
@@ -130,7 +140,12 @@ impl TestWorker {
         }
         match message {
             WorkMessage::Assigned { token, .. } if self.script == Script::Reject => {
-                vec![Command::RejectAssignment { token, worker: self.id.clone(), reason: "busy".to_owned() }]
+                vec![Command::RejectAssignment {
+                    token,
+                    worker: self.id.clone(),
+                    nonce: None,
+                    reason: "busy".to_owned(),
+                }]
             }
             WorkMessage::Assigned { token, .. } => vec![self.request(token)],
             WorkMessage::Granted { incarnation, spec, .. } if incarnation == self.incarnation => {

@@ -17,13 +17,13 @@ pub(super) enum Attempt {
     /// Asked whether it may start. Only a grant with this nonce starts it, and takes the nonce away: so
     /// nothing starts twice, however often an owner repeats itself.
     Requested { nonce: Nonce, repeat: Repeat },
-    /// A process is being started.
-    Starting,
+    /// A process is being started, on the grant of this question.
+    Starting { nonce: Nonce },
     /// A process runs; `report_at_ms`: when to say so again, where that failed.
     Running { report_at_ms: Option<u64> },
     /// It was granted, could not be written down, and goes to another worker; kept until the owner has taken it
     /// back.
-    GivenBack { reason: String, repeat: Repeat },
+    GivenBack { nonce: Nonce, reason: String, repeat: Repeat },
     /// Nothing of it runs, and nothing ever will; kept until the owner has it on record.
     Ended(Box<End>),
 }
@@ -65,14 +65,14 @@ impl Attempt {
     }
 
     pub(super) fn has_process(&self) -> bool {
-        matches!(self, Attempt::Starting | Attempt::Running { .. })
+        matches!(self, Attempt::Starting { .. } | Attempt::Running { .. })
     }
 
     fn due_ms(&self) -> Option<u64> {
         match self {
             Attempt::Looking { until_ms } => Some(*until_ms),
             Attempt::Requested { repeat, .. } | Attempt::GivenBack { repeat, .. } => Some(repeat.due_ms),
-            Attempt::Starting => None,
+            Attempt::Starting { .. } => None,
             Attempt::Running { report_at_ms } => *report_at_ms,
             Attempt::Ended(end) => end.repeat.map(|repeat| repeat.due_ms),
         }

@@ -34,8 +34,6 @@ impl Worker {
     }
 
     pub(super) fn cannot_tell(&mut self, token: Token, reason: &str) {
-        let worker = self.setup.worker.clone();
-        let reason = format!("cannot tell whether its paths are there: {reason}");
-        self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
+        self.reject(token, None, format!("cannot tell whether its paths are there: {reason}"));
     }
 }

@@ -182,9 +182,11 @@ impl Worker {
     /// life of this worker, or its lease, tells the owner so.
     fn give_back(&mut self) {
         for token in self.attempts.tokens(Attempt::is_only_assigned) {
-            self.attempts.remove(token);
-            let (worker, reason) = (self.setup.worker.clone(), "the worker is stopping".to_owned());
-            self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
+            let nonce = match self.attempts.remove(token) {
+                Some(Attempt::Requested { nonce, .. }) => Some(nonce),
+                _ => None,
+            };
+            self.reject(token, nonce, "the worker is stopping".to_owned());
         }
     }
 

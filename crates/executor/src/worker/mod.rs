@@ -174,7 +174,7 @@ impl Worker {
         for token in self.membership.answered() {
             match self.attempts.get(token) {
                 _ if granted.contains(&token) => {}
-                Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
+                Some(Attempt::Starting { .. } | Attempt::Running { .. }) => self.disown(token),
                 Some(Attempt::Ended(_)) => self.forget(token),
                 Some(Attempt::GivenBack { .. }) => drop(self.attempts.remove(token)),
                 Some(Attempt::Looking { .. } | Attempt::Requested { .. }) | None => {}
@@ -188,14 +188,14 @@ impl Worker {
                 Some(Attempt::Requested { .. } | Attempt::GivenBack { .. }) => {}
                 // It has not asked for anything yet, so it cannot be granted.
                 Some(Attempt::Looking { .. }) => {}
-                Some(Attempt::Starting | Attempt::Running { .. }) => {}
+                Some(Attempt::Starting { .. } | Attempt::Running { .. }) => {}
             }
         }
     }
 
     fn kill(&mut self, token: Token, grace_ms: u64) {
         match self.attempts.get(token) {
-            Some(Attempt::Starting | Attempt::Running { .. }) => {
+            Some(Attempt::Starting { .. } | Attempt::Running { .. }) => {
                 self.outputs.push(Output::KillProcess { token, grace_ms, because: KilledBecause::Asked });
             }
             Some(Attempt::Ended(_)) => self.report_finished(token),
@@ -211,7 +211,7 @@ impl Worker {
         match self.attempts.get(token) {
             Some(Attempt::Ended(_)) => self.forget(token),
             // The owner has given it up.
-            Some(Attempt::Starting | Attempt::Running { .. }) => self.disown(token),
+            Some(Attempt::Starting { .. } | Attempt::Running { .. }) => self.disown(token),
             Some(Attempt::Looking { .. } | Attempt::Requested { .. } | Attempt::GivenBack { .. }) => {
                 self.attempts.remove(token);
             }

@@ -20,10 +20,10 @@ impl Worker {
         }
         if !self.setup.slots.contains_key(job_type) {
             let reason = format!("this worker has no slots for type {job_type}");
-            return self.reject(token, reason);
+            return self.reject(token, None, reason);
         }
         if let Some(reason) = self.unfit.clone() {
-            return self.reject(token, reason);
+            return self.reject(token, None, reason);
         }
         if checks.is_empty() {
             self.ask_to_start(token);
@@ -40,16 +40,16 @@ impl Worker {
         self.attempts.set(token, Attempt::Requested { nonce, repeat });
     }
 
-    /// It was granted here, and can still run elsewhere.
-    fn give_back_granted(&mut self, token: Token, reason: String) {
-        self.reject(token, reason.clone());
-        let repeat = Repeat::first(self.now_ms);
-        self.attempts.set(token, Attempt::GivenBack { reason, repeat });
+    /// Gives it back; `nonce`: the question that was asked of it, on whose grant nothing starts any more.
+    pub(super) fn reject(&mut self, token: Token, nonce: Option<Nonce>, reason: String) {
+        let worker = self.setup.worker.clone();
+        self.append(Tag::Repeated, Command::RejectAssignment { token, worker, nonce, reason });
     }
 
-    fn reject(&mut self, token: Token, reason: String) {
-        let worker = self.setup.worker.clone();
-        self.append(Tag::Repeated, Command::RejectAssignment { token, worker, reason });
+    /// It was granted here, and can still run elsewhere.
+    fn give_back_granted(&mut self, token: Token, nonce: Nonce, reason: String, repeat: Repeat) {
+        self.reject(token, Some(nonce.clone()), reason.clone());
+        self.attempts.set(token, Attempt::GivenBack { nonce, reason, repeat });
     }
 
     fn request(&mut self, token: Token, nonce: Nonce) {
@@ -69,7 +69,10 @@ impl Worker {
                 return self.end_unknown(token, AttemptResult::Lost);
             }
             Some(
-                Attempt::Starting | Attempt::Running { .. } | Attempt::Ended(_) | Attempt::GivenBack { .. },
+                Attempt::Starting { .. }
+                | Attempt::Running { .. }
+                | Attempt::Ended(_)
+                | Attempt::GivenBack { .. },
             ) => return,
         }
         if types::is_noop(&spec.job_type) {
@@ -82,7 +85,7 @@ impl Worker {
             let outcome = outcome::without_process(AttemptResult::Lost, message);
             return self.end(token, outcome, None, false);
         }
-        self.attempts.set(token, Attempt::Starting);
+        self.attempts.set(token, Attempt::Starting { nonce: nonce.clone() });
         self.outputs.push(Output::Spawn { spec, lease, grace_ms: self.settings.kill_grace_ms });
     }
 
@@ -96,7 +99,7 @@ impl Worker {
     }
 
     pub(super) fn process_started(&mut self, token: Token) {
-        if let Some(Attempt::Starting) = self.attempts.get(token) {
+        if let Some(Attempt::Starting { .. }) = self.attempts.get(token) {
             self.attempts.set(token, Attempt::Running { report_at_ms: None });
             self.report_started(token);
         }
@@ -115,9 +118,11 @@ impl Worker {
     }
 
     pub(super) fn process_ended(&mut self, token: Token, end: ProcessEnd) {
-        if self.attempts.get(token).is_some_and(Attempt::has_process) {
-            if let ProcessEnd::NoRoom(reason) = end {
-                return self.give_back_granted(token, reason);
+        let has_process = |attempt: &&Attempt| attempt.has_process();
+        if let Some(attempt) = self.attempts.get(token).filter(has_process) {
+            if let (ProcessEnd::NoRoom(reason), Attempt::Starting { nonce }) = (&end, attempt) {
+                let (nonce, reason) = (nonce.clone(), reason.clone());
+                return self.give_back_granted(token, nonce, reason, Repeat::first(self.now_ms));
             }
             let has_directory = !matches!(end, ProcessEnd::NotStarted(_));
             let (outcome, usage) = outcome::of_process(end);
@@ -134,10 +139,8 @@ impl Worker {
                 self.attempts.set(token, Attempt::Requested { nonce, repeat });
             }
             Some(Attempt::Looking { .. }) => self.cannot_tell(token, "it takes too long"),
-            Some(Attempt::GivenBack { reason, repeat }) => {
-                self.reject(token, reason.clone());
-                let repeat = repeat.next(self.now_ms);
-                self.attempts.set(token, Attempt::GivenBack { reason, repeat });
+            Some(Attempt::GivenBack { nonce, reason, repeat }) => {
+                self.give_back_granted(token, nonce, reason, repeat.next(self.now_ms));
             }
             Some(Attempt::Running { .. }) => {
                 self.attempts.set(token, Attempt::Running { report_at_ms: None });
@@ -147,7 +150,7 @@ impl Worker {
                 self.attempts.set(token, ended);
                 self.report_finished(token);
             }
-            Some(Attempt::Starting) => self.attempts.set(token, Attempt::Starting),
+            Some(starting @ Attempt::Starting { .. }) => self.attempts.set(token, starting),
             None => {}
         }
     }

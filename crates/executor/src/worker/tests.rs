@@ -157,7 +157,10 @@ fn show(output: Output) -> String {
             }
             Command::Heartbeat(_) => "heartbeat".to_owned(),
             Command::RequestStart(request) => format!("request {} with {}", request.token, request.nonce),
-            Command::RejectAssignment { token, reason, .. } => format!("reject {token}: {reason}"),
+            Command::RejectAssignment { token, nonce, reason, .. } => {
+                let asked = nonce.as_ref().map_or("nothing asked", Nonce::as_str);
+                format!("reject {token} ({asked}): {reason}")
+            }
             Command::ReportStarted { token, .. } => format!("report {token} started"),
             Command::ReportFinished { token, outcome, .. } => {
                 let said = match outcome.exit_code {
@@ -279,37 +282,37 @@ fn paths_are_looked_at_before_the_start_is_asked_for() {
         registered_worker(),
         inputs,
         expect![[r#"
-        > assigned
-        look at 1 paths of 8
-        > assigned
-        > looked: There
-        request 8 with i-1-1
-        > assigned
-        look at 1 paths of 9
-        > looked: Gone([ThingId(77)])
-        9 lacks [ThingId(77)]
-        > assigned
-        look at 1 paths of 10
-        > looked: Unknown("the name node is away")
-        reject 10: cannot tell whether its paths are there: the name node is away
-        > assigned
-        look at 1 paths of 11
-        > refused
-        > looked: There
-        > assigned
-        look at 1 paths of 12
-        > tick 31999
-        request 8 with i-1-1
-        > tick 32000
-        reject 12: cannot tell whether its paths are there: it takes too long
-        > looked: There
-        > assigned
-        look at 1 paths of 13
-        > stop
-        reject 8: the worker is stopping
-        reject 13: the worker is stopping
-        exit
-    "#]],
+            > assigned
+            look at 1 paths of 8
+            > assigned
+            > looked: There
+            request 8 with i-1-1
+            > assigned
+            look at 1 paths of 9
+            > looked: Gone([ThingId(77)])
+            9 lacks [ThingId(77)]
+            > assigned
+            look at 1 paths of 10
+            > looked: Unknown("the name node is away")
+            reject 10 (nothing asked): cannot tell whether its paths are there: the name node is away
+            > assigned
+            look at 1 paths of 11
+            > refused
+            > looked: There
+            > assigned
+            look at 1 paths of 12
+            > tick 31999
+            request 8 with i-1-1
+            > tick 32000
+            reject 12 (nothing asked): cannot tell whether its paths are there: it takes too long
+            > looked: There
+            > assigned
+            look at 1 paths of 13
+            > stop
+            reject 8 (i-1-1): the worker is stopping
+            reject 13 (nothing asked): the worker is stopping
+            exit
+        "#]],
     );
 }
 
@@ -380,9 +383,9 @@ fn type_without_slots_is_given_back() {
         registered_worker(),
         [assigned(8, "spark")],
         expect![[r#"
-        > assigned
-        reject 8: this worker has no slots for type spark
-    "#]],
+            > assigned
+            reject 8 (nothing asked): this worker has no slots for type spark
+        "#]],
     );
 }
 
@@ -689,7 +692,7 @@ fn stop_waits_then_kills_then_says_so() {
         inputs,
         expect![[r#"
             > stop
-            reject 9: the worker is stopping
+            reject 9 (i-1-2): the worker is stopping
             > assigned
             > granted for i-1-2
             report 9 Lost: it does not run on this worker
@@ -858,25 +861,25 @@ fn granted_attempt_without_room_is_given_back_until_it_is_taken_back() {
         worker(),
         inputs,
         expect![[r#"
-        > tick 1000
-        register i-1, live []
-        heartbeat
-        > registered, granted []
-        > acknowledged
-        lease 590000 600000
-        > assigned
-        request 1 with i-1-1
-        > granted for i-1-1
-        spawn 1, lease Some((590000, 600000)), grace 10000
-        > process ended
-        reject 1: full
-        > tick 3000
-        reject 1: full
-        > refused
-        > tick 60000
-        > kill
-        report 1 Killed: it does not run on this worker
-    "#]],
+            > tick 1000
+            register i-1, live []
+            heartbeat
+            > registered, granted []
+            > acknowledged
+            lease 590000 600000
+            > assigned
+            request 1 with i-1-1
+            > granted for i-1-1
+            spawn 1, lease Some((590000, 600000)), grace 10000
+            > process ended
+            reject 1 (i-1-1): full
+            > tick 3000
+            reject 1 (i-1-1): full
+            > refused
+            > tick 60000
+            > kill
+            report 1 Killed: it does not run on this worker
+        "#]],
     );
 }
 
@@ -896,19 +899,19 @@ fn unfit_worker_says_so_and_takes_nothing() {
         worker(),
         inputs,
         expect![[r#"
-        > tick 1000
-        register i-1, live []
-        heartbeat
-        > registered, granted []
-        > full
-        heartbeat
-        > assigned
-        reject 1: full
-        > fit
-        heartbeat
-        > assigned
-        request 2 with i-1-1
-    "#]],
+            > tick 1000
+            register i-1, live []
+            heartbeat
+            > registered, granted []
+            > full
+            heartbeat
+            > assigned
+            reject 1 (nothing asked): full
+            > fit
+            heartbeat
+            > assigned
+            request 2 with i-1-1
+        "#]],
     );
 }
 

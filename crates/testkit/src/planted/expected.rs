@@ -57,6 +57,10 @@ pub const EXPECTED: &[Expected] = &[
     with(&[Fault::UnknownLost], bug(Bug::AckBeforeDurable, &["acknowledged_is_on_record"], SOME)),
     with(&[Fault::UnknownLost], bug(Bug::EffectsBeforeReadBack, &["work_is_on_record"], SOME)),
     with(&[Fault::SlowReader], bug(Bug::TimerOvertakesFact, &["timers_never_overtake_commands"], SOME)),
+    with(
+        &[Fault::DelayedCommands],
+        bug(Bug::OverdueRejectionAccepted, &["only_allowed_transitions", "one_process_per_batch"], RARE),
+    ),
     bug(Bug::TimerFiredAgainAfterTakeover, &["one_generated_per_run"], FEW),
     bug(Bug::CommandSkippedAtTakeover, &["every_command_decided_once"], FEW),
     bug(Bug::LeaseCutShort, &["no_attempt_before_lease_over"], SOME),
