@@ -11,6 +11,7 @@
 //!   [`FeedReader`]: the same feed, straight from the journal, with a [`FeedCursor`].
 //! - [`keep_hints`]: marks for those who pull, where hints are.
 //! - [`rebuild`] and [`verify`]: make the tables anew beside the old ones; compare them with the journal.
+//! - [`purge`]: what is old leaves the tables.
 //! - [`schemas`]: JSON Schema of events and commands, AsyncAPI of the topics.
 //!
 //! ```text
@@ -31,6 +32,7 @@ mod journal;
 mod progress;
 mod projection;
 mod publish;
+mod purge;
 mod rebuild;
 mod run;
 pub mod schemas;
@@ -44,6 +46,7 @@ pub use fold::Fold;
 pub use hints::keep_hints;
 pub use progress::{PartitionProgress, Progress, wait_in_tables};
 pub use publish::{PublishConfig, publish};
+pub use purge::purge;
 pub use rebuild::{RebuildProgress, rebuild};
 pub use run::{Config, run};
 pub use shutdown::Shutdown;

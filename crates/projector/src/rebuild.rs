@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tidemill_log::{Log, Topic};
 use tidemill_store::{FORMAT, Tables, rows};
 
 use crate::projection::Projection;
-use crate::{Config, Error, Shutdown};
+use crate::{Config, Error, Shutdown, purge};
 
 /// How far a rebuild is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +53,11 @@ pub fn rebuild(
         if !old.active {
             tables.drop_generation(old.number).map_err(Error::tables("drop tables"))?;
         }
+    }
+    // What had left the first set leaves this one, too.
+    let horizon = tables.horizon().map_err(Error::tables("read the horizon"))?;
+    if let Some(before) = horizon.and_then(|ms| Timestamp::from_millisecond(ms).ok()) {
+        purge(tables, before, shutdown)?;
     }
     Ok(generation)
 }

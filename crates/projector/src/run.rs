@@ -10,7 +10,7 @@ use tidemill_store::{FORMAT, Tables};
 
 use crate::error::chain;
 use crate::projection::Projection;
-use crate::{Error, Progress, Shutdown};
+use crate::{Error, Progress, Shutdown, purge};
 
 /// How the tables are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,11 +22,14 @@ pub struct Config {
     /// Under load, transactions of one partition begin at least this far apart, in milliseconds, so that
     /// each takes more. After a pause the first fact is written at once. Default 10; range 0 to 500.
     pub pace_ms: u64,
+    /// How long the tables keep what became of pull tasks, in days: grants since they were given, occurrences and
+    /// tasks for once since their start. Default 400; 0: for ever. What its owner has not forgotten stays longer.
+    pub keep_pulled_days: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { cached_rows: 32_768, pace_ms: 10 }
+        Self { cached_rows: 32_768, pace_ms: 10, keep_pulled_days: 400 }
     }
 }
 
@@ -72,12 +75,25 @@ pub fn run(
             }
         }
     }
+    let purging = (config.keep_pulled_days > 0).then(|| {
+        let (tables, days, shutdown) = (Arc::clone(tables), config.keep_pulled_days, shutdown.clone());
+        thread::Builder::new()
+            .name("purge".to_owned())
+            .spawn(move || purge::keep_purging(&*tables, days, &shutdown))
+    });
     let mut outcome = Ok(());
     for thread in threads {
         match thread.join() {
             Ok(ended) => outcome = outcome.and(ended),
             Err(panic) => std::panic::resume_unwind(panic),
         }
+    }
+    match purging {
+        Some(Ok(thread)) => drop(thread.join()),
+        Some(Err(error)) => {
+            tracing::warn!(%error, "old rows stay in the tables: there is no thread to delete them")
+        }
+        None => {}
     }
     outcome
 }

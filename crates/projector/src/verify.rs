@@ -1,5 +1,7 @@
 //! Comparing the tables with the journal, row by row.
 //!
+//! What is old may have left the tables (see [`crate::purge`]); it is left out on both sides.
+//!
 //! The journal is folded again from its first record to where the tables stand, in memory: about 1 KB per row
 //! of all tables. That is the bound of this command; it is fine for millions of rows, not for hundreds.
 
@@ -7,10 +9,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tidemill_log::{Log, Topic};
-use tidemill_store::{Position, Snapshot, TableChanges, Tables, Value, rows};
+use tidemill_store::{Position, Row, Snapshot, Table, TableChanges, Tables, Value, rows};
 
 use crate::fold::Fold;
 use crate::journal::{Journal, Start};
+use crate::purge::Old;
 use crate::{Error, Shutdown};
 
 /// Rows of one read.
@@ -82,6 +85,20 @@ impl Memory {
         }
     }
 
+    fn rows_of(&self, table: &Table) -> &Rows {
+        const NONE: &Rows = &Rows::new();
+        self.0.get(table.name).unwrap_or(NONE)
+    }
+
+    /// Leaves out what may be missing.
+    fn forget(&mut self, old: &Old) {
+        for table in rows::TABLES {
+            if let Some(rows) = self.0.get_mut(table.name) {
+                rows.retain(|_, row| !old.has(table, row));
+            }
+        }
+    }
+
     fn load(&self, table: &str, keys: &[Vec<Value>]) -> Vec<Vec<Value>> {
         let rows = self.0.get(table);
         keys.iter().filter_map(|key| rows?.get(key).cloned()).collect()
@@ -111,8 +128,11 @@ pub fn verify(
             refold(log, partition, position, shutdown, &mut memory, &mut report, &mut told)?;
         }
     }
+    let horizon = snapshot.horizon().map_err(Error::tables("read the horizon"))?;
+    let old = Old::new(horizon, memory.rows_of(rows::ShardRow::TABLE).values().cloned());
+    memory.forget(&old);
     for table in rows::TABLES {
-        compare(&mut *snapshot, table, &memory, &mut report)?;
+        compare(&mut *snapshot, table, &memory, &old, &mut report)?;
     }
     Ok(report)
 }
@@ -167,19 +187,19 @@ fn refold(
 
 fn compare(
     snapshot: &mut (dyn Snapshot + '_),
-    table: &'static tidemill_store::Table,
+    table: &'static Table,
     memory: &Memory,
+    old: &Old,
     report: &mut Report,
 ) -> Result<(), Error> {
-    let empty = Rows::new();
-    let expected = memory.0.get(table.name).unwrap_or(&empty);
+    let expected = memory.rows_of(table);
     let mut left: std::collections::BTreeSet<_> = expected.keys().collect();
     let mut after: Option<Vec<Value>> = None;
     loop {
         let page = snapshot.rows(table, after.as_deref(), PAGE).map_err(Error::tables("read the tables"))?;
         let Some(last) = page.last() else { break };
         after = Some(table.key_of(last).to_vec());
-        for row in &page {
+        for row in page.iter().filter(|row| !old.has(table, row)) {
             report.rows += 1;
             let key = table.key_of(row).to_vec();
             left.remove(&key);
@@ -196,7 +216,7 @@ fn compare(
 }
 
 fn compare_row(
-    table: &'static tidemill_store::Table,
+    table: &'static Table,
     key: &[Value],
     expected: &[Value],
     found: &[Value],
@@ -216,7 +236,7 @@ fn compare_row(
 }
 
 fn whole(
-    table: &'static tidemill_store::Table,
+    table: &'static Table,
     key: &[Value],
     expected: Option<&Vec<Value>>,
     found: Option<&Vec<Value>>,

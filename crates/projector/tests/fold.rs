@@ -132,7 +132,11 @@ fn rows_do_not_depend_on_how_the_journal_was_cut() {
         owner.decide(catalogue());
         owner.decide(shard());
         for (piece, decisions) in lives(1, 60, seed).chunks(40).enumerate() {
-            let config = Config { cached_rows: if piece % 2 == 0 { 0 } else { 1000 }, pace_ms: 0 };
+            let config = Config {
+                cached_rows: if piece % 2 == 0 { 0 } else { 1000 },
+                pace_ms: 0,
+                ..Config::default()
+            };
             let (progress, shutdown) = (Progress::new(), Shutdown::new());
             std::thread::scope(|scope| {
                 let running = scope.spawn(|| run(&config, &log, &database.tables, &progress, &shutdown));

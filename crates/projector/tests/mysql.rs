@@ -59,7 +59,7 @@ fn rebuild_swaps_the_tables_under_load() {
     let mut owner = Owner::claim(&*log, 1);
     owner.decide(shard());
     let (progress, shutdown, config) =
-        (Progress::new(), Shutdown::new(), Config { pace_ms: 1, cached_rows: 50 });
+        (Progress::new(), Shutdown::new(), Config { pace_ms: 1, cached_rows: 50, ..Config::default() });
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run(&config, &log, &tables, &progress, &shutdown));
         assert!(progress.wait_until(0, first, LONG));

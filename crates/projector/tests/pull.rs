@@ -7,9 +7,10 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{Database, Dice, Owner, START_MS, catalogue, id, log, shard, time};
-use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
+use tidemill_projector::{Config, Progress, Shutdown, purge, rebuild, run, verify};
 use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow};
 use tidemill_store::{PageRequest, PullGrantFilter, PullTaskFilter, ReadPullTables};
 
@@ -192,7 +193,11 @@ fn ledgers_do_not_depend_on_how_the_journal_was_cut() {
         owner.decide(catalogue());
         owner.decide(shard());
         for (piece, decisions) in lives(80, seed).chunks(8).enumerate() {
-            let config = Config { cached_rows: if piece % 2 == 0 { 0 } else { 1000 }, pace_ms: 0 };
+            let config = Config {
+                cached_rows: if piece % 2 == 0 { 0 } else { 1000 },
+                pace_ms: 0,
+                ..Config::default()
+            };
             let (progress, shutdown) = (Progress::new(), Shutdown::new());
             std::thread::scope(|scope| {
                 let running = scope.spawn(|| run(&config, &log, &database.tables, &progress, &shutdown));
@@ -212,4 +217,106 @@ fn ledgers_do_not_depend_on_how_the_journal_was_cut() {
             assert_eq!(taken, ledger(&database, task).iter().map(|row| row.taken).sum::<i64>());
         }
     }
+}
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+/// PUL-14: what is old and over leaves the tables; what somebody has, what its owner has not forgotten, and totals
+/// stay. Tables that are made anew have the same rows, and both are what the journal says.
+#[test]
+fn what_is_old_and_over_leaves_the_tables() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    let database = Database::new();
+    owner.decide(catalogue());
+    owner.decide(shard());
+    let rotating = json!({
+        "executor": {"group": "demo"}, "when": {"every_minutes": {"n": 5, "start": time(START_MS)}}, "dispatch_times": 9,
+    });
+    owner.decide(vec![
+        (1, created(1, 9)),
+        (1, created(2, 9)),
+        (1, json!({"task_created": {"task": id(3), "spec": rotating}})),
+        (1, granted(1, 11, START_MS, "ann")),
+        (1, granted(1, 12, START_MS, "bob")),
+        (1, granted(2, 13, START_MS, "cleo")),
+        (1, granted(3, 14, START_MS, "dora")),
+        (1, granted(3, 15, START_MS + 300_000, "emil")),
+    ]);
+    owner.decide(vec![
+        (1, ends("task_completed", 1, 11, START_MS)),
+        (1, ends("grant_returned", 1, 12, START_MS)),
+        (1, ends("grant_expired", 3, 14, START_MS)),
+    ]);
+    let first = owner.now_ms;
+    owner.now_ms += 10 * DAY_MS;
+    owner.decide(vec![(1, granted(2, 16, START_MS, "fee")), (1, ends("task_completed", 2, 16, START_MS))]);
+    project(&log, &database);
+    let shown = || {
+        let grants =
+            database.tables.pull_grants(&PullGrantFilter::default(), &PageRequest::first(99)).unwrap();
+        let grants: Vec<_> = grants.items.iter().map(|row| row.id >> 12).collect();
+        let ledgers: Vec<_> = (1..=3)
+            .flat_map(|task| {
+                ledger(&database, task).into_iter().map(move |row| (task, row.start_at - START_MS))
+            })
+            .collect();
+        let tasks: Vec<_> =
+            (1..=3).filter(|task| !database.tables.pull_task(id(*task)).unwrap().is_empty()).collect();
+        (grants, ledgers, tasks)
+    };
+    let is_what_the_journal_says = || {
+        let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:#?}", report.differences);
+    };
+    let before = Timestamp::from_millisecond(first + DAY_MS).unwrap();
+    let purged = || purge(&*database.tables, before, &Shutdown::new()).unwrap();
+    let whole = (vec![16, 15, 14, 13, 12, 11], vec![(1, 0), (2, 0), (3, 300_000), (3, 0)], vec![1, 2, 3]);
+    assert_eq!(shown(), whole);
+
+    // Its owner may still give of these tasks: only the grants that are over go.
+    assert_eq!(purged(), 3);
+    let (_, ledgers, tasks) = whole;
+    assert_eq!(shown(), (vec![16, 15, 13], ledgers, tasks));
+    is_what_the_journal_says();
+
+    // Forgotten by the owner: but of task 2 somebody still has a grant.
+    let forgotten =
+        json!({"tasks_purged": {"before": time(START_MS + DAY_MS), "tasks": [id(1), id(2), id(3)]}});
+    owner.decide(vec![(1, forgotten)]);
+    project(&log, &database);
+    assert_eq!(purged(), 0, "tables that are made anew lack the same");
+    let left = (vec![16, 15, 13], vec![(2, 0), (3, 300_000)], vec![2, 3]);
+    assert_eq!(shown(), left);
+    assert_eq!(counted(&task_row(&database, 3)), [2, 1, 0, 0, 1]);
+    is_what_the_journal_says();
+
+    // Late, but live until then: now it is over as well.
+    owner.decide(vec![
+        (1, ends("task_completed", 2, 13, START_MS)),
+        (1, ends("task_completed", 3, 15, START_MS + 300_000)),
+    ]);
+    run_for_a_moment(&log, &database, &mut owner);
+    assert_eq!(shown(), left);
+    assert_eq!(purged(), 5);
+    assert_eq!(shown(), (vec![16], vec![], vec![3]));
+    assert_eq!(counted(&task_row(&database, 3)), [2, 0, 1, 0, 1]);
+    is_what_the_journal_says();
+
+    // A difference in what has to be there is still found.
+    let generation = database.tables.active().unwrap().unwrap().number;
+    database.by_hand(&format!("UPDATE g{generation}_pull_grants SET result = 'by hand'"));
+    let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+    assert_eq!(report.difference_count, 1, "{:#?}", report.differences);
+}
+
+/// The projector goes on to where the journal ends.
+fn run_for_a_moment(log: &Arc<dyn tidemill_log::Log>, database: &Database, owner: &mut Owner) {
+    let (progress, shutdown) = (Progress::new(), Shutdown::new());
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&Config::default(), log, &database.tables, &progress, &shutdown));
+        assert!(progress.wait_until(0, owner.decide(vec![]), Duration::from_secs(30)));
+        shutdown.request();
+        running.join().unwrap().unwrap();
+    });
 }

@@ -23,7 +23,7 @@ fn rebuild_swaps_the_tables_under_load() {
     let mut owner = Owner::claim(&*log, 1);
     let first = owner.decide(shard());
     let (progress, shutdown, config) =
-        (Progress::new(), Shutdown::new(), Config { pace_ms: 1, cached_rows: 100 });
+        (Progress::new(), Shutdown::new(), Config { pace_ms: 1, cached_rows: 100, ..Config::default() });
     std::thread::scope(|scope| {
         let running = scope.spawn(|| run(&config, &log, tables, &progress, &shutdown));
         assert!(progress.wait_until(1, first, LONG));

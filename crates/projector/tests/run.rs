@@ -158,6 +158,15 @@ impl Tables for Flaky {
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, tidemill_store::Error> {
         self.inner.select(select)
     }
+    fn horizon(&self) -> Result<Option<i64>, tidemill_store::Error> {
+        self.inner.horizon()
+    }
+    fn raise_horizon(&self, before_ms: i64) -> Result<i64, tidemill_store::Error> {
+        self.inner.raise_horizon(before_ms)
+    }
+    fn purge(&self, select: &Select) -> Result<usize, tidemill_store::Error> {
+        self.inner.purge(select)
+    }
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, tidemill_store::Error> {
         self.inner.snapshot()
     }

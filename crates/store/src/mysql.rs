@@ -161,6 +161,27 @@ impl Tables for MysqlTables {
         }
     }
 
+    fn horizon(&self) -> Result<Option<i64>, Error> {
+        self.read(generations::horizon)
+    }
+
+    fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error> {
+        self.change(|connection| generations::raise_horizon(connection, before_ms))
+    }
+
+    fn purge(&self, select: &Select) -> Result<usize, Error> {
+        self.change(|connection| {
+            let generation = generations::active_locked(connection)?.ok_or(Error::NoGeneration)?;
+            let (sql, values) = sql::select(generation, select);
+            let rows = statements::query(connection, select.table, &sql, values.iter())?;
+            let mut keys: Vec<_> = rows.iter().map(|row| select.table.key_of(row).to_vec()).collect();
+            // As everybody locks them.
+            keys.sort();
+            statements::delete(connection, generation, select.table, &keys)?;
+            Ok(keys.len())
+        })
+    }
+
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
         let mut connection = self.connections.open()?;
         let begin = [
@@ -188,6 +209,10 @@ impl Snapshot for MysqlSnapshot {
 
     fn positions(&mut self) -> Result<BTreeMap<u32, Position>, Error> {
         generations::positions(&mut self.connection, self.generation)
+    }
+
+    fn horizon(&mut self) -> Result<Option<i64>, Error> {
+        generations::horizon(&mut self.connection)
     }
 
     fn rows(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::{Error, Table, Value};
 
 /// The form of the tables. Another number means other columns: such tables are rebuilt, never altered.
-pub const FORMAT: i64 = 8;
+pub const FORMAT: i64 = 9;
 
 /// How far a partition of the journal has been folded into a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,6 +171,25 @@ pub trait Tables: Send + Sync {
     /// [`Error::NoGeneration`]; the database.
     fn select(&self, select: &Select) -> Result<Vec<Vec<Value>>, Error>;
 
+    /// Before when old rows may be missing, milliseconds; `None`: none is.
+    ///
+    /// # Errors
+    /// The database.
+    fn horizon(&self) -> Result<Option<i64>, Error>;
+
+    /// Notes that rows older than this may be missing from now on, in this generation and in later ones; never
+    /// takes it back. Gives what is noted then.
+    ///
+    /// # Errors
+    /// The database.
+    fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error>;
+
+    /// Deletes rows of the active generation, as many as the question gives, in one transaction. Gives how many.
+    ///
+    /// # Errors
+    /// [`Error::NoGeneration`]; the database.
+    fn purge(&self, select: &Select) -> Result<usize, Error>;
+
     /// The active generation as it is now, whatever is written meanwhile.
     ///
     /// # Errors
@@ -198,6 +217,12 @@ pub trait Snapshot {
     /// # Errors
     /// The database.
     fn positions(&mut self) -> Result<BTreeMap<u32, Position>, Error>;
+
+    /// As [`Tables::horizon`], at the moment of the snapshot.
+    ///
+    /// # Errors
+    /// The database.
+    fn horizon(&mut self) -> Result<Option<i64>, Error>;
 
     /// Rows of a table after a key, in the order of the key: all columns, in the table's order.
     ///

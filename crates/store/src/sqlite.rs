@@ -173,6 +173,25 @@ impl Tables for SqliteTables {
         })
     }
 
+    fn horizon(&self) -> Result<Option<i64>, Error> {
+        self.read(generations::horizon)
+    }
+
+    fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error> {
+        self.change("raise the horizon", |transaction| generations::raise_horizon(transaction, before_ms))
+    }
+
+    fn purge(&self, select: &Select) -> Result<usize, Error> {
+        self.change("delete old rows", |transaction| {
+            let generation = generations::active(transaction)?.ok_or(Error::NoGeneration)?;
+            let (sql, values) = sql::select(generation, select);
+            let rows = statements::query(transaction, select.table, &sql, values.iter())?;
+            let keys: Vec<_> = rows.iter().map(|row| select.table.key_of(row).to_vec()).collect();
+            statements::delete(transaction, generation, select.table, &keys)?;
+            Ok(keys.len())
+        })
+    }
+
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {
         let connection = self.reader()?;
         connection.execute_batch("BEGIN").map_err(failed("begin to read"))?;
@@ -197,6 +216,10 @@ impl Snapshot for SqliteSnapshot {
 
     fn positions(&mut self) -> Result<BTreeMap<u32, Position>, Error> {
         generations::positions(&self.connection, self.generation)
+    }
+
+    fn horizon(&mut self) -> Result<Option<i64>, Error> {
+        generations::horizon(&self.connection)
     }
 
     fn rows(

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use tidemill_api::Config;
 use tidemill_model::{Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, TaskId};
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
+use tidemill_store::rows::PullGrantRow;
 
 use crate::owner::{OFFSET, Script};
-use crate::rows::USER;
+use crate::rows::{OFFSET_AT_START, USER, Writer};
 use crate::site::{Site, send};
 
 const FAR: Duration = Duration::from_secs(60);
@@ -253,4 +254,49 @@ async fn keys_pull_for_users_of_their_groups() {
         let answered = send(request).await;
         assert_eq!(answered.code(), wanted, "{app} {user}: {answered:?}");
     }
+}
+
+/// PUL-14: a grant that is old and over is not listed any more, one that somebody has is, however old.
+#[tokio::test]
+async fn old_grants_are_gone_and_live_ones_never() {
+    let site = Site::start(Box::new(|_| None)).await;
+    let old = Timestamp::now() - Duration::from_secs(2 * 24 * 60 * 60);
+    let new = Timestamp::now() - Duration::from_secs(60);
+    let grant = |id, state: &str, granted_at: Timestamp| PullGrantRow {
+        id,
+        shard: 1,
+        group_name: "demo".into(),
+        task_id: 4097,
+        task_version: 1,
+        task_name: None,
+        start_at: granted_at.as_millisecond(),
+        user_name: USER.into(),
+        state: state.into(),
+        granted_at: granted_at.as_millisecond(),
+        expires_at: None,
+        ended_at: (state != "live").then_some(granted_at.as_millisecond()),
+        result: None,
+        returned_by: None,
+        reason: None,
+    };
+    let many = (100..1_300).map(|id| grant(id, "expired", old));
+    let few = [
+        grant(1, "completed", old),
+        grant(2, "live", old),
+        grant(3, "completed", new),
+        grant(4, "live", new),
+    ];
+    Writer::new(&*site.tables).rows(few.into_iter().chain(many).collect()).commit(OFFSET_AT_START + 1);
+    let listed = async || {
+        let answered = send(site.get("/api/pull/grants?limit=1000")).await;
+        assert_eq!(answered.status, 200, "{answered:?}");
+        let items = answered.body["items"].as_array().unwrap().clone();
+        items.iter().map(|it| it["id"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed().await.len(), 1_000);
+    let tables = Arc::clone(&site.tables);
+    let yesterday = Timestamp::now() - Duration::from_secs(24 * 60 * 60);
+    let purged = move || tidemill_projector::purge(&*tables, yesterday, &tidemill_projector::Shutdown::new());
+    assert_eq!(tokio::task::spawn_blocking(purged).await.unwrap().unwrap(), 1_201);
+    assert_eq!(listed().await, [4, 3, 2]);
 }

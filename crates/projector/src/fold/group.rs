@@ -42,12 +42,16 @@ impl Caches {
                 frozen_at: at.now,
             }),
             Event::Thawed { group, .. } => self.freezes.remove((scope(group.as_ref()),)),
-            Event::GroupReceived { group, name, .. } => self.shards.put(ShardRow {
-                id: at.shard,
-                group_id: i64::from(group.0),
-                group_name: name.as_str().into(),
-                received_at: at.now,
-            }),
+            Event::GroupReceived { group, name, .. } => {
+                let pull_horizon = self.shards.get(&(at.shard,)).and_then(|row| row.pull_horizon);
+                self.shards.put(ShardRow {
+                    id: at.shard,
+                    group_id: i64::from(group.0),
+                    group_name: name.as_str().into(),
+                    received_at: at.now,
+                    pull_horizon,
+                });
+            }
             Event::WorkerRegistered { .. } => self.register(at, event),
             Event::WorkerMeasured { worker, measure, overloaded } => self.worker(at, &worker.0, |row| {
                 row.memory_total_mb = Some(i64::from(measure.memory_total_mb));

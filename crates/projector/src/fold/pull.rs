@@ -40,6 +40,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             rows.pull_tasks.need((task.0, shard));
         }
         Event::TasksPurged { tasks, .. } => {
+            rows.shards.need((shard,));
             tasks.iter().for_each(|task| rows.pull_tasks.need((task.0, shard)));
         }
         Event::TaskGranted { grant, task, start, .. } => {
@@ -101,6 +102,9 @@ impl Caches {
                 row.ended_at = Some(at.now);
             }),
             Event::TasksPurged { before, tasks } => {
+                self.shards.change((at.shard,), |row| {
+                    row.pull_horizon = row.pull_horizon.max(Some(before.as_millisecond()));
+                });
                 for task in tasks {
                     self.pull_tasks.change((task.0, at.shard), |row| {
                         row.purged_before = Some(before.as_millisecond());

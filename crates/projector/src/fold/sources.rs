@@ -76,6 +76,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         Event::ChecksLate { report } => {
             rows.late_checks.need((report.authority.clone(), report.prober.clone()));
         }
+        Event::GroupReceived { .. } => rows.shards.need((shard,)),
         Event::WorkerRegistered { worker, .. } => {
             rows.shards.need((shard,));
             rows.workers.need((worker.0.clone(), shard));
@@ -120,7 +121,6 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::KeyRevoked { .. }
         | Event::MessageReceived { .. }
         | Event::OutboxAcknowledged { .. }
-        | Event::GroupReceived { .. }
         | Event::ParentsReceived { .. }
         | Event::StandingsHeard { .. }
         | Event::GenerationsHeard { .. }

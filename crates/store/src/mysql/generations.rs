@@ -43,6 +43,18 @@ pub(super) fn active_locked(connection: &mut Conn) -> Result<Option<u32>, Error>
     ask_active(connection, " LOCK IN SHARE MODE")
 }
 
+pub(super) fn horizon(connection: &mut Conn) -> Result<Option<i64>, Error> {
+    let sql = "SELECT value FROM tidemill_meta WHERE name = 'horizon'";
+    connection.exec_first(sql, ()).map_err(failed("read the horizon"))
+}
+
+pub(super) fn raise_horizon(connection: &mut Conn, before_ms: i64) -> Result<i64, Error> {
+    let sql = "INSERT INTO tidemill_meta VALUES ('horizon', ?) \
+               ON DUPLICATE KEY UPDATE value = GREATEST(value, VALUES(value))";
+    connection.exec_drop(sql, (before_ms,)).map_err(failed("raise the horizon"))?;
+    Ok(horizon(connection)?.unwrap_or(before_ms))
+}
+
 /// None where somebody dropped everything by hand: then the first set is to be made again.
 pub(super) fn list(connection: &mut Conn) -> Result<Vec<Generation>, Error> {
     match list_known(connection) {

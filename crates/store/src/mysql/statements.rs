@@ -26,7 +26,17 @@ pub(super) fn write(connection: &mut Conn, generation: u32, changes: &TableChang
         let sql = DIALECT.upsert(generation, table, piece.len());
         connection.exec_drop(sql, params(piece.iter().flatten())).map_err(failed("write rows"))?;
     }
-    for piece in sql::pieces(&changes.deletes, sql::MAX_ROWS) {
+    delete(connection, generation, table, &changes.deletes)
+}
+
+/// Deletes the rows with these keys.
+pub(super) fn delete(
+    connection: &mut Conn,
+    generation: u32,
+    table: &Table,
+    keys: &[Vec<Value>],
+) -> Result<(), Error> {
+    for piece in sql::pieces(keys, sql::MAX_ROWS) {
         let sql = sql::delete(generation, table, piece.len());
         connection.exec_drop(sql, params(piece.iter().flatten())).map_err(failed("delete rows"))?;
     }

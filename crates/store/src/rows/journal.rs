@@ -17,6 +17,8 @@ row! {
         group_name: Arc<str> = Name(64),
         /// Since when it knows these bounds of its group.
         received_at: i64 = Time,
+        /// What of its pull tasks started before is given to nobody any more.
+        pull_horizon: Option<i64> = Time,
     }
 }
 

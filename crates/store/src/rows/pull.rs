@@ -101,7 +101,7 @@ row! {
 row! {
     /// The ledger of an occurrence that was given out. A task's ledger is the sum over its occurrences.
     PullLedgerRow in "pull_ledger", key (task_id: i64, start_at: i64, shard: i64),
-    fixed (), indexes [] {
+    fixed (), indexes [[start_at]] {
         /// The task.
         task_id: i64 = Int,
         /// The start of the occurrence.
@@ -127,7 +127,7 @@ row! {
     /// An occurrence of a task that was given to a user.
     PullGrantRow in "pull_grants", key (id: i64),
     fixed (shard, group_name, task_id, task_version, task_name, start_at, user_name, granted_at, expires_at),
-    indexes [[user_name], [task_id], [state], [group_name]] {
+    indexes [[user_name], [task_id], [state], [group_name], [granted_at]] {
         /// Its id; grows with every grant of its shard.
         id: i64 = Int,
         /// The shard that gave it.

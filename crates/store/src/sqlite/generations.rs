@@ -26,6 +26,21 @@ pub(super) fn active(connection: &Connection) -> Result<Option<u32>, Error> {
     read().map_err(failed("ask which tables are in use"))
 }
 
+pub(super) fn horizon(connection: &Connection) -> Result<Option<i64>, Error> {
+    let read = || {
+        let sql = "SELECT value FROM tidemill_meta WHERE name = 'horizon'";
+        connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()
+    };
+    read().map_err(failed("read the horizon"))
+}
+
+pub(super) fn raise_horizon(connection: &Connection, before_ms: i64) -> Result<i64, Error> {
+    let sql = "INSERT INTO tidemill_meta VALUES ('horizon', ?1) \
+               ON CONFLICT DO UPDATE SET value = MAX(value, ?1) RETURNING value";
+    let raise = || connection.prepare_cached(sql)?.query_row([before_ms], |row| row.get(0));
+    raise().map_err(failed("raise the horizon"))
+}
+
 pub(super) fn list(connection: &Connection) -> Result<Vec<Generation>, Error> {
     let active = active(connection)?;
     let read = || -> rusqlite::Result<Vec<(u32, i64)>> {

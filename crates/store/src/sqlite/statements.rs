@@ -46,7 +46,17 @@ pub(super) fn write(connection: &Connection, generation: u32, changes: &TableCha
         }
         execute(connection, &text.1, piece).map_err(failed("write rows"))?;
     }
-    for piece in sql::pieces(&changes.deletes, ROWS) {
+    delete(connection, generation, table, &changes.deletes)
+}
+
+/// Deletes the rows with these keys.
+pub(super) fn delete(
+    connection: &Connection,
+    generation: u32,
+    table: &Table,
+    keys: &[Vec<Value>],
+) -> Result<(), Error> {
+    for piece in sql::pieces(keys, ROWS) {
         let sql = sql::delete(generation, table, piece.len());
         execute(connection, &sql, piece).map_err(failed("delete rows"))?;
     }

@@ -1,7 +1,9 @@
 //! Writing, loading and the position.
 
 use tidemill_store::rows::{AppKeyRow, BatchRow, TABLES};
-use tidemill_store::{Error, Field, Kind, ReadTables, Row, RowBatch, Table, TableChanges, Value};
+use tidemill_store::{
+    Error, Field, Filter, Kind, ReadTables, Row, RowBatch, Select, Table, TableChanges, Value,
+};
 
 use super::{Bench, batch_row, position, prepare, upserts, write, write_batches};
 
@@ -139,4 +141,28 @@ pub(crate) fn repeated_batch_changes_nothing(bench: &impl Bench) {
     assert_eq!(written.active, Some(generation));
     bench.tables().write(generation, &batch(2)).unwrap();
     assert_eq!(bench.tables().batch(1).unwrap().unwrap().state, 1);
+}
+
+/// PUL-14: so many rows that fit go in one transaction, no others, and the horizon only rises, for every set of tables.
+pub(crate) fn old_rows_are_deleted_some_at_a_time(bench: &impl Bench) {
+    let tables = bench.tables();
+    assert_eq!(tables.horizon().unwrap(), None);
+    let generation = prepare(bench);
+    write_batches(bench, generation, 1, 20);
+    let mut old = Select::new(BatchRow::TABLE, &["id"]).limit(8);
+    old.filters.push(Filter::Below("id", Value::Int(15)));
+    old.filters.push(Filter::Unequal("id", Value::Int(3)));
+    let deleted: Vec<_> = (0..3).map(|_| tables.purge(&old).unwrap()).collect();
+    assert_eq!(deleted, [8, 5, 0]);
+    let keys: Vec<_> = (0..=30).map(|id| vec![Value::Int(id)]).collect();
+    let mut left = tables.load(generation, BatchRow::TABLE, &keys).unwrap();
+    left.sort();
+    let ids: Vec<_> = left.iter().map(|row| row[0].clone()).collect();
+    assert_eq!(ids, [3, 15, 16, 17, 18, 19, 20].map(Value::Int));
+    let raised: Vec<_> = [5, 9, 7].map(|before| tables.raise_horizon(before).unwrap()).into();
+    assert_eq!(raised, [5, 9, 9]);
+    tables.create_generation().unwrap();
+    assert_eq!(tables.horizon().unwrap(), Some(9));
+    assert_eq!(tables.snapshot().unwrap().horizon().unwrap(), Some(9));
+    assert_eq!(tables.active().unwrap().map(|it| it.number), Some(generation));
 }

@@ -213,12 +213,16 @@ pub(crate) struct ProjectorSettings {
     /// Under load, transactions of one partition begin at least this far apart, milliseconds. Default 10;
     /// 0 to 500.
     pub(crate) pace_ms: u64,
+    /// How long the tables keep what became of pull tasks, days: grants since they were given, occurrences and tasks
+    /// for once since their start. Default 400; 0 to 36,500; 0: for ever. What its owner has not forgotten stays.
+    pub(crate) keep_pulled_days: u32,
 }
 
 impl Default for ProjectorSettings {
     fn default() -> Self {
-        let tidemill_projector::Config { cached_rows, pace_ms } = tidemill_projector::Config::default();
-        Self { cached_rows, pace_ms }
+        let tidemill_projector::Config { cached_rows, pace_ms, keep_pulled_days } =
+            tidemill_projector::Config::default();
+        Self { cached_rows, pace_ms, keep_pulled_days }
     }
 }
 
@@ -244,8 +248,8 @@ impl Settings {
 
     /// The projector's configuration.
     pub(crate) fn projector_config(&self) -> tidemill_projector::Config {
-        let ProjectorSettings { cached_rows, pace_ms } = self.projector;
-        tidemill_projector::Config { cached_rows, pace_ms }
+        let ProjectorSettings { cached_rows, pace_ms, keep_pulled_days } = self.projector;
+        tidemill_projector::Config { cached_rows, pace_ms, keep_pulled_days }
     }
 
     /// The secret that the roles share: as configured, else from the data directory.
@@ -276,6 +280,9 @@ impl Settings {
         }
         if self.projector.pace_ms > 500 {
             return Err(("projector.pace_ms".to_owned(), "must be 0 to 500".to_owned()));
+        }
+        if self.projector.keep_pulled_days > 36_500 {
+            return Err(("projector.keep_pulled_days".to_owned(), "must be 0 to 36500".to_owned()));
         }
         let section = |name: &str| {
             let name = name.to_owned();

@@ -1,0 +1,126 @@
+//! Old rows of what clients pull leave the tables (PUL-14), some at a time, beside the projection.
+//!
+//! ```text
+//!  now − keep_pulled_days ─► horizon, noted once for all sets of tables ─► rows below it, 500 in a transaction
+//! ```
+//! Only rows that no later fact can change go: grants that have ended, ledgers of occurrences that their shard gives
+//! to nobody any more, and tasks for once that their shard has forgotten or let go. What of the journal is below the
+//! horizon may be in the tables or not; [`crate::verify`] leaves it out on both sides. The journal keeps all of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, ShardRow};
+use tidemill_store::{Filter, Row, Select, Table, Tables, Value};
+
+use crate::error::chain;
+use crate::{Error, Shutdown};
+
+/// Rows of one transaction.
+const CHUNK: usize = 500;
+/// Between two transactions; so much is left to those who project.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Before the first round.
+const FIRST: Duration = Duration::from_secs(30);
+/// From one round to the next.
+const EVERY: Duration = Duration::from_secs(60 * 60);
+const WHAT: &str = "delete old rows";
+
+/// Deletes what is older than so many days, every hour until shutdown. What is in the way of one round is told, and
+/// mended by the next.
+pub(crate) fn keep_purging(tables: &dyn Tables, days: u32, shutdown: &Shutdown) {
+    let kept = SignedDuration::from_hours(24 * i64::from(days));
+    let mut pause = FIRST;
+    while !shutdown.wait(pause) {
+        pause = EVERY;
+        let Ok(before) = Timestamp::now().checked_sub(kept) else { return };
+        match purge(tables, before, shutdown) {
+            Ok(0) => {}
+            Ok(rows) => tracing::info!(rows, "{rows} rows from before {before} have left the tables"),
+            Err(error) => {
+                let reason = chain(&error);
+                tracing::warn!(reason, "old rows stay in the tables for another hour: {reason}");
+            }
+        }
+    }
+}
+
+/// Deletes what is older, and notes that it may be missing. Gives how many rows went.
+///
+/// # Errors
+/// The database.
+pub fn purge(tables: &dyn Tables, before: Timestamp, shutdown: &Shutdown) -> Result<u64, Error> {
+    // First: whoever compares the tables with the journal knows of it before a row is gone.
+    let before_ms = tables.raise_horizon(before.as_millisecond()).map_err(Error::tables(WHAT))?;
+    let shards = tables.select(&Select::new(ShardRow::TABLE, &["id"])).map_err(Error::tables(WHAT))?;
+    let old = Old::new(Some(before_ms), shards);
+    let mut rows = 0;
+    for select in old.selects() {
+        while !shutdown.is_requested() {
+            let deleted = tables.purge(&select).map_err(Error::tables(WHAT))?;
+            rows += deleted as u64;
+            if deleted < CHUNK || shutdown.wait(PAUSE) {
+                break;
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// What is old.
+pub(crate) struct Old {
+    before_ms: i64,
+    /// By shard, what of its occurrences is given to nobody any more, as far as the tables keep it no longer.
+    given_before: BTreeMap<i64, i64>,
+}
+
+impl Old {
+    /// Of the noted horizon, and the rows of the shards.
+    pub(crate) fn new(horizon: Option<i64>, shards: impl IntoIterator<Item = Vec<Value>>) -> Self {
+        let before_ms = horizon.unwrap_or(i64::MIN);
+        let rows = shards.into_iter().filter_map(|row| ShardRow::from_values(row).ok());
+        let given_before = rows.filter_map(|row| Some((row.id, row.pull_horizon?.min(before_ms))));
+        Self { before_ms, given_before: given_before.collect() }
+    }
+
+    /// Whether such a row may be missing. No later fact changes one of which this holds.
+    pub(crate) fn has(&self, table: &Table, row: &[Value]) -> bool {
+        if *table == *PullGrantRow::TABLE {
+            return PullGrantRow::from_values(row.to_vec())
+                .is_ok_and(|row| &*row.state != "live" && row.granted_at < self.before_ms);
+        }
+        if *table == *PullLedgerRow::TABLE {
+            return PullLedgerRow::from_values(row.to_vec()).is_ok_and(|row| {
+                row.live == 0 && self.given_before.get(&row.shard).is_some_and(|it| row.start_at < *it)
+            });
+        }
+        *table == *PullTaskRow::TABLE
+            && PullTaskRow::from_values(row.to_vec()).is_ok_and(|row| {
+                let is_forgotten = &*row.state == "released" || row.purged_before.is_some();
+                !row.rotating && row.live == 0 && row.start_at < self.before_ms && is_forgotten
+            })
+    }
+
+    /// The same as questions, a chunk each.
+    fn selects(&self) -> Vec<Select> {
+        let below = |column, ms| Filter::Below(column, Value::Int(ms));
+        let mut grants = Select::new(PullGrantRow::TABLE, &["granted_at"]).limit(CHUNK);
+        grants.filters.push(below("granted_at", self.before_ms));
+        grants.filters.push(Filter::Unequal("state", "live".into()));
+        let ledgers = self.given_before.iter().map(|(shard, before_ms)| {
+            let mut ledgers = Select::new(PullLedgerRow::TABLE, &["start_at"]).limit(CHUNK);
+            ledgers.filters.push(below("start_at", *before_ms));
+            ledgers.equal("shard", *shard).equal("live", 0_i64)
+        });
+        let tasks = || {
+            let mut tasks = Select::new(PullTaskRow::TABLE, &["start_at"]).limit(CHUNK);
+            tasks.filters.push(below("start_at", self.before_ms));
+            tasks.equal("rotating", 0_i64).equal("live", 0_i64)
+        };
+        let mut forgotten = tasks();
+        forgotten.filters.push(Filter::AtLeast("purged_before", Value::Int(i64::MIN)));
+        let released = tasks().equal("state", "released");
+        std::iter::once(grants).chain(ledgers).chain([forgotten, released]).collect()
+    }
+}
