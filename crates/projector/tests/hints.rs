@@ -5,6 +5,7 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use support::{Owner, log};
 use tidemill_log::{Log, MemoryLog, Topic};
 use tidemill_projector::{Error, Shutdown, keep_hints};
-use tidemill_store::hints::{Hint, Hints, Life, Look, MemoryHints, Place, Turn};
+use tidemill_store::hints::{Hint, HintFuture, Hints, Life, Look, MemoryHints, Place, Turn};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A task acknowledged so long ago is offered by every poll.
@@ -248,4 +249,68 @@ fn record_that_is_not_understood_ends_every_hint() {
     let after = kept.until("ann", "a life holds again", |look| look.life.is_some());
     assert_ne!(after.life, Some(before));
     assert!(kept.memory.range(Topic::Journal, 1).unwrap().end > 0);
+}
+
+/// Counts what the keeper does.
+struct Counted {
+    inner: MemoryHints,
+    asked: AtomicUsize,
+    begun: AtomicUsize,
+}
+
+impl Hints for Counted {
+    fn look(&self, place: &Place) -> HintFuture<'_, Look> {
+        self.inner.look(place)
+    }
+    fn keep(&self, place: &Place, hint: &Hint, kept_for: Duration) -> HintFuture<'_, ()> {
+        self.inner.keep(place, hint, kept_for)
+    }
+    fn wanted(&self, partition: u32) -> Result<bool, tidemill_store::Error> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.inner.wanted(partition)
+    }
+    fn clock_ms(&self) -> Result<i64, tidemill_store::Error> {
+        self.inner.clock_ms()
+    }
+    fn begin(&self, partition: u32, life: &Life) -> Result<bool, tidemill_store::Error> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        self.inner.begin(partition, life)
+    }
+    fn turn(&self, turn: &Turn<'_>) -> Result<bool, tidemill_store::Error> {
+        self.inner.turn(turn)
+    }
+}
+
+/// PUL-9: while nobody looks the keeper rests, and no life holds; a look wakes it, in its partition alone.
+#[test]
+fn keeper_rests_until_somebody_looks() {
+    let (_, log) = log(2);
+    let hints = Arc::new(Counted {
+        inner: MemoryHints::new(),
+        asked: AtomicUsize::new(0),
+        begun: AtomicUsize::new(0),
+    });
+    let shutdown = Shutdown::new();
+    let of = |count: &AtomicUsize| count.load(Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let shared = hints.clone() as Arc<dyn Hints>;
+        let kept = scope.spawn(|| keep_hints(&log, &{ shared }, &shutdown));
+        let begun_at = Instant::now();
+        while of(&hints.asked) < 8 {
+            assert!(begun_at.elapsed() < PATIENCE, "nobody asks whether hints are wanted");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(of(&hints.begun), 0, "nobody wants hints");
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let look = || runtime.block_on(hints.look(&place("ann"))).unwrap();
+        assert_eq!(look().life, None);
+        let looked_at = Instant::now();
+        while look().life.is_none() {
+            assert!(looked_at.elapsed() < PATIENCE, "it does not wake");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(of(&hints.begun), 1, "the other partition rests");
+        shutdown.request();
+        kept.join().unwrap().unwrap();
+    });
 }

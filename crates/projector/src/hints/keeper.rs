@@ -27,6 +27,9 @@ pub(super) struct Keeper {
     shutdown: Shutdown,
 }
 
+/// Where nobody has looked for so long, it rests. Clients ask again within 30 s.
+const REST_AFTER: Duration = Duration::from_secs(60);
+
 /// What came of asking the back end.
 type Tried = Result<(), tidemill_store::Error>;
 
@@ -38,13 +41,26 @@ struct Living {
     /// The last step that is known to be done, and the last that was tried.
     confirmed: u64,
     tried: u64,
+    /// When somebody wanted hints last, as far as is known.
+    wanted_at: Option<Instant>,
     /// What is to be written, each with the offset of its last fact.
     marks: BTreeMap<Mark, u64>,
 }
 
 impl Living {
     fn new() -> Self {
-        Self { life: Life::draw(), is_begun: false, confirmed: 0, tried: 0, marks: BTreeMap::new() }
+        let marks = BTreeMap::new();
+        Self { life: Life::draw(), is_begun: false, confirmed: 0, tried: 0, wanted_at: None, marks }
+    }
+
+    /// Another one, for those who want hints of this one.
+    fn anew(&self) -> Self {
+        Self { wanted_at: self.wanted_at, ..Self::new() }
+    }
+
+    /// Nobody has wanted hints for a while, or since it is known.
+    fn may_rest(&self, now: Instant) -> bool {
+        self.wanted_at.is_none_or(|at| now.duration_since(at) >= REST_AFTER)
     }
 
     /// A step is known to be done.
@@ -118,6 +134,10 @@ impl Keeper {
         let records = reader.poll(MAX_RECORDS, timeout).map_err(Error::journal(self.partition))?;
         for record in records {
             next = record.offset + 1;
+            if !living.is_begun {
+                // No hint of this life is older.
+                continue;
+            }
             // A record that does not count may be among them: what it says ends hints that could have stayed.
             let Some(frame) = Frame::decode(&record.value).ok().filter(|frame| frame.kind == Kind::Envelope)
             else {
@@ -132,16 +152,12 @@ impl Keeper {
             for recorded in &envelope.events {
                 marked(recorded, |what| match what {
                     Marked::One(mark) => drop(living.marks.insert(mark, record.offset)),
-                    Marked::Everything => *living = Living::new(),
+                    Marked::Everything => *living = living.anew(),
                 });
             }
         }
         if living.marks.len() > MOST_MARKS {
-            *living = Living::new();
-        }
-        if !living.is_begun {
-            // No hint of this life is older.
-            living.marks.clear();
+            *living = living.anew();
         }
         if !living.marks.is_empty() {
             pace.marked(Instant::now());
@@ -150,10 +166,20 @@ impl Keeper {
     }
 
     /// The back end's time, and after that the journal's end: what was acknowledged before is below it. Begins the
-    /// life where that has still to be done.
+    /// life where that has still to be done. Where nobody wants hints, it rests: the life runs out.
     fn sample(&self, living: &mut Living, pace: &mut Pace) -> Result<Tried, Error> {
         let taken_at = Instant::now();
-        let clock = self.hints.clock_ms();
+        let clock = self.hints.wanted(self.partition).and_then(|wanted| {
+            living.wanted_at = if wanted { Some(taken_at) } else { living.wanted_at };
+            self.hints.clock_ms()
+        });
+        if clock.is_ok() && living.may_rest(taken_at) {
+            if living.is_begun {
+                *living = Living::new();
+            }
+            pace.put_off(taken_at);
+            return Ok(Ok(()));
+        }
         let end = self.end()?;
         let begun = clock.and_then(|clock_ms| {
             if !living.is_begun {
@@ -194,7 +220,7 @@ impl Keeper {
                 Ok(false) => {
                     let partition = self.partition;
                     tracing::info!(partition, "hints of partition {partition} were lost; they are made anew");
-                    *living = Living::new();
+                    *living = living.anew();
                 }
                 Err(error) => {
                     pace.tried(Instant::now(), false);
@@ -226,5 +252,26 @@ impl Keeper {
                 *trouble = Some(reason);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PUL-9: clients that are told to ask again within 30 s keep it awake, and a new life is for the same who look.
+    #[test]
+    fn rests_a_minute_after_the_last_look() {
+        let now = Instant::now();
+        let living = Living { wanted_at: Some(now), ..Living::new() };
+        for (later_s, rests) in [(0, false), (59, false), (60, true), (600, true)] {
+            let later = now + Duration::from_secs(later_s);
+            assert_eq!(
+                (living.may_rest(later), living.anew().may_rest(later)),
+                (rests, rests),
+                "{later_s} s"
+            );
+        }
+        assert!(Living::new().may_rest(now), "nobody has looked yet");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Hint, HintFuture, Hints, Life, Look, Mark, Place, Stand, Turn};
+use super::{Hint, HintFuture, Hints, Life, Look, Mark, Place, Stand, Turn, WANTED_FOR};
 use crate::Error;
 
 /// Hints and marks kept at most; above that everything is forgotten, which is always right.
@@ -19,6 +19,8 @@ pub struct MemoryHints {
 #[derive(Default)]
 struct State {
     stands: HashMap<u32, Stand>,
+    /// When somebody looked last.
+    looked_ms: HashMap<u32, i64>,
     /// Which life holds, and until when.
     lives: HashMap<u32, (Life, i64)>,
     marks: HashMap<(u32, Mark), u64>,
@@ -82,7 +84,10 @@ impl State {
 
 impl Hints for MemoryHints {
     fn look(&self, place: &Place) -> HintFuture<'_, Look> {
-        let look = self.state().look(place, self.now_ms());
+        let now_ms = self.now_ms();
+        let mut state = self.state();
+        state.looked_ms.insert(place.partition, now_ms);
+        let look = state.look(place, now_ms);
         Box::pin(std::future::ready(Ok(look)))
     }
 
@@ -93,6 +98,12 @@ impl Hints for MemoryHints {
         state.settle(now_ms);
         state.hints.insert(place.clone(), (hint.clone(), now_ms + kept_for));
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn wanted(&self, partition: u32) -> Result<bool, Error> {
+        let looked_ms = self.state().looked_ms.get(&partition).copied();
+        let since = |looked_ms| Duration::from_millis(self.now_ms().abs_diff(looked_ms));
+        Ok(looked_ms.is_some_and(|looked_ms| since(looked_ms) < WANTED_FOR))
     }
 
     fn clock_ms(&self) -> Result<i64, Error> {

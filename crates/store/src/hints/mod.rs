@@ -13,6 +13,8 @@
 //! - no mark of its group or its user is at its position or after it;
 //! - its time is not over.
 //!
+//! Where nobody looks, the keeper rests: its life runs out, and the next look wakes it.
+//!
 //! Each write of the keeper is one step of a chain of numbers that the back end compares with what it has. A back end
 //! that was emptied, that lost its last writes, or that somebody restored from a copy stands elsewhere: the step is
 //! refused, and the keeper begins a new life, in which no older hint counts. *A hint has to name the life that held
@@ -41,6 +43,9 @@ pub const LONGEST_HINT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Marks outlive every hint that they could end.
 #[cfg(feature = "redis")]
 pub(crate) const MARKS_KEPT: Duration = Duration::from_secs(25 * 60 * 60);
+
+/// A look is remembered for so long.
+pub const WANTED_FOR: Duration = Duration::from_secs(30);
 
 /// A time without a break in the marks of one partition. Drawn at random.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -171,6 +176,12 @@ pub trait Hints: Send + Sync {
     /// # Errors
     /// As with [`Hints::look`].
     fn keep(&self, place: &Place, hint: &Hint, kept_for: Duration) -> HintFuture<'_, ()>;
+
+    /// Whether anybody has looked for a hint of the partition within about [`WANTED_FOR`]. Blocks.
+    ///
+    /// # Errors
+    /// The back end does not answer in time.
+    fn wanted(&self, partition: u32) -> Result<bool, Error>;
 
     /// The time of the back end, milliseconds. Blocks.
     ///

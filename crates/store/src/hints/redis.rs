@@ -3,6 +3,7 @@
 //! ```text
 //!  tidemill:{LOG:PARTITION}:beat          LIFE NUMBER           where the keeper's chain of steps stands
 //!  tidemill:{LOG:PARTITION}:life          LIFE                  gone when it does not hold any more
+//!  tidemill:{LOG:PARTITION}:wanted        1                     gone when nobody has looked for a while
 //!  tidemill:{LOG:PARTITION}:g:SHARD       OFFSET                mark of a group
 //!  tidemill:{LOG:PARTITION}:u:SHARD:USER  OFFSET                mark of a user
 //!  tidemill:{LOG:PARTITION}:h:SHARD:USER  LIFE OFFSET UNTIL BEGINS   a hint
@@ -14,14 +15,15 @@
 
 mod circuit;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Cmd, FromRedisValue};
 use tokio::runtime::Runtime;
 
-use super::{Hint, HintFuture, Hints, LONGEST_HINT, Life, Look, MARKS_KEPT, Mark, Place, Turn};
+use super::{Hint, HintFuture, Hints, LONGEST_HINT, Life, Look, MARKS_KEPT, Mark, Place, Turn, WANTED_FOR};
 use crate::Error;
 use circuit::Circuit;
 
@@ -31,6 +33,8 @@ const LOOK_PATIENCE: Duration = Duration::from_millis(100);
 const KEEPER_PATIENCE: Duration = Duration::from_millis(500);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// The keeper is told of looks once in so long.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 const BEGIN: &str = "\
 local holds = redis.call('GET', KEYS[2])
@@ -57,6 +61,8 @@ pub struct RedisHints {
     place: String,
     connection: ConnectionManager,
     circuit: Arc<Circuit>,
+    /// When the keeper of a partition was told last that somebody looks.
+    told_at: Mutex<HashMap<u32, Instant>>,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
@@ -95,7 +101,8 @@ impl RedisHints {
             ConnectionManager::new_lazy_with_config(client, config).map_err(|error| failed(error.into()))?
         };
         let prefix = format!("tidemill:{{{log_id}:");
-        Ok(Self { prefix, place, connection, circuit: Arc::default(), runtime: Some(runtime) })
+        let (circuit, told_at) = (Arc::default(), Mutex::default());
+        Ok(Self { prefix, place, connection, circuit, told_at, runtime: Some(runtime) })
     }
 
     fn runtime(&self) -> &Runtime {
@@ -150,6 +157,22 @@ impl RedisHints {
         })
     }
 
+    /// Tells the keeper that somebody looks, where that was not told a moment ago.
+    fn tell(&self, partition: u32) {
+        let now = Instant::now();
+        {
+            let mut told_at = self.told_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if told_at.get(&partition).is_some_and(|at| now.duration_since(*at) < TELL_EVERY) {
+                return;
+            }
+            told_at.insert(partition, now);
+        }
+        let mut command = redis::cmd("SET");
+        command.arg(self.key(partition, "wanted")).arg(1).arg("PX").arg(WANTED_FOR.as_millis().to_string());
+        // It is under way; nobody waits for it.
+        drop(self.briefly::<()>("wake the keeper", command));
+    }
+
     /// For the keeper.
     fn wait<T: FromRedisValue>(&self, what: &'static str, command: &Cmd) -> Result<T, Error> {
         let mut connection = self.connection.clone();
@@ -181,6 +204,7 @@ impl RedisHints {
 impl Hints for RedisHints {
     fn look(&self, place: &Place) -> HintFuture<'_, Look> {
         let (partition, shard) = (place.partition, place.shard);
+        self.tell(partition);
         let mut command = redis::cmd("MGET");
         command
             .arg(self.key(partition, "life"))
@@ -199,6 +223,12 @@ impl Hints for RedisHints {
         let mut command = redis::cmd("SET");
         command.arg(self.hint_key(place)).arg(text_of(hint)).arg("PX").arg(kept_ms);
         self.briefly("keep a hint", command)
+    }
+
+    fn wanted(&self, partition: u32) -> Result<bool, Error> {
+        let mut command = redis::cmd("EXISTS");
+        command.arg(self.key(partition, "wanted"));
+        self.wait("ask whether hints are wanted", &command)
     }
 
     fn clock_ms(&self) -> Result<i64, Error> {

@@ -26,7 +26,7 @@ macro_rules! suite {
             mark_ends_the_hint_of_its_user, step_out_of_line_is_refused_and_changes_nothing,
             step_with_an_open_outcome_may_be_done_again, life_ends_by_itself,
             keeper_waits_while_the_life_of_another_holds, emptied_back_end_refuses_the_next_step,
-            hint_ends_when_its_time_is_over
+            hint_ends_when_its_time_is_over, look_is_remembered_for_its_partition
         }
     };
     ($bench:ty: $($name:ident),+) => {
@@ -241,4 +241,20 @@ pub(crate) fn hint_ends_when_its_time_is_over(bench: &impl Bench) {
     let kept = bench.hints().keep(&place("ann"), &hint, Duration::from_millis(50));
     asker.runtime.block_on(kept).unwrap();
     asker.until(&place("ann"), |look| look.hint.is_none());
+}
+
+/// PUL-9: the keeper of a partition learns that somebody looks there.
+pub(crate) fn look_is_remembered_for_its_partition(bench: &impl Bench) {
+    let hints = bench.hints();
+    assert!(!hints.wanted(3).unwrap());
+    let asker = Asker::new(hints);
+    asker.look(&place("ann"));
+    let begun_at = Instant::now();
+    while !hints.wanted(3).unwrap() {
+        assert!(begun_at.elapsed() < PATIENCE, "nobody is told");
+        std::thread::yield_now();
+    }
+    assert!(!hints.wanted(4).unwrap(), "of another partition");
+    bench.flush();
+    assert!(!hints.wanted(3).unwrap());
 }
