@@ -2,7 +2,7 @@
 //! outcome (PUL-4, PUL-6, PUL-8, PUL-9).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -103,32 +103,52 @@ fn redis_may_be_lost_at_any_moment() {
 /// What clients saw of one task: which grants each user completed.
 type History = BTreeMap<String, Vec<i64>>;
 
-/// Asks until there is an answer: an interface or an owner may be away for a while.
-fn insist(what: &str, ask: impl Fn() -> Result<Told, ureq::Error>) -> Told {
-    let begun_at = Instant::now();
-    loop {
-        let told = ask();
-        match told {
-            Ok(told) if told.status < 429 && told.code() != "user_moving" => return told,
-            other => assert!(begun_at.elapsed() < 2 * PATIENCE, "{what}: {other:?}"),
+/// How far a round is, as its clients see it.
+#[derive(Default)]
+struct Tally {
+    granted: AtomicUsize,
+    completed: AtomicUsize,
+    under_way: AtomicUsize,
+    failed: AtomicUsize,
+}
+
+impl Tally {
+    fn of(count: &AtomicUsize) -> usize {
+        count.load(Ordering::SeqCst)
+    }
+
+    /// Asks until there is an answer: an interface or an owner may be away for a while.
+    fn insist(&self, what: &str, ask: impl Fn() -> Result<Told, ureq::Error>) -> Told {
+        let begun_at = Instant::now();
+        loop {
+            self.under_way.fetch_add(1, Ordering::SeqCst);
+            let told = ask();
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+            match told {
+                Ok(told) if told.status < 429 && told.code() != "user_moving" => return told,
+                other => assert!(begun_at.elapsed() < 2 * PATIENCE, "{what}: {other:?}"),
+            }
+            self.failed.fetch_add(1, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(50));
         }
-        thread::sleep(Duration::from_millis(50));
     }
 }
 
 /// Pulls and completes for these users, in turn, until none of them gets anything.
-fn work(clients: &Clients, users: &[String], task: &Value) -> History {
+fn work(clients: &Clients, users: &[String], task: &Value, tally: &Tally) -> History {
     let mut history = History::new();
     let mut left: Vec<_> = users.iter().collect();
     while !left.is_empty() {
         left.retain(|user| {
-            let told = insist("pull", || clients.try_post("/api/pull", &json!({"user": user})));
+            let told = tally.insist("pull", || clients.try_post("/api/pull", &json!({"user": user})));
             assert_eq!(told.status, 200, "{user}: {told:?}");
             let Some(grant) = told.body["grant"]["grant"].as_i64() else { return false };
+            tally.granted.fetch_add(1, Ordering::SeqCst);
             assert_eq!(told.body["grant"]["task"], *task, "{user}: {told:?}");
             let body = json!({"user": user, "grant": grant, "result": "ok"});
-            let told = insist("complete", || clients.try_post("/api/pull/complete", &body));
+            let told = tally.insist("complete", || clients.try_post("/api/pull/complete", &body));
             assert_eq!(told.status, 200, "{user}: {told:?}");
+            tally.completed.fetch_add(1, Ordering::SeqCst);
             history.entry((*user).clone()).or_default().push(grant);
             true
         });
@@ -153,16 +173,14 @@ impl Crowd {
         Self { clients, users, at_once, units, repeat }
     }
 
-    /// Says when its task is there.
-    fn round(&self, begun: &Sender<()>) {
+    fn round(&self, tally: &Tally) {
         let task = self.clients.task(&json!({"dispatch_times": self.units, "repeat": self.repeat}));
-        begun.send(()).unwrap();
         thread::sleep(SECOND);
         let each = self.users.len().div_ceil(self.at_once);
         let histories: Vec<History> = thread::scope(|scope| {
             let work = |users| {
                 let task = &task;
-                scope.spawn(move || work(&self.clients, users, task))
+                scope.spawn(move || work(&self.clients, users, task, tally))
             };
             let workers: Vec<_> = self.users.chunks(each).map(work).collect();
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
@@ -179,9 +197,58 @@ impl Crowd {
     }
 }
 
+/// What is killed in a round, or hangs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kill {
+    Api,
+    Dispatcher,
+    Redis,
+    RedisHangs,
+}
+
+impl Kill {
+    /// Of five rounds all but the first have one; of many rounds, four of every thirty.
+    fn of(round: usize, rounds: usize) -> Option<Self> {
+        let every = if rounds <= 5 { 5 } else { 30 };
+        [None, Some(Self::Api), Some(Self::Dispatcher), Some(Self::Redis), Some(Self::RedisHangs)]
+            .get(round % every)
+            .copied()
+            .flatten()
+    }
+
+    /// `owner` has the partition of the group that executors work for.
+    fn strike(self, site: &mut Site, port: &str, owner: &str) {
+        match self {
+            Self::Api => {
+                site.cluster.role("api").kill();
+                site.cluster.start_api_at("api", port);
+            }
+            Self::Dispatcher => {
+                site.cluster.role(owner).kill();
+                site.cluster.start_dispatcher(owner);
+            }
+            Self::Redis => site.redis.kill_and_start(),
+            Self::RedisHangs => site.redis.hang(2 * SECOND),
+        }
+    }
+}
+
+/// Waits until so many grants of the round were answered; then there are calls under way, and work is left.
+fn in_the_midst(tally: &Tally, granted: usize, units: usize, round: usize) {
+    let begun_at = Instant::now();
+    while Tally::of(&tally.granted) < granted || Tally::of(&tally.under_way) == 0 {
+        assert!(begun_at.elapsed() < PATIENCE, "round {round}: not {granted} grants");
+        thread::sleep(Duration::from_millis(1));
+    }
+    let completed = Tally::of(&tally.completed);
+    assert!(completed < units, "round {round}: nothing is left to be done");
+    let under_way = Tally::of(&tally.under_way);
+    eprintln!("round {round}: {completed} of {units} completed, {under_way} calls under way");
+}
+
 /// E1, PUL-4: exactly as many as there are, whatever the concurrency and whatever is killed meanwhile: 2,000 users on
 /// 1,000 plain units, 64 on 1,000 units that one may have again and again, 20 on 6. `TIDEMILL_E1_ROUNDS` says how
-/// many rounds, 5 if it is not set; every tenth, or every one of five, has a kill.
+/// many rounds, 5 if it is not set. A kill comes after some grants of its round, while others are asked for.
 #[test]
 fn stock_is_given_out_exactly_whoever_is_killed() {
     let rounds: usize = std::env::var("TIDEMILL_E1_ROUNDS").map_or(5, |text| text.parse().unwrap());
@@ -196,33 +263,28 @@ fn stock_is_given_out_exactly_whoever_is_killed() {
         Crowd::new(&site, "again", 64, 64, 1_000, true),
         Crowd::new(&site, "few", 20, 20, 6, false),
     ];
+    let units = crowds.iter().map(|crowd| crowd.units).sum();
     let mut journal = site.cluster.journal();
     for round in 0..rounds {
-        let (begun, begins) = channel();
+        let tally = &Tally::default();
+        let owner = site.cluster.both_own(&mut journal)[Cluster::DEMO as usize].clone();
+        let begun_at = Instant::now();
         thread::scope(|scope| {
-            let start = |crowd| {
-                let begun = begun.clone();
-                scope.spawn(move || Crowd::round(crowd, &begun))
-            };
-            let crowds: Vec<_> = crowds.iter().map(start).collect();
-            crowds.iter().for_each(|_| begins.recv_timeout(PATIENCE).unwrap());
-            thread::sleep(2 * SECOND);
-            match (round % if rounds <= 5 { 5 } else { 30 }, rounds) {
-                (1, _) => {
-                    site.cluster.role("api").kill();
-                    site.cluster.start_api_at("api", &port);
-                }
-                (2, _) => {
-                    let owner = site.cluster.both_own(&mut journal)[Cluster::DEMO as usize].clone();
-                    site.cluster.role(&owner).kill();
-                    site.cluster.start_dispatcher(&owner);
-                }
-                (3, _) => site.redis.kill_and_start(),
-                (4, _) => site.redis.hang(2 * SECOND),
-                _ => {}
+            let start = |crowd| scope.spawn(move || Crowd::round(crowd, tally));
+            let started: Vec<_> = crowds.iter().map(start).collect();
+            if let Some(kill) = Kill::of(round, rounds) {
+                // Earlier and later in its round, from one round to the next.
+                in_the_midst(tally, 50 + round * 211 % 1_500, units, round);
+                let failed = Tally::of(&tally.failed);
+                kill.strike(&mut site, &port, &owner);
+                let is_noticed = || Tally::of(&tally.failed) > failed;
+                assert!(kill != Kill::Api || is_noticed(), "round {round}: no call failed of {kill:?}");
+                eprintln!("round {round}: {kill:?}, {} calls failed", Tally::of(&tally.failed) - failed);
             }
-            crowds.into_iter().for_each(|crowd| crowd.join().unwrap());
+            started.into_iter().for_each(|crowd| crowd.join().unwrap());
         });
+        assert_eq!(Tally::of(&tally.completed), units, "round {round}");
+        eprintln!("round {round} of {rounds}: {:.1} s", begun_at.elapsed().as_secs_f64());
     }
     site.is_in_order();
 }
