@@ -5,6 +5,7 @@ mod attempts;
 mod batches;
 mod calendars;
 mod codes;
+mod defined;
 mod events;
 mod freezes;
 mod groups;
@@ -168,7 +169,7 @@ fn calendar_calls(calls: Calls) -> Calls {
             Call::new(Verb::Post, "/api/calendars", "Adds or changes a calendar")
                 .role(Role::Administrator)
                 .takes::<tidemill_model::CalendarSpec>()
-                .gives::<calendars::CalendarDefined>(),
+                .gives::<defined::Defined>(),
             calendars::define,
         )
         .add(
@@ -203,7 +204,7 @@ fn pool_calls(calls: Calls) -> Calls {
             Call::new(Verb::Post, "/api/pools", "Adds or changes a pool; what runs goes on")
                 .role(Role::Administrator)
                 .takes::<tidemill_model::PoolSpec>()
-                .gives::<pools::PoolDefined>(),
+                .gives::<defined::Defined>(),
             pools::define,
         )
         .add(

@@ -1,24 +1,19 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use schemars::JsonSchema;
-use serde::Serialize;
 use tidemill_model::{
-    Answer, Command, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec, Role,
-    ShardId,
+    Command, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec, ShardId,
 };
 use tidemill_store::ReadTables;
 
-use super::run::written;
+use super::defined::{Administrator, Defined};
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::Body;
 use crate::params::Params;
 use crate::view::{GroupShare, HolderView, List, PoolDetail, PoolView, Written, pool_of, time};
-use crate::write::Write;
 
 /// Groups whose shares a message names.
 const NAMED_GROUPS: usize = 5;
@@ -119,51 +114,13 @@ pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
     }
 }
 
-/// A pool is there.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct PoolDefined {
-    /// Its name.
-    name: PoolName,
-    /// Its version: the one it had, if nothing differs.
-    version: u32,
-    /// Give this as `at_least` to reads that must show it.
-    position: String,
-}
-
 /// Adds or changes a pool. What runs goes on, also where it has more than there is now.
-pub(super) async fn define(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    params: Params,
-    headers: HeaderMap,
-    Body(body): Body,
-) -> Result<Json<PoolDefined>, Problem> {
-    params.only(&[])?;
-    caller.has_role(Role::Administrator)?;
+pub(super) async fn define(by: Administrator, Body(body): Body) -> Result<Json<Defined>, Problem> {
     let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    let name = pool.name.clone();
-    let command = Command::DefinePool { pool: Box::new(pool) };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    match done.answer {
-        Answer::Pool { version } => {
-            Ok(Json(PoolDefined { name, version, position: done.position.to_string() }))
-        }
-        _ => Err(done.unexpected()),
-    }
+    by.define(pool.name.clone(), Command::DefinePool { pool: Box::new(pool) }).await
 }
 
 /// Removes a pool; refused, with their names, while jobs use it.
-pub(super) async fn remove(
-    State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
-    Path(name): Path<String>,
-    params: Params,
-    headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
-    params.only(&[])?;
-    caller.has_role(Role::Administrator)?;
-    let name = PoolName::try_from(name.as_str())
-        .map_err(|error| Problem::field("name", &name, error.to_string()))?;
-    let command = Command::RemovePool { name };
-    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+pub(super) async fn remove(by: Administrator, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+    by.remove(&name, |name| Command::RemovePool { name }).await
 }

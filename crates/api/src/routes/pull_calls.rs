@@ -2,6 +2,7 @@
 
 use tidemill_model::{Role, TaskSpec, TemplateSpec};
 
+use super::defined::Defined;
 use super::{AT_LEAST, PAGE, pull_tasks as tasks, pull_templates as templates, pull_users as users};
 use crate::openapi::{Call, Calls, Verb};
 use crate::view::{
@@ -31,7 +32,7 @@ fn template_calls(calls: Calls) -> Calls {
             )
             .role(Role::Administrator)
             .takes::<TemplateSpec>()
-            .gives::<templates::TemplateDefined>(),
+            .gives::<Defined>(),
             templates::define,
         )
         .add(
