@@ -101,12 +101,11 @@ fn bad_body(status: StatusCode, code: &'static str, rule: String) -> Problem {
 
 /// Reads a body of known form. The error names the field.
 pub(crate) fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
-    let given = value.clone();
-    serde_json::from_value(value).map_err(|error| {
+    T::deserialize(&value).map_err(|error: serde_json::Error| {
         let rule = error.to_string();
         let field = rule.split('`').nth(1).filter(|field| rule.contains("field") && !field.is_empty());
         let field = field.unwrap_or("body").to_owned();
-        let value = given.get(&field).map(ToString::to_string).unwrap_or_default();
+        let value = value.get(&field).map(ToString::to_string).unwrap_or_default();
         Problem::field(field, value, rule)
     })
 }
