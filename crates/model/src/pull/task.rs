@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::civil::Time;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::UserName;
@@ -163,7 +164,7 @@ pub struct TaskSpec {
     /// When.
     pub when: When,
     /// PUL-4: how often each occurrence may be given out, 1 to 1,000,000.
-    #[serde(default = "once")]
+    #[serde(default = "once", deserialize_with = "times")]
     pub dispatch_times: u32,
     /// PUL-4: a user goes on getting the occurrence until it is used up; else each user gets it once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -171,6 +172,12 @@ pub struct TaskSpec {
     /// PUL-13: a grant that is not completed after so many seconds, 5 to 604,800, goes back to stock; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_s: Option<u32>,
+}
+
+fn times<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    let given = Value::deserialize(deserializer)?;
+    let times = given.as_u64().and_then(|times| u32::try_from(times).ok());
+    times.ok_or_else(|| D::Error::custom("must be a whole number from 1 to 1,000,000"))
 }
 
 impl TaskSpec {
@@ -228,6 +235,21 @@ mod tests {
         value["when"] = json!({"every_days": days});
         let error = TaskSpec::from_value(value).unwrap_err();
         assert!(error.to_string().contains("00:00 to 23:59"), "{error}");
+    }
+
+    /// PUL-4: whatever is no number of times is told the rule.
+    #[test]
+    fn dispatch_times_are_told_their_rule() {
+        for bad in [json!(-1), json!(1.5), json!("six"), json!(5_000_000_000_u64), json!(null)] {
+            let mut value = task();
+            value["dispatch_times"] = bad.clone();
+            let error = TaskSpec::from_value(value).unwrap_err();
+            assert_eq!(
+                (error.field.as_str(), error.rule.as_str()),
+                ("dispatch_times", "must be a whole number from 1 to 1,000,000"),
+                "{bad}"
+            );
+        }
     }
 
     #[test]

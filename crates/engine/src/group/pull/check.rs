@@ -101,7 +101,7 @@ fn bounds_faults(spec: &TaskSpec) -> Vec<FieldError> {
         faults.push(FieldError::new("name", name, rule));
     }
     if !(1..=MAX_DISPATCH_TIMES).contains(&spec.dispatch_times) {
-        let rule = format!("must be 1 to {MAX_DISPATCH_TIMES}");
+        let rule = "must be a whole number from 1 to 1,000,000";
         faults.push(FieldError::new("dispatch_times", spec.dispatch_times, rule));
     }
     if let Some(lease) = spec.lease_s.filter(|lease| !LEASE_S.contains(lease)) {

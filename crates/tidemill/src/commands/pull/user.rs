@@ -67,7 +67,10 @@ fn assign(session: &Session, group: &str, users: &[String]) -> Done<Exit> {
             }
         })?;
     }
-    Ok(session.show(&answer, |_| format!("{} users are members of {group}.", users.len())))
+    Ok(session.show(&answer, |_| match users {
+        [user] => format!("User {user} is a member of {group}."),
+        users => format!("{} users are members of {group}.", users.len()),
+    }))
 }
 
 fn shown(answer: &Value) -> String {
