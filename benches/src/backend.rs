@@ -38,6 +38,14 @@ impl Backend {
 
 #[cfg(feature = "kafka")]
 fn kafka() -> anyhow::Result<Arc<dyn Log>> {
+    let config = kafka_config()?;
+    tidemill_log::KafkaLog::create_topics(&config)?;
+    Ok(Arc::new(tidemill_log::KafkaLog::open(&config)?))
+}
+
+/// Topics that nobody has yet, of two partitions.
+#[cfg(feature = "kafka")]
+pub(crate) fn kafka_config() -> anyhow::Result<tidemill_log::KafkaConfig> {
     use anyhow::Context;
     let brokers = std::env::var(KAFKA).with_context(|| format!("{KAFKA} has to name a broker"))?;
     let nanos = jiff::Timestamp::now().as_nanosecond();
@@ -45,8 +53,7 @@ fn kafka() -> anyhow::Result<Arc<dyn Log>> {
     config.prefix = format!("bench-{}-{nanos}", std::process::id());
     config.partitions = 2;
     config.single_broker = true;
-    tidemill_log::KafkaLog::create_topics(&config)?;
-    Ok(Arc::new(tidemill_log::KafkaLog::open(&config)?))
+    Ok(config)
 }
 
 #[cfg(not(feature = "kafka"))]

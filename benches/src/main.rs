@@ -11,6 +11,7 @@ mod history;
 mod machine;
 mod place;
 mod placement;
+mod pull;
 mod raw;
 mod report;
 mod row;
@@ -53,6 +54,9 @@ struct Args {
     /// Writes benchmarks.md and benchmarks.json into this directory.
     #[arg(long, value_name = "DIRECTORY")]
     write: Option<PathBuf>,
+    /// Keeps the rows that stand there of what is not measured now; the conditions are those of now.
+    #[arg(long, requires = "write")]
+    add: bool,
     /// Measures one workload in this process and prints its row as JSON; what the runner starts.
     #[arg(long, hide = true)]
     here: bool,
@@ -84,6 +88,7 @@ fn main() -> anyhow::Result<()> {
     }
     println!("{}", report::tables(&rows));
     if let Some(directory) = &args.write {
+        let rows = if args.add { report::added(directory, rows)? } else { rows };
         report::write(directory, &rows, &conditions(&args))?;
     }
     Ok(())

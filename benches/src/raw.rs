@@ -101,3 +101,38 @@ pub(crate) fn append_when_there_is_room(
         thread::sleep(Duration::from_millis(1));
     }
 }
+
+/// Requests per second that so many connections make to a listener that only answers, on one thread beside the load.
+pub(crate) async fn exchanges_per_second(connections: usize, lasts: Duration) -> anyhow::Result<f64> {
+    use crate::pull::http::{Connection, echo};
+    const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 39\r\n\r\n\
+        {\"grant\":null,\"ask_again_after_s\":30   }";
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    listener.set_nonblocking(true)?;
+    thread::Builder::new().name("echo".to_owned()).spawn(move || -> anyhow::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            loop {
+                let (stream, _) = listener.accept().await?;
+                tokio::spawn(echo(stream, ANSWER));
+            }
+        })
+    })?;
+    let mut clients = tokio::task::JoinSet::new();
+    let begun = Instant::now();
+    for _ in 0..connections {
+        let mut connection = Connection::open(&address, "bench:0123456789abcdef0123456789abcdef").await?;
+        clients.spawn(async move {
+            let mut count = 0_usize;
+            while begun.elapsed() < lasts {
+                connection.post("/api/pull", r#"{"user":"user-1234"}"#).await?;
+                count += 1;
+            }
+            anyhow::Ok(count)
+        });
+    }
+    let counts = clients.join_all().await.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
+    Ok(counts.into_iter().sum::<usize>() as f64 / begun.elapsed().as_secs_f64())
+}

@@ -39,6 +39,19 @@ pub(crate) fn write(directory: &Path, rows: &[Row], conditions: &Conditions) -> 
     write(PAGE, page(rows, conditions))
 }
 
+/// These rows, and those of this directory that are of something else, in front.
+pub(crate) fn added(directory: &Path, rows: Vec<Row>) -> anyhow::Result<Vec<Row>> {
+    let path = directory.join(ROWS);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let mut all: Vec<Row> =
+        serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?;
+    let is_new =
+        |old: &Row| rows.iter().any(|row| (&row.workload, &row.backend) == (&old.workload, &old.backend));
+    all.retain(|row| !is_new(row));
+    all.extend(rows);
+    Ok(all)
+}
+
 /// One row, on one line.
 pub(crate) fn line(row: &Row) -> String {
     let p50 = row.p50_ms.map_or_else(String::new, |p50| format!(", p50 {p50:.2} ms"));
@@ -167,6 +180,9 @@ the end of the journal. *embedded* is the log on SQLite, every commit durable; *
 | waiting | 1,000,000 batches by hand, each waits for a path, ten for the same one, no worker; then paths come that one batch waits for, and one that 10,000 wait for | batches generated | from a path's report sent until its record can be read, of paths with one waiter |
 | fairness | ten slots; 100 batches of one user, alone, then beside 100,000 that another user has ready | starts of either user, beside each other | from ready until a worker has read of its assignment, of the 100 beside the others |
 | ageing | ten slots, 200 batches of priority 0 wait, as many come as slots become free; one batch of priority 9 becomes ready, and 90 minutes pass at once by the owner's clock | starts, from then on | from then on until it has started |
+| pull-1, -16, -64, -256 | for 5 s, so many clients pull and complete plain tasks over HTTP, each for its part of 4,096 users, one request after the other; every user has had a hint that nothing is due, then 30 tasks came | grants and completions | of a request |
+| pull-empty | for 5 s, 64 clients pull for 4,096 users who have a hint that nothing is due | empty answers | of a request |
+| pull-wake-up | 100,000 users of a group have a hint that nothing is due; then a task comes that each may have once, and a second after its acknowledgement 64 clients pull for all of them, once. A poll without the task ends the measurement | grants | of a request |
 
 **Raw limit**: what the machine gives without Tidemill, measured in the same process right after. *records/s*: records
 of 300 bytes that the same log takes and gives back at the same time. *ms*: one durable append of 400 bytes and its
@@ -174,7 +190,13 @@ read back, one at a time, the median. *processes/s*: the same program, as many a
 the same directory, and nothing written by or about them.
 **Ratio**: per second / raw limit; where that is in *ms*, p50 / raw limit.
 
-The last five have workers without processes, all in the measuring process: they register, show that they are alive,
+*pull* is the program in processes of its own: `tidemill standalone`, or dispatcher, projector and interface on Kafka, with
+tables in MariaDB and hints in Redis; tables and feed are not waited for. The load is one thread of the measuring
+process. **cpu s** has that thread and the program's processes, **peak MB** is the sum of what each of these had at once. The
+raw limit of *pull-empty* is what the same load makes of a listener on one thread that gives one answer to everything
+(*exchanges/s*).
+
+The five before have workers without processes, all in the measuring process: they register, show that they are alive,
 read of assignments, ask, start and report over the log as an executor does, and an attempt does nothing but take 250 ms
 (100 ms for the last two). A path is *shown* when tables and feed have its record, and tables that its batches are ready.
 
@@ -232,6 +254,15 @@ mod tests {
         assert_eq!(row.figure("of two, ms"), Some(1.25));
         assert!(tables(&[row]).contains("| lifecycle | kafka | of two, ms | 1.25 |"));
         assert!(!tables(&[example()]).contains("figure"));
+    }
+
+    #[test]
+    fn rows_of_other_workloads_can_be_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let other = Row { workload: "chain".to_owned(), ..example() };
+        write(directory.path(), &[example(), other.clone()], &conditions(3, 1)).unwrap();
+        let new = Row { n: 11, ..example() };
+        assert_eq!(added(directory.path(), vec![new.clone()]).unwrap(), [other, new]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is to be reached, and whether it was.
 
 use crate::fairness::{BESIDE_ALONE, RELEASES_BEYOND};
+use crate::pull::GROWTH;
 use crate::row::Row;
 
 /// One figure that is to be reached.
@@ -27,6 +28,10 @@ enum Figure {
     BesideAlone,
     /// Slots that became free beyond what was declared.
     Beyond,
+    /// What 99 of 100 requests do not pass.
+    RequestP99Ms,
+    /// Records that came to the log.
+    Growth,
 }
 
 /// Whether a target was reached.
@@ -43,7 +48,7 @@ const fn target(workload: &'static str, backend: Option<&'static str>, figure: F
     Target { workload, backend, figure, bound }
 }
 
-const TARGETS: [Target; 13] = [
+const TARGETS: [Target; 17] = [
     target("lifecycle", Some("embedded"), Figure::PerSecond, 10_000.0),
     target("lifecycle", Some("kafka"), Figure::PerSecond, 5_000.0),
     target("chain", Some("embedded"), Figure::MedianMs, 1.5),
@@ -57,6 +62,10 @@ const TARGETS: [Target; 13] = [
     target("waiting", None, Figure::BytesPerWaiting, 1_536.0),
     target("fairness", None, Figure::BesideAlone, 2.0),
     target("ageing", None, Figure::Beyond, 0.0),
+    target("pull-64", None, Figure::PerSecond, 5_000.0),
+    target("pull-64", None, Figure::RequestP99Ms, 50.0),
+    target("pull-empty", None, Figure::PerSecond, 20_000.0),
+    target("pull-empty", None, Figure::Growth, 0.0),
 ];
 
 /// Every target, for each row that it is about.
@@ -85,12 +94,13 @@ impl Figure {
         match self {
             Figure::PerSecond => Some(row.per_second),
             Figure::MedianMs => row.p50_ms,
-            Figure::P99Ms => row.p99_ms,
+            Figure::P99Ms | Figure::RequestP99Ms => row.p99_ms,
             Figure::Seconds => Some(row.n as f64 / row.per_second),
             Figure::BytesPerWaiting => row.bytes_per_waiting,
             Figure::Ratio => Some(row.ratio),
             Figure::BesideAlone => row.figure(BESIDE_ALONE),
             Figure::Beyond => row.figure(RELEASES_BEYOND),
+            Figure::Growth => row.figure(GROWTH),
         }
     }
 
@@ -102,7 +112,9 @@ impl Figure {
             | Figure::Seconds
             | Figure::BytesPerWaiting
             | Figure::BesideAlone
-            | Figure::Beyond => false,
+            | Figure::Beyond
+            | Figure::RequestP99Ms
+            | Figure::Growth => false,
         }
     }
 
@@ -116,6 +128,8 @@ impl Figure {
             Figure::Ratio => format!("{value:.2} of what the machine can start"),
             Figure::BesideAlone => format!("{value:.2} times as long as alone, 99 of 100"),
             Figure::Beyond => format!("{value:.0} slots beyond the bound"),
+            Figure::RequestP99Ms => format!("{value:.2} ms of a request, 99 of 100"),
+            Figure::Growth => format!("{value:.0} {GROWTH}"),
         }
     }
 }

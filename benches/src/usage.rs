@@ -20,13 +20,18 @@ impl Usage {
         let own = std::process::id();
         let children: f64 = living_children(own).map(|stat| stat.cpu_s).sum();
         let cpu_s = stat("self").map_or(0.0, |stat| stat.cpu_s) + children;
-        Self { cpu_s, peak_rss_mb: status_kib("VmHWM:") / 1024.0 }
+        Self { cpu_s, peak_rss_mb: status_kib("self", "VmHWM:") / 1024.0 }
     }
 }
 
 /// Resident bytes of this process now.
 pub(crate) fn resident() -> f64 {
-    status_kib("VmRSS:") * 1024.0
+    status_kib("self", "VmRSS:") * 1024.0
+}
+
+/// The most memory that was resident at once, of this process.
+pub(crate) fn peak_mb_of(process: u32) -> f64 {
+    status_kib(&process.to_string(), "VmHWM:") / 1024.0
 }
 
 struct Stat {
@@ -53,8 +58,8 @@ fn parse(stat: &str) -> Option<Stat> {
     Some(Stat { parent: fields.get(1)?.parse().ok()?, cpu_s: ticks / TICKS })
 }
 
-fn status_kib(name: &str) -> f64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+fn status_kib(process: &str, name: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(name));
     line.and_then(|line| line.split_whitespace().nth(1)).and_then(|n| n.parse().ok()).unwrap_or(0.0)
 }

@@ -4,6 +4,7 @@ use clap::ValueEnum;
 
 use crate::backend::Backend;
 use crate::place;
+use crate::pull::{self, Pulls};
 use crate::row::Row;
 use crate::run::Run;
 use crate::site::Site;
@@ -40,10 +41,26 @@ pub(crate) enum Workload {
     Fairness,
     /// One batch of priority 9 while priority 0 takes every slot.
     Ageing,
+    /// Tasks that one client pulls and completes, over HTTP.
+    #[value(name = "pull-1")]
+    Pull1,
+    /// The same, with 16 clients.
+    #[value(name = "pull-16")]
+    Pull16,
+    /// The same, with 64 clients.
+    #[value(name = "pull-64")]
+    Pull64,
+    /// The same, with 256 clients.
+    #[value(name = "pull-256")]
+    Pull256,
+    /// Pulls while nothing is due.
+    PullEmpty,
+    /// 100,000 users of one group get a task.
+    PullWakeUp,
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Lifecycle,
         Self::Chain,
         Self::Fan,
@@ -57,6 +74,12 @@ impl Workload {
         Self::Waiting,
         Self::Fairness,
         Self::Ageing,
+        Self::Pull1,
+        Self::Pull16,
+        Self::Pull64,
+        Self::Pull256,
+        Self::PullEmpty,
+        Self::PullWakeUp,
     ];
 
     pub(crate) fn name(self) -> &'static str {
@@ -74,6 +97,12 @@ impl Workload {
             Self::Waiting => "waiting",
             Self::Fairness => "fairness",
             Self::Ageing => "ageing",
+            Self::Pull1 => "pull-1",
+            Self::Pull16 => "pull-16",
+            Self::Pull64 => "pull-64",
+            Self::Pull256 => "pull-256",
+            Self::PullEmpty => "pull-empty",
+            Self::PullWakeUp => "pull-wake-up",
         }
     }
 
@@ -88,7 +117,17 @@ impl Workload {
             | Self::Waiting
             | Self::Fairness
             | Self::Ageing => true,
-            Self::Lifecycle | Self::Fan | Self::Burst | Self::Processes | Self::ProcessesOnDisk => false,
+            Self::Lifecycle
+            | Self::Fan
+            | Self::Burst
+            | Self::Processes
+            | Self::ProcessesOnDisk
+            | Self::Pull1
+            | Self::Pull16
+            | Self::Pull64
+            | Self::Pull256
+            | Self::PullEmpty
+            | Self::PullWakeUp => false,
         }
     }
 
@@ -107,12 +146,34 @@ impl Workload {
             | Self::PlacementBacklog
             | Self::Waiting
             | Self::Fairness
-            | Self::Ageing => false,
+            | Self::Ageing
+            | Self::Pull1
+            | Self::Pull16
+            | Self::Pull64
+            | Self::Pull256
+            | Self::PullEmpty
+            | Self::PullWakeUp => false,
+        }
+    }
+
+    /// What clients pull; they do that from the program in a process of its own.
+    fn pulls(self) -> Option<Pulls> {
+        match self {
+            Self::Pull1 => Some(Pulls::Busy { clients: 1 }),
+            Self::Pull16 => Some(Pulls::Busy { clients: 16 }),
+            Self::Pull64 => Some(Pulls::Busy { clients: 64 }),
+            Self::Pull256 => Some(Pulls::Busy { clients: 256 }),
+            Self::PullEmpty => Some(Pulls::Empty),
+            Self::PullWakeUp => Some(Pulls::WakeUp),
+            _ => None,
         }
     }
 
     /// Only the attempts' files are ever in memory: log and tables stay where they are durable.
     pub(crate) fn measure(self, backend: Backend, scale: usize) -> anyhow::Result<Row> {
+        if let Some(pulls) = self.pulls() {
+            return pull::measure(pulls, self.name(), backend, scale);
+        }
         let directory = tempfile::tempdir()?;
         let attempts = if self == Self::Processes { place::in_memory() } else { place::on_disk() };
         let attempts = tempfile::tempdir_in(attempts)?;
@@ -134,6 +195,12 @@ impl Workload {
             Self::Waiting => run.waiting(1_000_000 / scale, 10_000 / scale),
             Self::Fairness => run.fairness(100_000 / scale),
             Self::Ageing => run.ageing(),
+            Self::Pull1
+            | Self::Pull16
+            | Self::Pull64
+            | Self::Pull256
+            | Self::PullEmpty
+            | Self::PullWakeUp => unreachable!("measured from outside"),
         }?;
         site.stop()?;
         Ok(row)
