@@ -18,7 +18,7 @@ FUZZ_SEED ?= $(shell date +%s)
 FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 # One build for both: no bug is in what sim runs, for nothing switches one on.
-SIMULATED = $(CARGO) run --locked --release -p tidemill-testkit --features planted --bin
+SIMULATED = $(CARGO) run --locked --profile sim -p tidemill-testkit --features planted --bin
 
 .PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
 	services-start services-stop clean-services

@@ -184,8 +184,8 @@ const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_940, 0);
 
 /// Before this, groups and workers begin.
 const BEGIN_MS: u64 = 4_000;
-/// The fewest wishes of a history, each of which is a command at least.
-pub(crate) const LEAST_WISHES: u64 = 100;
+/// The fewest commands of people and clients in a history.
+pub(crate) const LEAST_COMMANDS: u64 = 100;
 /// The fewest faults of a history.
 pub(crate) const LEAST_FAULTS: u64 = 3;
 
@@ -203,7 +203,7 @@ impl Plan {
         let gap = rng.range(200, 900);
         let mut at = BEGIN_MS;
         let mut wishes = Vec::new();
-        for index in 0..rng.range(LEAST_WISHES, 125) as usize {
+        for index in 0..rng.range(40, 50) as usize {
             at += rng.range(1, 2 * gap);
             if !mask.wishes.contains(&index) {
                 wishes.push((index, at));

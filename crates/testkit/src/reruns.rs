@@ -15,8 +15,8 @@ impl World {
     pub(crate) fn wish_of_reruns(&mut self, index: usize) {
         let mut rng = Rng::new(self.plan.seed, "rerun", index as u64);
         match rng.range(0, 100) {
-            0..5 => self.plan_rerun(&mut rng),
-            5..20 => self.act_on_a_rerun(&mut rng),
+            0..8 => self.plan_rerun(&mut rng),
+            8..30 => self.act_on_a_rerun(&mut rng),
             _ => {}
         }
     }

@@ -9,7 +9,7 @@ use tidemill_engine::Courier;
 use tidemill_model::{Command, JobId, LiveAnswer, LiveQuery, ShardId};
 
 use crate::clients::is_by_state;
-use crate::plan::{Fault, LEAST_FAULTS, LEAST_WISHES, Mask, Mode, Plan};
+use crate::plan::{Fault, LEAST_COMMANDS, LEAST_FAULTS, Mask, Mode, Plan};
 use crate::stats::Stats;
 use crate::world::World;
 
@@ -293,7 +293,7 @@ impl World {
             return;
         }
         let (commands, faults) = (self.stats.of_class("sent"), self.stats.of_class("fault"));
-        if commands < LEAST_WISHES || faults < LEAST_FAULTS {
+        if commands < LEAST_COMMANDS || faults < LEAST_FAULTS {
             self.is_wrong(format!("only {commands} commands of people, {faults} faults"));
         }
     }

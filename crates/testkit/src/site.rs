@@ -85,7 +85,7 @@ impl Process {
             }
         }
         let passed = [("rows".to_owned(), self.natural_end.to_string())];
-        let values = if self.natural_end.is_multiple_of(3) { passed.into() } else { BTreeMap::new() };
+        let values = if self.natural_end.is_multiple_of(3) { BTreeMap::new() } else { passed.into() };
         (self.natural_end <= now).then_some(ExitRecord {
             exit_code: Some(self.exit_code),
             killed_because: because,

@@ -117,13 +117,16 @@ impl World {
         if index > 4 && aside.chance(5) {
             self.change_pool(aside);
         }
-        if rng.range(0, 1_500) == 0 {
+        if rng.range(0, 500) == 0 {
             return self.run_often(rng);
         }
         match if index < 4 { 0 } else { rng.range(0, 100) } {
             0..14 => self.apply_jobs(rng),
-            14..34 => self.submit(rng),
-            34..50 => self.run_job(rng),
+            14..33 => self.submit(rng),
+            33 | 94 => self.report_code(rng),
+            34 => self.keys(rng),
+            35 => self.calendars(rng),
+            36..50 => self.run_job(rng),
             50..62 => self.rerun(rng),
             62..69 => self.kill(rng),
             69..72 => self.mark(rng),
@@ -136,7 +139,6 @@ impl World {
             90..92 => self.calendars(rng),
             92..93 => self.garbage(rng),
             93 => self.stray(rng),
-            94 => self.report_code(rng),
             95..97 => self.impostor(rng),
             97..98 => self.repeat_an_old_wish(rng),
             98..99 => self.set_time(rng),
@@ -163,7 +165,7 @@ impl World {
         let mut names: Vec<String> = Vec::new();
         let mut jobs = Vec::new();
         for _ in 0..count {
-            let poison = rng.range(0, 80) == 0;
+            let poison = rng.range(0, 45) == 0;
             let name = if poison { POISON.to_owned() } else { format!("j{}", rng.below(12)) };
             if names.contains(&name) {
                 continue;
@@ -197,7 +199,7 @@ impl World {
             jobs.into_iter().map(|job| JobSpec::from_value(job).expect("of the right form")).collect();
         let prune = if rng.chance(4) { vec![group.try_into().expect("a name")] } else { Vec::new() };
         let cancel = rng.chance(30);
-        if rng.chance(15) {
+        if rng.chance(30) {
             return self.stage(rng, jobs, prune, cancel);
         }
         self.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs, prune, cancel });
@@ -212,7 +214,7 @@ impl World {
             self.ask(ShardId::CATALOGUE, command);
             parts += 1;
         }
-        if rng.chance(80) {
+        if rng.chance(60) {
             let if_revision = rng.chance(20).then(|| rng.range(0, 10));
             let delay = rng.range(0, 200);
             let command = Command::CommitApply { apply, parts, prune, cancel, if_revision };
@@ -359,7 +361,7 @@ impl World {
         let app = format!("app{}", rng.below(MOST_KEYS + 2));
         let role = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator][rng.below(4)];
         let first_only = rng.chance(30);
-        let command = match rng.chance(30) {
+        let command = match rng.chance(45) {
             true => Command::RevokeKey { app },
             false => Command::DefineKey { app, hash: "0f".repeat(32), role, groups: Vec::new(), first_only },
         };
@@ -416,7 +418,9 @@ impl World {
 
     /// The program of a late attempt reports a code.
     fn report_code(&mut self, rng: &mut Rng) {
-        let late: Vec<Token> = self.known.tokens.iter().rev().take(6).map(|(token, _)| *token).collect();
+        let tokens = self.known.tokens.iter().rev().map(|(token, _)| *token);
+        let (live, ended): (Vec<_>, Vec<_>) = tokens.partition(|token| !self.known.ended.contains(token));
+        let late: Vec<Token> = live.into_iter().take(5).chain(ended.into_iter().take(2)).collect();
         for token in late {
             let code = if rng.chance(70) { 0 } else { rng.range(1, 4) as i32 };
             self.ask(token.shard(), Command::ReportCode { token, code });
@@ -539,8 +543,8 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
 /// What it does when a parent failed for good.
 fn when_parents_fail(rng: &mut Rng, job: &mut Value) {
     match rng.range(0, 10) {
-        0..5 => {}
-        5..8 => job["on_parent_failure"] = json!(["fail", "skip", "run"][rng.below(3)]),
+        0..4 => {}
+        4..8 => job["on_parent_failure"] = json!(["fail", "skip", "run"][rng.below(3)]),
         _ => job["run_if"] = json!("failure"),
     }
 }
@@ -551,7 +555,7 @@ fn named_values(rng: &mut Rng, job: &mut Value) {
     let first = &job["parents"][0];
     let parent = first.as_str().or(first["job"].as_str()).unwrap_or_default();
     let value = format!("${{values.{parent}.rows}}");
-    if rng.chance(20) && job["command"].is_string() {
+    if rng.chance(75) && job["command"].is_string() {
         job["command"] = json!(format!("echo {value}"));
     } else if rng.chance(10) && job["command"].is_string() {
         job["command"] = json!("echo ${param.rows}");
@@ -663,7 +667,7 @@ fn execution(rng: &mut Rng, job: &mut Value) {
         job["run_as"] = json!("etl");
         job["owner"] = json!(["ann", "bob"][rng.below(2)]);
     }
-    if rng.chance(15) {
+    if rng.chance(30) {
         job["success_check"] = json!("user_code");
     }
     if rng.chance(10) {
@@ -704,7 +708,7 @@ fn parents(rng: &mut Rng, group: &str, names: &[String], known: &[(String, Strin
     let mut taken: Vec<String> = Vec::new();
     while rng.chance(45) && parents.len() < 3 {
         let own: Vec<(String, String)> = names.iter().map(|name| (group.to_owned(), name.clone())).collect();
-        let from = if rng.chance(60) { &own[..] } else { known };
+        let from = if rng.chance(50) { &own[..] } else { known };
         let Some((of, name)) = rng.pick(from) else { break };
         // Only towards smaller names, so that most graphs have no cycle.
         let full = format!("{of}/{name}");
