@@ -63,11 +63,13 @@ test-feed:
 	"$$TIDEMILL_TEST_PYTHON" tests/python/feed_consumer_test.py
 
 bench: ## the workloads, embedded and on Kafka, with the raw limits beside them
-	@stopped=$$($(SERVICES) status kafka | awk '$$2 == "stopped" { print $$1 }'); \
+	@stopped=$$($(SERVICES) status kafka mariadb redis | awk '$$2 == "stopped" { print $$1 }'); \
 	trap '[[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
-	$(SERVICES) start kafka; \
-	eval "$$($(SERVICES) env kafka)"; \
-	$(CARGO) run --locked --release -p tidemill-bench --features kafka -- $(ARGS)
+	$(SERVICES) start kafka mariadb redis; \
+	eval "$$($(SERVICES) env kafka mariadb redis)"; \
+	$(CARGO) build --locked --release -p tidemill -p tidemill-bench \
+	  --features tidemill/kafka,tidemill/mysql,tidemill/redis,tidemill-bench/kafka; \
+	"$${CARGO_TARGET_DIR:-target}/release/tidemill-bench" $(ARGS)
 
 rerun-full: ## a rerun of 30 days of 500 jobs in 4 groups on Kafka, with its owner killed in the middle
 	TIDEMILL_RERUN_DAYS=30 TIDEMILL_RERUN_JOBS=500 TIDEMILL_RERUN_CONCURRENCY=50 \
