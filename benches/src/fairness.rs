@@ -14,6 +14,8 @@ use crate::wishes::of_user;
 
 /// By how much one is ahead of the other alone.
 pub(crate) const BESIDE_ALONE: &str = "99 of 100 beside the flood / alone";
+/// The same, where the flood comes at the same moment.
+pub(crate) const TOGETHER_ALONE: &str = "99 of 100 with the flood / alone";
 /// By how much the bound is missed; 0 and below: it holds.
 pub(crate) const RELEASES_BEYOND: &str = "slots that became free beyond the bound";
 
@@ -30,8 +32,8 @@ fn priority(step: i64) -> Priority {
 }
 
 impl Run<'_> {
-    /// Two users of equal priority, the first with `flood` ready batches: how long 100 of the second wait, alone and
-    /// beside the first.
+    /// Two users of equal priority, the first with `flood` ready batches: how long 100 of the second wait, alone,
+    /// when they become ready with the first's, and beside what is left of them.
     pub(crate) fn fairness(&self, flood: usize) -> anyhow::Result<Row> {
         let crew = self.site.crew(TERMS)?;
         let send = |owner: &str, count: usize| {
@@ -39,10 +41,9 @@ impl Run<'_> {
         };
         send("bob", OF_BOB)?;
         self.site.until(FINISHED, OF_BOB, PATIENCE)?;
-        send("ann", flood)?;
-        self.site.until(GENERATED, flood, PATIENCE)?;
+        let together_ms = self.together(&crew, flood)?;
         // Who has just come has no starts that the other could make up for.
-        crew.until_granted("ann", 10 * SLOTS)?;
+        crew.until_granted("ann", crew.look(|seen| seen.granted("ann")) + 10 * SLOTS)?;
         self.site.settle()?;
         let watch = Stopwatch::start();
         let before = crew.look(|seen| seen.assigned.len());
@@ -59,7 +60,27 @@ impl Run<'_> {
         let alone_ms = percentile(&mut alone, 0.99).unwrap_or_default();
         let beside_ms = percentile(&mut beside.clone(), 0.99).unwrap_or_default();
         let row = self.row(started, lap, beside, self.append_limit()?)?;
-        Ok(row.with("99 of 100 alone, ms", alone_ms).with(BESIDE_ALONE, beside_ms / alone_ms))
+        let row = row.with("99 of 100 alone, ms", alone_ms).with(BESIDE_ALONE, beside_ms / alone_ms);
+        Ok(row.with(TOGETHER_ALONE, together_ms / alone_ms))
+    }
+
+    /// Every slot is taken until a flood of ann's and 100 of another user's are ready: how long 99 of the 100 wait
+    /// from when the slots become free.
+    fn together(&self, crew: &Crew, flood: usize) -> anyhow::Result<f64> {
+        let send = |owner: &str, count: usize| {
+            self.site.send_all((0..count).map(|_| of_user(owner, Priority::DEFAULT, self.site)))
+        };
+        crew.hold();
+        send("eve", SLOTS)?;
+        crew.until_granted("eve", SLOTS)?;
+        send("ann", flood)?;
+        send("dan", OF_BOB)?;
+        self.site.until(GENERATED, SLOTS + flood + OF_BOB, PATIENCE)?;
+        self.site.settle()?;
+        let freed = Instant::now();
+        crew.go_on();
+        crew.until_granted("dan", OF_BOB * 99 / 100)?;
+        Ok(freed.elapsed().as_secs_f64() * 1e3)
     }
 
     /// One batch of priority 9 while batches of priority 0 keep every slot taken and 200 of them wait. Its 90 minutes

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority, WorkerLabel};
 
-use super::turns::Turns;
+use super::turns::{Came, Turns};
 
 /// How much earlier one step of priority puts a batch, milliseconds.
 const PRIORITY_STEP_MS: i64 = 600_000;
@@ -85,12 +85,15 @@ impl Queue {
             None => self.turns.entry(lane.job_type.clone()).or_default(),
         };
         let turns = of_type.entry(definition.priority).or_default();
+        let Came { name, turn, is_moved } = turns.comes(&definition.owner);
+        if is_moved {
+            self.move_on(definition, turn);
+        }
         let class = self.lanes.entry(lane).or_default().entry(definition.priority).or_default();
-        let (owner, turn) = turns.comes(&definition.owner);
-        if class.insert(owner, turn, key) {
+        if class.insert(name, turn, key) {
             self.len += 1;
         } else {
-            turns.goes(&definition.owner);
+            self.goes(definition);
         }
     }
 
@@ -109,18 +112,23 @@ impl Queue {
         if classes.is_empty() {
             self.lanes.remove(&lane);
         }
-        if let Some(of_type) = self.turns.get_mut(&lane.job_type) {
-            if let Some(turns) = of_type.get_mut(&definition.priority) {
-                turns.goes(&definition.owner);
-                if turns.is_empty() {
-                    of_type.remove(&definition.priority);
-                }
-            }
-            if of_type.is_empty() {
-                self.turns.remove(&lane.job_type);
+        self.goes(definition);
+        true
+    }
+
+    /// One batch of its owner is not ready any more. Turns are kept while something is.
+    fn goes(&mut self, definition: &JobDefinition) {
+        let JobDefinition { job_type, priority, owner, .. } = definition;
+        let Some(of_type) = self.turns.get_mut(job_type) else { return };
+        if let Some(turns) = of_type.get_mut(priority) {
+            turns.goes(owner);
+            if turns.is_empty() {
+                of_type.remove(priority);
             }
         }
-        true
+        if of_type.is_empty() {
+            self.turns.remove(job_type);
+        }
     }
 
     /// Takes a batch out that is started, which is its owner's turn; whether it was there.
@@ -132,11 +140,17 @@ impl Queue {
         was_there
     }
 
-    /// The owner's turn moves on, in every class where something of it is ready.
     fn serve(&mut self, definition: &JobDefinition) {
         let JobDefinition { job_type, priority, owner, .. } = definition;
         let turns = self.turns.get_mut(job_type).and_then(|of_type| of_type.get_mut(priority));
-        let Some(turn) = turns.and_then(|turns| turns.served(owner)) else { return };
+        if let Some(turn) = turns.and_then(|turns| turns.served(owner)) {
+            self.move_on(definition, turn);
+        }
+    }
+
+    /// The owner's turn moves on, in every class where something of it is ready.
+    fn move_on(&mut self, definition: &JobDefinition, turn: u64) {
+        let JobDefinition { job_type, priority, owner, .. } = definition;
         for (_, classes) in self
             .lanes
             .range_mut(Lane::first(job_type.clone())..)
@@ -337,6 +351,18 @@ mod tests {
         let large = definition("a", &[("memory_mb", 1_024.into())]);
         let mixed = order_of(&[(&a, 0..3), (&large, 10..13), (&b, 100..106)], &[&a, &large, &b]);
         assert_eq!(mixed, [0, 100, 1, 101, 2, 102, 10, 103, 11, 104, 12, 105]);
+    }
+
+    /// BYD-4: a flood loses its head start in every class where something of it is ready.
+    #[test]
+    fn a_flood_has_no_head_start_whatever_its_batches_need() {
+        let (a, b) = (definition("a", &[]), definition("b", &[]));
+        let large = definition("a", &[("memory_mb", 1_024.into())]);
+        let flood = (super::super::turns::FEW as i64) + 1;
+        let queue = queue(&[(&a, 0..2), (&large, 1_000..1_000 + flood), (&b, 10_000..10_100)]);
+        let order = order(queue, &[&a, &large, &b]);
+        assert!(order[..64].iter().all(|n| *n >= 10_000), "{order:?}");
+        assert_eq!(order[64..70].iter().filter(|n| **n >= 10_000).count(), 3, "{order:?}");
     }
 
     /// BYD-4: one owner alone goes by age.

@@ -1,7 +1,7 @@
 //! Whose turn it is (BYD-4): owners that have ready batches of one type and priority take turns, one start each.
 //!
 //! Each start moves an owner's turn on by one, and the lowest turn is next. Who comes, or comes back, stands at most
-//! [`CREDIT`] starts before those that are there.
+//! [`CREDIT`] starts before those that are there. Who has more than [`FEW`] ready stands with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// when it comes; beside others it gets them one by one, as they become free, and the credit makes up for that: of 100
 /// batches it waits at most twice as long as alone, where they have up to 32 slots.
 pub(crate) const CREDIT: u64 = 64;
+/// An owner with more ready batches than this has no head start: it is for few that come at once. So beside a flood
+/// that comes at the same moment a few go first, too.
+pub(crate) const FEW: usize = 256;
 
 /// The turns of owners.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +31,16 @@ struct Standing {
     ready: usize,
 }
 
+/// One more batch of an owner is ready.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Came {
+    /// The owner.
+    pub(crate) name: Arc<str>,
+    pub(crate) turn: u64,
+    /// Its other batches stood at another turn before.
+    pub(crate) is_moved: bool,
+}
+
 impl Default for Turns {
     fn default() -> Self {
         Self { served: CREDIT, owners: BTreeMap::new(), idle: BTreeSet::new() }
@@ -40,20 +53,25 @@ impl Turns {
         self.served.saturating_sub(CREDIT)
     }
 
-    /// One more batch of the owner is ready. Gives its name and its turn.
-    pub(crate) fn comes(&mut self, owner: &str) -> (Arc<str>, u64) {
-        let earliest = self.earliest();
+    /// One more batch of the owner is ready.
+    pub(crate) fn comes(&mut self, owner: &str) -> Came {
+        let (earliest, served) = (self.earliest(), self.served);
         let name = match self.owners.get_key_value(owner) {
             Some((name, _)) => Arc::clone(name),
             None => Arc::from(owner),
         };
         let standing = self.owners.entry(Arc::clone(&name)).or_default();
-        if standing.ready == 0 {
+        let before = (standing.ready > 0).then_some(standing.turn);
+        if before.is_none() {
             self.idle.remove(&(standing.turn, Arc::clone(&name)));
             standing.turn = standing.turn.max(earliest);
         }
         standing.ready += 1;
-        (name, standing.turn)
+        if standing.ready > FEW {
+            standing.turn = standing.turn.max(served);
+        }
+        let is_moved = before.is_some_and(|before| before != standing.turn);
+        Came { name, turn: standing.turn, is_moved }
     }
 
     /// One batch of the owner is not ready any more.
@@ -126,6 +144,22 @@ mod tests {
         assert!((CREDIT as usize..=CREDIT as usize + 2).contains(&ahead), "{ahead}");
         let later = &order[ahead..];
         assert_eq!(later.iter().filter(|owner| **owner == "b").count(), later.len() / 2);
+    }
+
+    /// BYD-4: of two that come at the same moment, the one that has few is ahead by the credit, whoever is first.
+    #[test]
+    fn few_go_before_a_flood_that_comes_at_the_same_moment() {
+        for order in [["few", "flood"], ["flood", "few"]] {
+            let mut turns = Turns::default();
+            for owner in order {
+                ready(&mut turns, owner, if owner == "few" { 100 } else { FEW + 1 });
+            }
+            let started: Vec<&str> = (0..100).map(|_| start(&mut turns, &order)).collect();
+            let ahead = started.iter().take_while(|owner| **owner == "few").count();
+            assert!((CREDIT as usize..=CREDIT as usize + 1).contains(&ahead), "{ahead}");
+            let later = &started[ahead..];
+            assert_eq!(later.iter().filter(|owner| **owner == "few").count(), later.len() / 2);
+        }
     }
 
     /// BYD-4: who goes and comes back at once gains nothing by it.
