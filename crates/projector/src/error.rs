@@ -28,7 +28,7 @@ pub enum Error {
     /// another log.
     #[error(
         "{holder} stand at record {offset} of partition {partition}, but {found}; \
-         if the log was replaced on purpose, make them anew (`tidemill rebuild`, or an empty topic)"
+         if the log was replaced on purpose, make them anew (`tidemill rebuild`, an empty topic, or an empty place for task logs)"
     )]
     PositionMismatch {
         /// What stands there: the tables, the feed, a cursor.
@@ -113,7 +113,8 @@ impl Error {
     }
 
     /// Whether trying again later may help: a broker or a database that is away.
-    pub(crate) fn is_outage(&self) -> bool {
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
         use tidemill_log::Error as Log;
         match self {
             Self::Tables { source, .. } => source.is_outage(),

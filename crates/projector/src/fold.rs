@@ -25,8 +25,8 @@ use tidemill_model::{Envelope, Event, Recorded};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
     FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
-    PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, QuarantineRow, ReassignRow, RerunBatchRow,
-    RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow,
+    PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, QuarantineRow, ReassignRow,
+    RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow,
     TaskTemplateRow, ThingRow, ThirdPartyReportRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
@@ -173,6 +173,7 @@ impl Caches {
         self.pull_users.clear();
         // What somebody has now is likely to change soon; a task that nobody has is asked for again.
         self.pull_tasks.keep(|task| task.live > 0);
+        self.pull_task_versions.clear();
         self.pull_ledger.keep(|occurrence| occurrence.live > 0);
         self.pull_grants.keep(|grant| &*grant.state == "live");
         self.app_keys.clear();

@@ -1,17 +1,20 @@
 //! Reading a journal: only what counts, from a position that has to fit.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
-use tidemill_log::{Chain, Claim, Frame, From, Hash, Head, Kind, Log, Reader, Topic, Verdict, Waker};
+use tidemill_log::{Chain, Claim, Frame, From, Hash, Head, Kind, Log, Reader, Record, Topic, Verdict, Waker};
 use tidemill_model::Envelope;
 
 use crate::Error;
 
 /// An accepted envelope.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
-    pub(crate) offset: u64,
-    pub(crate) envelope: Envelope,
+pub struct Entry {
+    /// Where it stands.
+    pub offset: u64,
+    /// What was decided.
+    pub envelope: Envelope,
 }
 
 /// What one poll gave.
@@ -26,7 +29,7 @@ pub(crate) struct Read {
 
 /// Where to begin.
 #[derive(Debug, Clone)]
-pub(crate) enum Start {
+pub enum Start {
     /// At the genesis.
     Beginning,
     /// After this head, whose record the journal has to have.
@@ -43,14 +46,19 @@ enum Anchor {
     Record(u64),
 }
 
+/// Records that [`Journal::next`] asks for at once.
+const AHEAD: usize = 64;
+
 /// A journal, as far as it counts.
-pub(crate) struct Journal {
+pub struct Journal {
     partition: u32,
     holder: &'static str,
     reader: Box<dyn Reader>,
     chain: Chain,
     anchor: Anchor,
     template: Template,
+    /// Read, and not looked at yet.
+    ahead: VecDeque<Record>,
 }
 
 /// What a head says beyond its record.
@@ -61,12 +69,10 @@ struct Template {
 
 impl Journal {
     /// Opens the journal; `holder` is whose position it is, for people.
-    pub(crate) fn open(
-        log: &dyn Log,
-        partition: u32,
-        holder: &'static str,
-        start: Start,
-    ) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// [`Error::PositionMismatch`] where the journal does not have the record of the position; the log.
+    pub fn open(log: &dyn Log, partition: u32, holder: &'static str, start: Start) -> Result<Self, Error> {
         let mismatch = |offset, found: String| Error::PositionMismatch { holder, partition, offset, found };
         let (from, anchor) = match start {
             Start::Beginning => (From::Start, Anchor::None),
@@ -89,15 +95,18 @@ impl Journal {
         }
         let reader = log.reader(Topic::Journal, partition, from).map_err(Error::journal(partition))?;
         let template = Template { log_id: log.log_id().clone(), count: log.partitions(Topic::Journal) };
-        Ok(Self { partition, holder, reader, chain: Chain::new(), anchor, template })
+        Ok(Self { partition, holder, reader, chain: Chain::new(), anchor, template, ahead: VecDeque::new() })
     }
 
-    pub(crate) fn waker(&self) -> Waker {
+    /// Ends a wait for records.
+    #[must_use]
+    pub fn waker(&self) -> Waker {
         self.reader.waker()
     }
 
     /// Where the chain stands.
-    pub(crate) fn head(&self) -> Option<&Head> {
+    #[must_use]
+    pub fn head(&self) -> Option<&Head> {
         self.chain.head()
     }
 
@@ -106,31 +115,54 @@ impl Journal {
         let records = self.reader.poll(max_records, timeout).map_err(Error::journal(self.partition))?;
         let mut read = Read::default();
         for record in records {
-            let frame = match std::mem::replace(&mut self.anchor, Anchor::None) {
-                Anchor::None => match self.chain.accept(record.offset, &record.value) {
-                    Verdict::Accepted(frame) => Some(frame),
-                    Verdict::Void(reason) => {
-                        let (partition, offset) = (self.partition, record.offset);
-                        tracing::debug!(partition, offset, %reason, "journal record {offset} does not count");
-                        read.voids += 1;
-                        None
-                    }
-                },
-                Anchor::Head(head) => {
-                    let found = Hash::of(&record.value);
-                    let head = if planted!(ResumeOnVoidSuffix) { Head { hash: found, ..head } } else { head };
-                    if record.offset != head.offset || found != head.hash {
-                        return Err(self.mismatch(head.offset, "the journal has another record there"));
-                    }
-                    self.chain = Chain::resume(head);
-                    None
-                }
-                Anchor::Record(offset) => Some(self.begin_at(offset, record.offset, &record.value)?),
-            };
+            let (frame, is_void) = self.take(&record)?;
+            read.voids += u64::from(is_void);
             read.last = Some(record.offset);
             read.entries.extend(frame.map(|frame| self.entry(record.offset, &frame)).transpose()?.flatten());
         }
         Ok(read)
+    }
+
+    /// The next accepted envelope; waits up to `timeout` for it. [`Journal::head`] is then the head of its record.
+    /// Not to be mixed with other ways of reading.
+    ///
+    /// # Errors
+    /// [`Error::PositionMismatch`], [`Error::Body`]; the log.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<Entry>, Error> {
+        if self.ahead.is_empty() {
+            self.ahead = self.reader.poll(AHEAD, timeout).map_err(Error::journal(self.partition))?.into();
+        }
+        while let Some(record) = self.ahead.pop_front() {
+            let (frame, _) = self.take(&record)?;
+            if let Some(entry) = frame.map(|frame| self.entry(record.offset, &frame)).transpose()?.flatten() {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at a record: its frame where it counts, and whether it is void.
+    fn take(&mut self, record: &Record) -> Result<(Option<Frame>, bool), Error> {
+        match std::mem::replace(&mut self.anchor, Anchor::None) {
+            Anchor::None => match self.chain.accept(record.offset, &record.value) {
+                Verdict::Accepted(frame) => Ok((Some(frame), false)),
+                Verdict::Void(reason) => {
+                    let (partition, offset) = (self.partition, record.offset);
+                    tracing::debug!(partition, offset, %reason, "journal record {offset} does not count");
+                    Ok((None, true))
+                }
+            },
+            Anchor::Head(head) => {
+                let found = Hash::of(&record.value);
+                let head = if planted!(ResumeOnVoidSuffix) { Head { hash: found, ..head } } else { head };
+                if record.offset != head.offset || found != head.hash {
+                    return Err(self.mismatch(head.offset, "the journal has another record there"));
+                }
+                self.chain = Chain::resume(head);
+                Ok((None, false))
+            }
+            Anchor::Record(offset) => Ok((Some(self.begin_at(offset, record.offset, &record.value)?), false)),
+        }
     }
 
     fn mismatch(&self, offset: u64, found: &str) -> Error {

@@ -10,6 +10,7 @@
 //! - [`cloud_event`]: a fact as the world sees it. [`publish`]: the journal to the topic of the feed.
 //!   [`FeedReader`]: the same feed, straight from the journal, with a [`FeedCursor`].
 //! - [`keep_hints`]: marks for those who pull, where hints are.
+//! - [`Journal`]: what counts of a journal, from a position; for everybody who folds it.
 //! - [`rebuild`] and [`verify`]: make the tables anew beside the old ones; compare them with the journal.
 //! - [`purge`]: what is old leaves the tables.
 //! - [`schemas`]: JSON Schema of events and commands, AsyncAPI of the topics.
@@ -44,6 +45,7 @@ pub use event::{CloudEvent, cloud_event};
 pub use feed::{FeedCursor, FeedReader};
 pub use fold::Fold;
 pub use hints::keep_hints;
+pub use journal::{Entry, Journal, Start};
 pub use progress::{PartitionProgress, Progress, wait_in_tables};
 pub use publish::{PublishConfig, publish};
 pub use purge::purge;

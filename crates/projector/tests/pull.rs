@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{Database, Dice, Owner, START_MS, catalogue, id, log, shard, time};
 use tidemill_projector::{Config, Progress, Shutdown, purge, rebuild, run, verify};
-use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow};
-use tidemill_store::{PageRequest, PullGrantFilter, PullTaskFilter, ReadPullTables};
+use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow};
+use tidemill_store::{PageRequest, PullGrantFilter, PullTaskFilter, ReadPullTables, Row};
 
 fn project(log: &Arc<dyn tidemill_log::Log>, database: &Database) {
     rebuild(&Config::default(), &**log, &*database.tables, &Shutdown::new(), &mut |_| {}).unwrap();
@@ -319,4 +319,28 @@ fn run_for_a_moment(log: &Arc<dyn tidemill_log::Log>, database: &Database, owner
         shutdown.request();
         running.join().unwrap().unwrap();
     });
+}
+
+/// PUL-12: every version of a task stays, whatever becomes of the task, so that each grant can be told with what it gave.
+#[test]
+fn versions_of_tasks_stay() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    owner.decide(catalogue());
+    owner.decide(shard());
+    let changed =
+        json!({"task_changed": {"task": id(1), "version": 2, "spec": spec(json!({"group": "demo"}), 9)}});
+    owner.decide(vec![(1, created(1, 3)), (1, changed), (1, json!({"task_deleted": {"task": id(1)}}))]);
+    let database = Database::new();
+    project(&log, &database);
+    let generation = database.tables.active().unwrap().unwrap().number;
+    let keys = [1, 2, 3].map(|version| PullTaskVersionRow::key_values(&(id(1), version, 1)));
+    let mut rows = database.tables.load(generation, PullTaskVersionRow::TABLE, &keys).unwrap();
+    rows.sort();
+    let rows: Vec<_> = rows.into_iter().map(|row| PullTaskVersionRow::from_values(row).unwrap()).collect();
+    let times = |row: &PullTaskVersionRow| {
+        let definition: Value = serde_json::from_str(&row.definition).unwrap();
+        (row.version, definition["dispatch_times"].as_i64().unwrap())
+    };
+    assert_eq!(rows.iter().map(times).collect::<Vec<_>>(), [(1, 3), (2, 9)]);
 }

@@ -18,7 +18,7 @@ pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
 pub use pool::PoolRow;
-pub use pull::{PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, TaskTemplateRow};
+pub use pull::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, TaskTemplateRow};
 pub use rerun::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 pub use thing::{BatchQualityRow, BatchThingRow, LateCheckRow, OverrideRow, ThingRow, ThirdPartyReportRow};
 pub use worker::{GroupRow, ResourceRow, WorkerRow};
@@ -38,7 +38,7 @@ macro_rules! for_each_row {
             rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow, workers: WorkerRow, resources: ResourceRow,
             worker_groups: GroupRow, calendars: CalendarRow, pools: PoolRow, freezes: FreezeRow,
             task_templates: TaskTemplateRow, pull_users: PullUserRow, pull_tasks: PullTaskRow,
-            pull_ledger: PullLedgerRow, pull_grants: PullGrantRow,
+            pull_task_versions: PullTaskVersionRow, pull_ledger: PullLedgerRow, pull_grants: PullGrantRow,
             shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow
         }
     };

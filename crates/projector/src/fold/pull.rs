@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{Event, Executor, GrantId, Ledger, MovedTask, TaskId, TaskSpec, UserName};
-use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, TaskTemplateRow};
+use tidemill_store::rows::{
+    PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, TaskTemplateRow,
+};
 
 use super::batch::person;
 use super::job::{json, number};
@@ -81,10 +83,12 @@ impl Caches {
             Event::UserReleased { tasks, .. } => tasks.iter().for_each(|moved| self.release(at, moved)),
             Event::UserReceived { tasks, .. } => tasks.iter().for_each(|moved| self.receive(at, moved)),
             Event::TaskCreated { task, spec } => {
+                self.keep_version(at, *task, 1, spec);
                 let row = self.task_row(at, *task, 1, spec);
                 self.pull_tasks.put(row);
             }
             Event::TaskChanged { task, version, spec } => {
+                self.keep_version(at, *task, *version, spec);
                 let changed = self.task_row(at, *task, *version, spec);
                 self.pull_tasks.change((task.0, at.shard), |row| {
                     let old = row.clone();
@@ -208,6 +212,17 @@ impl Caches {
         }
     }
 
+    /// What a grant of that version gives, whatever becomes of the task.
+    fn keep_version(&mut self, at: Place, task: TaskId, version: u32, spec: &TaskSpec) {
+        self.pull_task_versions.put(PullTaskVersionRow {
+            id: task.0,
+            version: i64::from(version),
+            shard: at.shard,
+            definition: json(spec),
+            recorded_at: at.now,
+        });
+    }
+
     /// The task leaves with its user. What is used up of it stays; the rest is counted where it goes.
     fn release(&mut self, at: Place, moved: &MovedTask) {
         for occurrence in &moved.occurrences {
@@ -220,6 +235,7 @@ impl Caches {
     }
 
     fn receive(&mut self, at: Place, moved: &MovedTask) {
+        self.keep_version(at, moved.task, moved.version, &moved.spec);
         let mut row = self.task_row(at, moved.task, moved.version, &moved.spec);
         count_task(&mut row, moved.totals);
         self.pull_tasks.put(row);

@@ -99,6 +99,23 @@ row! {
 }
 
 row! {
+    /// A version of a task that clients pull, as grants name it. The same in every shard that the task was in.
+    PullTaskVersionRow in "pull_task_versions", key (id: i64, version: i64, shard: i64),
+    fixed (definition), indexes [] {
+        /// The task.
+        id: i64 = Int,
+        /// Its version.
+        version: i64 = Int,
+        /// A shard that gives it out, or gave it out.
+        shard: i64 = Int,
+        /// As written, as JSON.
+        definition: Arc<str> = Json,
+        /// When the shard heard of it.
+        recorded_at: i64 = Time,
+    }
+}
+
+row! {
     /// The ledger of an occurrence that was given out. A task's ledger is the sum over its occurrences.
     PullLedgerRow in "pull_ledger", key (task_id: i64, start_at: i64, shard: i64),
     fixed (), indexes [[start_at]] {
