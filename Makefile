@@ -134,7 +134,7 @@ schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill-checker --example checker_reference
 	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test requirements
 
-services-start: ## Kafka, MariaDB, Redis, HDFS and S3 for development
+services-start: ## Kafka, MariaDB, Redis, HDFS, S3 and OpenSearch for development
 	$(SERVICES) start
 
 services-stop: ## end them; the data stay
