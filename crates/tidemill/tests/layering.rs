@@ -1,7 +1,7 @@
 //! Which crates of the workspace may import which, and what the pure ones may never reach.
 //!
 //! ```text
-//! model ◄── { calendar, engine, log, store, probe } ◄── { producers, dispatcher, executor, projector } ◄── api ◄── tidemill
+//! model ◄── { calendar, engine, log, store, probe } ◄── { producers, dispatcher, executor, projector ◄── sinks } ◄── api ◄── tidemill
 //! ```
 
 #![allow(clippy::unwrap_used, reason = "the form of cargo's answer is part of what is tested")]
@@ -26,10 +26,12 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         "checker" => vec!["model", "log"],
         "probe" => vec!["model"],
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
-        "api" => [BASES, &["producers", "projector"]].concat(),
+        // It reads journals as the projector does.
+        "sinks" => [BASES, &["projector"]].concat(),
+        "api" => [BASES, &["producers", "projector", "sinks"]].concat(),
         // It measures all of it, so it may start all of it.
-        "bench" => [BASES, SHELLS, &["api"]].concat(),
-        "tidemill" => [BASES, SHELLS, &["api", "checker", "bench"]].concat(),
+        "bench" => [BASES, SHELLS, &["api", "sinks"]].concat(),
+        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench"]].concat(),
         // It sees the program from outside, as clients, journal and disk show it.
         "chaos" => vec!["model", "log", "checker"],
         _ => return None,

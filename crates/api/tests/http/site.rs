@@ -101,7 +101,12 @@ impl Cluster for OnePartition {
     fn status(&self) -> BoxFuture<'_, Result<ClusterStatus, String>> {
         let partition =
             PartitionStatus { epoch: 1, journal_end: 8, projected: 8, ..PartitionStatus::default() };
-        let status = ClusterStatus { log_id: "test".to_owned(), partitions: vec![partition], paths: None };
+        let status = ClusterStatus {
+            log_id: "test".to_owned(),
+            partitions: vec![partition],
+            paths: None,
+            sinks: Vec::new(),
+        };
         Box::pin(async { Ok(status) })
     }
 

@@ -144,6 +144,8 @@ pub(crate) enum Command {
     Executor,
     /// Fill the read tables and publish the feed
     Projector,
+    /// Pass task logs of what clients pull on to MySQL, Elasticsearch and Parquet files
+    Sink,
     /// Look for paths that batches wait for, ask the quality service, take third parties' reports
     Producers,
     /// Define the administrator and a worker group of a new cluster

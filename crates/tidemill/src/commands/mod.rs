@@ -54,6 +54,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Api => roles::api(&global),
         Command::Dispatcher => roles::dispatcher(&global),
         Command::Projector => roles::projector(&global),
+        Command::Sink => roles::sink(&global),
         Command::Producers => roles::producers(&global),
         Command::Bootstrap => roles::bootstrap(&global),
         Command::Rebuild => roles::rebuild(&global),

@@ -161,11 +161,34 @@ const PARTITIONS: &[Column] = &[
     Column("VOID", &["/void_records"]),
 ];
 
+const SINKS: &[Column] = &[
+    Column("SINK", &["/sink"]),
+    Column("PARTITION", &["/partition"]),
+    Column("STORED", &["/stored"]),
+    Column("LAG", &["/lag_records"]),
+    Column("CHANGES", &["/changes"]),
+    Column("ERROR", &["/error"]),
+];
+
+/// Each partition of each sink, where this server has any.
+fn sinks(answer: &Value) -> String {
+    let mut rows = Vec::new();
+    for sink in answer["sinks"].as_array().into_iter().flatten() {
+        for partition in sink["partitions"].as_array().into_iter().flatten() {
+            let mut row = partition.clone();
+            row["sink"] = sink["sink"].clone();
+            rows.push(row);
+        }
+    }
+    format!("\n\n{}", render::list(&json!({ "items": rows }), SINKS, "No sinks."))
+}
+
 pub(super) fn status(session: &Session) -> Done<Exit> {
     let answer = session.client.get("/api/status", &[])?;
     Ok(session.show(&answer, |answer| {
         let partitions = json!({ "items": answer["partitions"] });
-        let rest = render::fields(answer, &["partitions"]);
-        format!("{rest}\n{}", render::list(&partitions, PARTITIONS, "No partitions."))
+        let rest = render::fields(answer, &["partitions", "sinks"]);
+        let sinks = answer["sinks"].as_array().map(|_| sinks(answer)).unwrap_or_default();
+        format!("{rest}\n{}{sinks}", render::list(&partitions, PARTITIONS, "No partitions."))
     }))
 }

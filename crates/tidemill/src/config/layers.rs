@@ -161,6 +161,9 @@ impl Layers {
             serde_json::from_value(whole).map_err(|error| Failure::bad_input(error.to_string()))?;
         if let Err((path, rule)) = settings.check() {
             return Err(Failure::bad_input(match self.values.get(&path) {
+                Some((_, origin)) if settings::SECRET.contains(&&*path) => {
+                    format!("{path}: …: {rule}, from {origin}")
+                }
                 Some((value, origin)) => format!("{path}: {value}: {rule}, from {origin}"),
                 None => rule,
             }));
@@ -244,6 +247,12 @@ mod tests {
             ("[log]\nbackend = \"paper\"\n", "error: log.backend: \"paper\": unknown variant"),
             ("api = 3\n", "error: api: 3: must be a section"),
             ("[log]\npartitions = 0\n", "error: log.partitions: 0: must be 1 to 4096"),
+            ("[sinks.mysql]\nurl = \"a:secret@b\"\n", "error: sinks.mysql.url: …: has to be mysql://"),
+            (
+                "[sinks.parquet]\nroot = \"here\"\n",
+                "error: sinks.parquet.root: \"here\": has to be an absolute",
+            ),
+            ("[sinks.paper]\nurl = \"x\"\n", "error: there is no setting sinks.paper"),
             ("[log]\nkeep_commands_days = 0\n", "error: log.keep_commands_days: 0: must be 1 to 36500"),
         ] {
             let told = origin_and_value(Some(file), &[], &[], "");

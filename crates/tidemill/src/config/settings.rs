@@ -21,6 +21,9 @@ pub(super) const SECRET: &[&str] = &[
     "log.kafka",
     "prober.paths.s3.secret_access_key",
     "redis.url",
+    "sinks.elasticsearch.api_key",
+    "sinks.elasticsearch.password",
+    "sinks.mysql.url",
     "store.url",
 ];
 
@@ -53,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) executor: ExecutorSettings,
     /// The role that fills the read tables and publishes the feed.
     pub(crate) projector: ProjectorSettings,
+    /// Where task logs of what clients pull go, by the role `sink` or in `standalone`.
+    pub(crate) sinks: tidemill_sinks::Config,
     // ---- what looks outside
     /// Paths that batches wait for, and how they are asked for.
     pub(crate) prober: tidemill_producers::prober::Config,
@@ -76,6 +81,7 @@ impl Default for Settings {
             dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
             projector: ProjectorSettings::default(),
+            sinks: tidemill_sinks::Config::default(),
             prober: tidemill_producers::prober::Config::default(),
             quality: tidemill_producers::quality::Config::default(),
             third_party: tidemill_producers::third_party::Config::default(),
@@ -291,6 +297,7 @@ impl Settings {
         self.prober.check().map_err(section("prober"))?;
         self.quality.check().map_err(section("quality"))?;
         self.third_party.check().map_err(section("third_party"))?;
+        self.sinks.check().map_err(section("sinks"))?;
         if self.third_party.topic.is_some() && self.log.backend == LogBackend::Embedded {
             let rule = "needs log.backend = \"kafka\"; here third parties report by REST";
             return Err(("third_party.topic".to_owned(), rule.to_owned()));

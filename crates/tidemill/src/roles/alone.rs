@@ -20,7 +20,7 @@ use super::live::LiveServer;
 use super::operator::Operator;
 use super::producers::{self, Producers};
 use super::standalone::{join, spawn};
-use super::{executor, first_start, hints, log, tables};
+use super::{executor, first_start, hints, log, sinks, tables};
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -94,6 +94,22 @@ pub(crate) fn projector(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
     let ended = until(stop, || roles.iter().any(|(_, thread)| thread.is_finished()));
     shutdown.request();
     join_all(roles).and(ended)
+}
+
+/// `tidemill sink`: journal and tables to where people look for task logs.
+pub(crate) fn sink(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    if !settings.sinks.is_any() {
+        return Err(Failure::bad_input("there is no sink to run").hint(
+            "set sinks.mysql.url, sinks.elasticsearch.url or sinks.parquet.root in the configuration",
+        ));
+    }
+    let log = log::shared(settings)?;
+    let tables = tables::open(settings)?;
+    let shutdown = Shutdown::new();
+    let running = sinks::start(&settings.sinks, &log, &tables, &tidemill_sinks::Progress::new(), &shutdown)?;
+    let ended = until(stop, || running.is_finished());
+    shutdown.request();
+    join("sinks", running).and(ended)
 }
 
 /// The first failure is told; the others are waited for all the same.

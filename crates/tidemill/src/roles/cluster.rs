@@ -59,7 +59,12 @@ impl SharedCluster {
             })
         });
         let partitions = partitions.collect::<Result<_, String>>()?;
-        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths: None })
+        Ok(ClusterStatus {
+            log_id: self.log.log_id().to_string(),
+            partitions,
+            paths: None,
+            sinks: Vec::new(),
+        })
     }
 
     /// How many records right after the head do not count: a position is that of the last one that does, so a

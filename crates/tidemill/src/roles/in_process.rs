@@ -21,6 +21,7 @@ pub(crate) struct LocalCluster {
     pub(crate) live: LiveHandle,
     pub(crate) progress: Progress,
     pub(crate) probes: Probes,
+    pub(crate) sinks: tidemill_sinks::Progress,
 }
 
 /// How the prober of this process does, once it runs.
@@ -45,9 +46,12 @@ impl LocalCluster {
                 void_records: owner.map_or(0, |owner| owner.void_records),
             })
         });
-        let partitions = partitions.collect::<Result<_, String>>()?;
+        let partitions = partitions.collect::<Result<Vec<_>, String>>()?;
         let paths = self.probes.get().map(|status| status());
-        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths })
+        let sinks = self.sinks.sinks(|number| {
+            partitions.iter().find(|it| it.partition == number).map_or(0, |it| it.journal_end)
+        });
+        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths, sinks })
     }
 
     fn check(&self) -> Result<(), String> {

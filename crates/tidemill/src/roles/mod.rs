@@ -15,6 +15,7 @@ mod log;
 mod operator;
 mod producers;
 mod replay;
+mod sinks;
 mod standalone;
 mod stop;
 mod tables;
@@ -90,6 +91,11 @@ pub(crate) fn dispatcher(global: &Global) -> Done<Exit> {
 /// `tidemill projector`.
 pub(crate) fn projector(global: &Global) -> Done<Exit> {
     alone::projector(&start(global)?, &stop::on_signal()?)
+}
+
+/// `tidemill sink`.
+pub(crate) fn sink(global: &Global) -> Done<Exit> {
+    alone::sink(&start(global)?, &stop::on_signal()?)
 }
 
 /// `tidemill producers`.

@@ -1,8 +1,8 @@
 //! Every role in one process, on the embedded log and SQLite tables; nothing to install or configure.
 //!
 //! ```text
-//!  start   log ─► dispatcher ─► first start ─► projector ─► interface ─► producers ─► executor
-//!  stop    interface ─► executor ─► producers ─► dispatcher ─► projector ─► log
+//!  start   log ─► dispatcher ─► first start ─► projector ─► sinks ─► interface ─► producers ─► executor
+//!  stop    interface ─► executor ─► producers ─► dispatcher ─► projector ─► sinks ─► log
 //! ```
 //! The interface goes first, so that nothing new comes; the executor before the dispatcher, so that what
 //! ends is still decided; the projector last, so that the tables have seen it.
@@ -25,7 +25,7 @@ use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::producers::{self, Producers};
-use super::{executor, first_start, hints, log, tables};
+use super::{executor, first_start, hints, log, sinks, tables};
 use crate::client::ADDRESS_FILE;
 use crate::config::Settings;
 use crate::exit::Exit;
@@ -44,6 +44,7 @@ pub(crate) struct Standalone {
     dispatcher: Dispatcher,
     projector: Role<Shutdown>,
     keeper: Role<Shutdown>,
+    sinks: Role<Shutdown>,
     submitter: Submitter,
     operator: Operator,
     address_file: std::path::PathBuf,
@@ -80,12 +81,15 @@ impl Standalone {
         }
         let hints = hints::here();
         let keeper = start_keeper(&log, &hints)?;
+        let passed_on = tidemill_sinks::Progress::new();
+        let sinks = start_sinks(settings, &log, &tables, &passed_on)?;
         let operator = Operator::new(settings.projector_config(), &log, &tables);
         let cluster = LocalCluster {
             log: Arc::clone(&log),
             live: dispatcher.live(),
             progress: progress.clone(),
             probes: Probes::default(),
+            sinks: passed_on,
         };
         let deps = deps(&cluster, &tables, &submitter, &operator, &hints);
         let interface = Interface::start(settings.api_config(&keys)?, deps)?;
@@ -110,6 +114,7 @@ impl Standalone {
             dispatcher,
             projector,
             keeper,
+            sinks,
             submitter,
             operator,
             address_file,
@@ -137,7 +142,7 @@ impl Standalone {
         Ok(Exit::Success)
     }
 
-    /// Whether a role has ended by itself.
+    /// Whether a role has ended by itself. A sink that somebody has to mend is none of the others' business.
     pub(crate) fn has_ended(&self) -> bool {
         self.interface.has_ended()
             || self.executor.thread.is_finished()
@@ -162,9 +167,11 @@ impl Standalone {
             self.dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
         self.projector.stop.request();
         let projector = join("projector", self.projector.thread);
+        self.sinks.stop.request();
+        let sinks = join("sinks", self.sinks.thread);
         self.keeper.stop.request();
         let keeper = join("keeper of hints", self.keeper.thread);
-        let projector = projector.and(keeper);
+        let projector = projector.and(keeper).and(sinks);
         removed.and(interface).and(operator).and(executor).and(producers).and(dispatcher).and(projector)
     }
 }
@@ -212,6 +219,17 @@ fn start_projector(
             .map_err(|error| Failure::caused("the projector has failed", &error))
     })?;
     Ok(Role { stop: shutdown, thread })
+}
+
+fn start_sinks(
+    settings: &Settings,
+    log: &Arc<dyn Log>,
+    tables: &Arc<dyn Tables>,
+    progress: &tidemill_sinks::Progress,
+) -> Done<Role<Shutdown>> {
+    let stop = Shutdown::new();
+    let thread = sinks::start(&settings.sinks, log, tables, progress, &stop)?;
+    Ok(Role { stop, thread })
 }
 
 fn start_keeper(log: &Arc<dyn Log>, hints: &Arc<dyn Hints>) -> Done<Role<Shutdown>> {

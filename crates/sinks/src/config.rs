@@ -1,0 +1,245 @@
+//! Which sinks there are, and where.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tidemill_model::FieldError;
+
+/// Where task logs go. Unknown fields are refused; without an address a sink is off.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// A MySQL or MariaDB database.
+    pub mysql: MysqlConfig,
+    /// An index of Elasticsearch or OpenSearch.
+    pub elasticsearch: ElasticsearchConfig,
+    /// Parquet files, for Hive and whatever else reads them.
+    pub parquet: ParquetConfig,
+}
+
+/// Task logs in a MySQL or MariaDB database.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MysqlConfig {
+    /// `mysql://user:password@host:port/database`. Default none: no such sink.
+    pub url: Option<String>,
+    /// The table, made where it is not there; its positions are in `<table>_positions`. 1 to 48 of `a-z 0-9 _`.
+    /// Default `tidemill_task_log`.
+    pub table: String,
+}
+
+impl Default for MysqlConfig {
+    fn default() -> Self {
+        Self { url: None, table: "tidemill_task_log".to_owned() }
+    }
+}
+
+/// The address is not shown: it may hold a password.
+impl std::fmt::Debug for MysqlConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MysqlConfig").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+/// Task logs in an index of Elasticsearch (7 and later) or OpenSearch.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ElasticsearchConfig {
+    /// `http://host:port`. Default none: no such sink.
+    pub url: Option<String>,
+    /// The index, made where it is not there; its positions are in `<index>-positions`. 1 to 200 of `a-z 0-9 - _ .`,
+    /// beginning with a letter or digit. Default `tidemill-task-log`.
+    pub index: String,
+    /// Whom it is written as, with `password`. Default none.
+    pub user: Option<String>,
+    /// The password of `user`.
+    pub password: Option<String>,
+    /// An API key, as the server encodes it, in place of `user`. Default none.
+    pub api_key: Option<String>,
+    /// The largest body of one request, KiB, 64 to 65,536; one document may be larger. Default 4,096.
+    pub bulk_kb: u32,
+    /// How long one request may take, milliseconds, 100 to 600,000. Default 30,000.
+    pub timeout_ms: u64,
+    /// How often documents that the server has no room for (429, 5xx) are sent again before everything begins anew
+    /// at the position, 0 to 20. Default 5.
+    pub retries: u32,
+    /// The pause before the first of these tries, milliseconds, 1 to 60,000; it doubles from try to try. Default 200.
+    pub retry_pause_ms: u64,
+}
+
+impl Default for ElasticsearchConfig {
+    fn default() -> Self {
+        Self {
+            url: None,
+            index: "tidemill-task-log".to_owned(),
+            user: None,
+            password: None,
+            api_key: None,
+            bulk_kb: 4_096,
+            timeout_ms: 30_000,
+            retries: 5,
+            retry_pause_ms: 200,
+        }
+    }
+}
+
+/// Secrets are not shown.
+impl std::fmt::Debug for ElasticsearchConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ElasticsearchConfig")
+            .field("url", &self.url)
+            .field("index", &self.index)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Task logs in Parquet files: a row per fact, in `<root>/dt=YYYY-MM-DD/`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ParquetConfig {
+    /// The directory, absolute. Default none: no such sink.
+    pub root: Option<String>,
+    /// Rows after which a file is finished, 1 to 10,000,000. Default 100,000.
+    pub roll_rows: u32,
+    /// MiB in memory after which it is, about, 1 to 1,024; each partition may hold so many. Default 16.
+    pub roll_mb: u32,
+    /// Seconds after which it is, counted from its first row, 1 to 86,400; so old may the newest row be that is in no
+    /// file yet. Default 300.
+    pub roll_s: u32,
+}
+
+impl Default for ParquetConfig {
+    fn default() -> Self {
+        Self { root: None, roll_rows: 100_000, roll_mb: 16, roll_s: 300 }
+    }
+}
+
+impl Config {
+    /// Whether there is any sink.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.mysql.url.is_some() || self.elasticsearch.url.is_some() || self.parquet.root.is_some()
+    }
+
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// The first field that is wrong, with its value and the rule.
+    pub fn check(&self) -> Result<(), FieldError> {
+        self.mysql.check().map_err(|error| error.within("mysql"))?;
+        self.elasticsearch.check().map_err(|error| error.within("elasticsearch"))?;
+        self.parquet.check().map_err(|error| error.within("parquet"))
+    }
+}
+
+fn within(field: &str, value: u64, low: u64, high: u64) -> Result<(), FieldError> {
+    if (low..=high).contains(&value) {
+        return Ok(());
+    }
+    Err(FieldError::new(field, value, format!("has to be {low} to {high}")))
+}
+
+impl MysqlConfig {
+    fn check(&self) -> Result<(), FieldError> {
+        if let Some(url) = &self.url {
+            let rest = url.strip_prefix("mysql://").unwrap_or_default();
+            let database = rest.split_once('/').map(|(_, database)| database).unwrap_or_default();
+            if database.is_empty() || rest.starts_with('/') {
+                let rule = "has to be mysql://user:password@host:port/database";
+                return Err(FieldError::new("url", "…", rule));
+            }
+        }
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        if !(1..=48).contains(&self.table.len()) || !self.table.chars().all(fits) {
+            let rule = "has to be 1 to 48 of a to z, 0 to 9 and _";
+            return Err(FieldError::new("table", &self.table, rule));
+        }
+        Ok(())
+    }
+}
+
+impl ElasticsearchConfig {
+    fn check(&self) -> Result<(), FieldError> {
+        if let Some(url) = &self.url {
+            let host = url.strip_prefix("http://").unwrap_or_default();
+            if host.is_empty()
+                || host.starts_with('/')
+                || url.contains(char::is_whitespace)
+                || host.contains('@')
+            {
+                let rule =
+                    "has to be http://HOST:PORT, without a password; for TLS name a proxy on this host";
+                return Err(FieldError::new("url", "…", rule));
+            }
+        }
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+        let begins = self.index.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+        if !begins || self.index.len() > 200 || !self.index.chars().all(fits) {
+            let rule = "has to be 1 to 200 of a to z, 0 to 9, - _ and ., beginning with a letter or digit";
+            return Err(FieldError::new("index", &self.index, rule));
+        }
+        if self.user.is_some() != self.password.is_some() {
+            return Err(FieldError::new("password", "…", "goes with user; give both or neither"));
+        }
+        if self.user.is_some() && self.api_key.is_some() {
+            return Err(FieldError::new("api_key", "…", "stands in place of user; give one of the two"));
+        }
+        within("bulk_kb", self.bulk_kb.into(), 64, 65_536)?;
+        within("timeout_ms", self.timeout_ms, 100, 600_000)?;
+        within("retries", self.retries.into(), 0, 20)?;
+        within("retry_pause_ms", self.retry_pause_ms, 1, 60_000)
+    }
+}
+
+impl ParquetConfig {
+    fn check(&self) -> Result<(), FieldError> {
+        if let Some(root) = &self.root
+            && !root.starts_with('/')
+        {
+            return Err(FieldError::new("root", root, "has to be an absolute path"));
+        }
+        within("roll_rows", self.roll_rows.into(), 1, 10_000_000)?;
+        within("roll_mb", self.roll_mb.into(), 1, 1_024)?;
+        within("roll_s", self.roll_s.into(), 1, 86_400)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PUL-12: a wrong field is named, with the rule.
+    #[test]
+    fn values_out_of_range_are_refused_by_field() {
+        Config::default().check().unwrap();
+        for (text, field) in [
+            (r#"{"mysql": {"url": "db:3306"}}"#, "mysql.url"),
+            (r#"{"mysql": {"url": "mysql://db:3306"}}"#, "mysql.url"),
+            (r#"{"mysql": {"url": "mysql://db:3306/"}}"#, "mysql.url"),
+            (r#"{"mysql": {"table": "a b"}}"#, "mysql.table"),
+            (r#"{"mysql": {"table": ""}}"#, "mysql.table"),
+            (r#"{"elasticsearch": {"url": "search:9200"}}"#, "elasticsearch.url"),
+            (r#"{"elasticsearch": {"url": "https://search:9200"}}"#, "elasticsearch.url"),
+            (r#"{"elasticsearch": {"url": "http://a:b@search:9200"}}"#, "elasticsearch.url"),
+            (r#"{"elasticsearch": {"index": "_all"}}"#, "elasticsearch.index"),
+            (r#"{"elasticsearch": {"index": "Logs"}}"#, "elasticsearch.index"),
+            (r#"{"elasticsearch": {"user": "ann"}}"#, "elasticsearch.password"),
+            (r#"{"elasticsearch": {"user": "a", "password": "b", "api_key": "c"}}"#, "elasticsearch.api_key"),
+            (r#"{"elasticsearch": {"bulk_kb": 63}}"#, "elasticsearch.bulk_kb"),
+            (r#"{"elasticsearch": {"timeout_ms": 99}}"#, "elasticsearch.timeout_ms"),
+            (r#"{"elasticsearch": {"retries": 21}}"#, "elasticsearch.retries"),
+            (r#"{"elasticsearch": {"retry_pause_ms": 0}}"#, "elasticsearch.retry_pause_ms"),
+            (r#"{"parquet": {"root": "logs"}}"#, "parquet.root"),
+            (r#"{"parquet": {"roll_rows": 0}}"#, "parquet.roll_rows"),
+            (r#"{"parquet": {"roll_mb": 1025}}"#, "parquet.roll_mb"),
+            (r#"{"parquet": {"roll_s": 0}}"#, "parquet.roll_s"),
+        ] {
+            let config: Config = serde_json::from_str(text).unwrap();
+            assert_eq!(config.check().unwrap_err().field, field, "{text}");
+        }
+        let config: Config =
+            serde_json::from_str(r#"{"mysql": {"url": "mysql://a:b@db:3306/logs"}}"#).unwrap();
+        config.check().unwrap();
+        assert!(config.is_any() && !format!("{config:?}").contains("a:b"));
+    }
+}

@@ -1,0 +1,115 @@
+//! Requests to the server.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use ureq::http::Response;
+use ureq::{Agent, Body};
+
+use crate::Error;
+use crate::config::ElasticsearchConfig;
+
+/// Longer answers are not read: of a bulk request each document's part is a few hundred bytes.
+const MAX_ANSWER: u64 = 64 << 20;
+/// So much of an answer is told.
+const SHOWN: usize = 500;
+
+/// What the server said.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) text: String,
+}
+
+/// The server.
+pub(super) struct Server {
+    agent: Agent,
+    url: String,
+    authorization: Option<String>,
+}
+
+impl Server {
+    pub(super) fn new(config: &ElasticsearchConfig) -> Self {
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_millis(config.timeout_ms)))
+            .build();
+        let basic = config.user.as_ref().zip(config.password.as_ref());
+        let basic = basic
+            .map(|(user, password)| format!("Basic {}", base64(format!("{user}:{password}").as_bytes())));
+        let url = config.url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
+        let key = config.api_key.as_ref().map(|key| format!("ApiKey {key}"));
+        Self { agent: agent.into(), url, authorization: key.or(basic) }
+    }
+
+    /// For people.
+    pub(super) fn name(&self) -> &str {
+        &self.url
+    }
+
+    fn signed<B>(&self, request: ureq::RequestBuilder<B>) -> ureq::RequestBuilder<B> {
+        match &self.authorization {
+            Some(authorization) => request.header("Authorization", authorization),
+            None => request,
+        }
+    }
+
+    fn path(&self, path: &str) -> String {
+        format!("{}/{path}", self.url)
+    }
+
+    fn answer(&self, what: &'static str, sent: Result<Response<Body>, ureq::Error>) -> Result<Answer, Error> {
+        let failed =
+            |source: ureq::Error| Error::Outage { what, place: self.url.clone(), source: source.into() };
+        let mut response = sent.map_err(failed)?;
+        let text = response.body_mut().with_config().limit(MAX_ANSWER).read_to_string().map_err(failed)?;
+        Ok(Answer { status: response.status().as_u16(), text })
+    }
+
+    /// Whether there is something.
+    pub(super) fn has(&self, what: &'static str, path: &str) -> Result<bool, Error> {
+        let answer = self.answer(what, self.signed(self.agent.head(self.path(path))).call())?;
+        if answer.status == 404 {
+            return Ok(false);
+        }
+        self.expect(what, &answer).map(|()| true)
+    }
+
+    pub(super) fn get(&self, what: &'static str, path: &str) -> Result<Answer, Error> {
+        self.answer(what, self.signed(self.agent.get(self.path(path))).call())
+    }
+
+    pub(super) fn put(&self, what: &'static str, path: &str, body: &Value) -> Result<Answer, Error> {
+        self.answer(what, self.signed(self.agent.put(self.path(path))).send_json(body))
+    }
+
+    /// Lines of JSON.
+    pub(super) fn post_lines(&self, what: &'static str, path: &str, body: &[u8]) -> Result<Answer, Error> {
+        let request = self.agent.post(self.path(path)).header("Content-Type", "application/x-ndjson");
+        self.answer(what, self.signed(request).send(body))
+    }
+
+    /// An error unless the answer is a good one: an outage where the server has no room or is not well.
+    pub(super) fn expect(&self, what: &'static str, answer: &Answer) -> Result<(), Error> {
+        if (200..300).contains(&answer.status) {
+            return Ok(());
+        }
+        let said: String = answer.text.chars().take(SHOWN).collect();
+        let source = format!("status {}: {said}", answer.status).into();
+        let place = self.url.clone();
+        if is_passing(answer.status) {
+            return Err(Error::Outage { what, place, source });
+        }
+        Err(Error::Refused { what, place, source })
+    }
+}
+
+/// Whether the same may be taken later.
+pub(super) fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 429 | 500..=599)
+}
+
+/// With the usual letters, padded.
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

@@ -1,0 +1,167 @@
+//! Task logs in MySQL or MariaDB: a row per grant, upserted, its position in the same transaction.
+
+mod sql;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mysql::prelude::Queryable;
+use mysql::{Conn, Opts, OptsBuilder};
+use tidemill_log::Head;
+
+use crate::config::MysqlConfig;
+use crate::pace::Pace;
+use crate::{Batch, Change, Error, Sink, Stored};
+
+const CONNECT: Duration = Duration::from_secs(5);
+/// Longer than the server waits for a lock, so that it is the server that gives up.
+const ANSWER: Duration = Duration::from_secs(60);
+/// Rows of one statement, and about how many bytes: far below any server's `max_allowed_packet`.
+const MAX_ROWS: usize = 200;
+const MAX_BYTES: usize = 1 << 20;
+
+/// Which database, and which table there.
+#[derive(Clone)]
+pub(crate) struct Place {
+    opts: Opts,
+    /// For people: never a password.
+    name: String,
+    table: String,
+}
+
+impl Place {
+    pub(crate) fn new(config: &MysqlConfig) -> Result<Self, Error> {
+        let url = config.url.as_deref().unwrap_or_default();
+        let opts = Opts::from_url(url).map_err(|source| Error::Refused {
+            what: "be the database of the task logs",
+            place: "sinks.mysql.url".to_owned(),
+            source: source.into(),
+        })?;
+        let database = opts.get_db_name().unwrap_or("(no database)");
+        let name = format!("{}:{}/{database}", opts.get_ip_or_hostname(), opts.get_tcp_port());
+        let init = [
+            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
+            "SET SESSION innodb_lock_wait_timeout = 20",
+        ];
+        let opts = OptsBuilder::from_opts(opts)
+            .init(init.map(ToOwned::to_owned).to_vec())
+            .prefer_socket(false)
+            .tcp_connect_timeout(Some(CONNECT))
+            .read_timeout(Some(ANSWER))
+            .write_timeout(Some(ANSWER));
+        Ok(Self { opts: opts.into(), name, table: config.table.clone() })
+    }
+
+    /// A refusal that concerns what was asked (classes 22, 23, 28 and 42 of SQLSTATE) does not pass by itself.
+    fn failed(&self, what: &'static str) -> impl FnOnce(mysql::Error) -> Error + '_ {
+        move |source| {
+            let is_ours = matches!(&source, mysql::Error::MySqlError(refusal)
+                if ["22", "23", "28", "42"].iter().any(|class| refusal.state.starts_with(class)));
+            let place = self.name.clone();
+            match is_ours {
+                true => Error::Refused { what, place, source: source.into() },
+                false => Error::Outage { what, place, source: source.into() },
+            }
+        }
+    }
+}
+
+/// One partition's task logs in a database.
+pub struct MysqlSink {
+    place: Place,
+    partition: u32,
+    connection: Option<Conn>,
+    /// The position as it stands in the database.
+    head: Option<String>,
+    pace: Pace,
+}
+
+impl MysqlSink {
+    pub(crate) fn new(place: &Place, partition: u32) -> Self {
+        Self { place: place.clone(), partition, connection: None, head: None, pace: Pace::default() }
+    }
+
+    /// Rows and position in one transaction.
+    fn store(&mut self, batch: &Batch) -> Result<(), Error> {
+        let Some(connection) = &mut self.connection else { unreachable!("the position was asked for first") };
+        let head = serde_json::to_string(&batch.head).expect("a head is plain strings and numbers");
+        let place = &self.place;
+        let mut transaction =
+            connection.start_transaction(mysql::TxOpts::default()).map_err(place.failed("begin to write"))?;
+        let (statement, params) =
+            sql::advance(&place.table, self.partition, batch.head.offset, self.head.as_deref(), &head);
+        let advanced = transaction.exec_drop(statement, params);
+        let is_taken = matches!(&advanced, Err(mysql::Error::MySqlError(refusal)) if refusal.code == 1062);
+        if is_taken
+            || advanced.map(|()| transaction.affected_rows()).map_err(place.failed("store the position"))?
+                == 0
+        {
+            return Err(Error::Overtaken { partition: self.partition, place: place.name.clone() });
+        }
+        for rows in pieces(newest(&batch.changes)) {
+            let (statement, params) = sql::upsert(&place.table, self.partition, &rows);
+            transaction.exec_drop(statement, params).map_err(place.failed("store task logs"))?;
+        }
+        transaction.commit().map_err(place.failed("commit task logs"))?;
+        self.head = Some(head);
+        self.pace.written();
+        Ok(())
+    }
+}
+
+impl Sink for MysqlSink {
+    fn position(&mut self) -> Result<Option<Head>, Error> {
+        let place = &self.place;
+        let mut connection = Conn::new(place.opts.clone()).map_err(place.failed("connect"))?;
+        for statement in sql::make(&place.table) {
+            connection.query_drop(statement).map_err(place.failed("make the tables of the task logs"))?;
+        }
+        let head: Option<String> = connection
+            .exec_first(sql::position(&place.table), (self.partition,))
+            .map_err(place.failed("read the position"))?;
+        let position = head.as_deref().map(serde_json::from_str).transpose();
+        let position = position.map_err(|source| Error::StoredPosition {
+            partition: self.partition,
+            place: place.name.clone(),
+            source: source.into(),
+        })?;
+        (self.connection, self.head) = (Some(connection), head);
+        Ok(position)
+    }
+
+    fn write(&mut self, batch: Batch) -> Result<Stored, Error> {
+        if batch.changes.is_empty() && !self.pace.is_due() {
+            return Ok(Stored::default());
+        }
+        self.store(&batch)?;
+        Ok(Stored { offset: Some(batch.head.offset), changes: batch.changes.len() })
+    }
+
+    fn rest(&mut self, _last: bool) -> Result<Stored, Error> {
+        Ok(Stored::default())
+    }
+}
+
+/// The last change of each grant, in the order of their keys, so that writers of two partitions never wait for each
+/// other in a circle.
+fn newest(changes: &[Change]) -> impl Iterator<Item = &Change> {
+    let newest: BTreeMap<_, _> = changes.iter().map(|change| (change.given.grant, change)).collect();
+    newest.into_values()
+}
+
+/// Cut into statements.
+fn pieces<'a>(changes: impl Iterator<Item = &'a Change>) -> Vec<Vec<&'a Change>> {
+    let (mut pieces, mut bytes) = (Vec::<Vec<&Change>>::new(), 0);
+    for change in changes {
+        bytes += change.size();
+        match pieces.last_mut() {
+            Some(last) if last.len() < MAX_ROWS && bytes <= MAX_BYTES => last.push(change),
+            _ => {
+                bytes = change.size();
+                pieces.push(vec![change]);
+            }
+        }
+    }
+    pieces
+}

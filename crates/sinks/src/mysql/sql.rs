@@ -1,0 +1,144 @@
+//! The statements. The table's name comes from the configuration, which allows nothing but letters, digits and `_`.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use mysql::{Params, Value};
+
+use crate::Change;
+
+const COLUMNS: &[&str] = &[
+    "grant_id",
+    "task_id",
+    "task_version",
+    "task_name",
+    "template",
+    "parameters",
+    "group_name",
+    "user_name",
+    "start_at",
+    "granted_at",
+    "expires_at",
+    "state",
+    "ended_at",
+    "result",
+    "returned_by",
+    "reason",
+    "partition_no",
+    "journal_offset",
+    "event_index",
+];
+/// Those that a later fact about the grant changes.
+const CHANGING: &[&str] =
+    &["state", "ended_at", "result", "returned_by", "reason", "journal_offset", "event_index"];
+
+/// Makes the tables where they are not there.
+pub(super) fn make(table: &str) -> [String; 2] {
+    [
+        format!(
+            "CREATE TABLE IF NOT EXISTS {table} (
+               grant_id BIGINT NOT NULL PRIMARY KEY,
+               task_id BIGINT NOT NULL, task_version BIGINT NOT NULL, task_name TEXT NULL,
+               template VARCHAR(64) NULL, parameters MEDIUMTEXT NOT NULL,
+               group_name VARCHAR(64) NOT NULL, user_name VARCHAR(128) NOT NULL,
+               start_at DATETIME(3) NOT NULL, granted_at DATETIME(3) NOT NULL, expires_at DATETIME(3) NULL,
+               state VARCHAR(16) NOT NULL, ended_at DATETIME(3) NULL,
+               result TEXT NULL, returned_by TEXT NULL, reason TEXT NULL,
+               partition_no INT NOT NULL, journal_offset BIGINT NOT NULL, event_index INT NOT NULL,
+               KEY by_user (user_name, granted_at), KEY by_task (task_id, start_at), KEY by_time (granted_at)
+             ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+        ),
+        format!(
+            "CREATE TABLE IF NOT EXISTS {table}_positions (
+               partition_no INT NOT NULL PRIMARY KEY, journal_offset BIGINT NOT NULL, head TEXT NOT NULL
+             ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+        ),
+    ]
+}
+
+/// Asks for the position of a partition.
+pub(super) fn position(table: &str) -> String {
+    format!("SELECT head FROM {table}_positions WHERE partition_no = ?")
+}
+
+/// Moves the position from where it has to be. Nothing is affected, or the key is taken (1062), where it is elsewhere.
+pub(super) fn advance(
+    table: &str,
+    partition: u32,
+    offset: u64,
+    from: Option<&str>,
+    to: &str,
+) -> (String, Params) {
+    match from {
+        None => (
+            format!("INSERT INTO {table}_positions (partition_no, journal_offset, head) VALUES (?, ?, ?)"),
+            Params::from((partition, offset, to)),
+        ),
+        Some(from) => (
+            format!(
+                "UPDATE {table}_positions SET journal_offset = ?, head = ? WHERE partition_no = ? AND head = ?"
+            ),
+            Params::from((offset, to, partition, from)),
+        ),
+    }
+}
+
+/// Writes rows, whether they are there or not.
+pub(super) fn upsert(table: &str, partition: u32, changes: &[&Change]) -> (String, Params) {
+    let row = format!("({})", vec!["?"; COLUMNS.len()].join(", "));
+    let rows = vec![row; changes.len()].join(", ");
+    let updates: Vec<_> = CHANGING.iter().map(|column| format!("{column} = VALUES({column})")).collect();
+    let statement = format!(
+        "INSERT INTO {table} ({}) VALUES {rows} ON DUPLICATE KEY UPDATE {}",
+        COLUMNS.join(", "),
+        updates.join(", "),
+    );
+    let values = changes.iter().flat_map(|change| row_of(change, partition)).collect();
+    (statement, Params::Positional(values))
+}
+
+/// In the order of [`COLUMNS`].
+fn row_of(change: &Change, partition: u32) -> [Value; 19] {
+    let (given, state) = (&change.given, &change.state);
+    [
+        given.grant.into(),
+        given.task.into(),
+        given.task_version.into(),
+        text(given.task_name.as_deref()),
+        text(given.template.as_deref()),
+        text(Some(&given.parameters)),
+        text(Some(&given.group)),
+        text(Some(&given.user)),
+        time(Some(given.start_at)),
+        time(Some(given.granted_at)),
+        time(given.expires_at),
+        text(Some(state.word())),
+        time(change.ended_at()),
+        text(state.result()),
+        text(state.returned_by()),
+        text(state.reason()),
+        partition.into(),
+        change.offset.into(),
+        change.index.into(),
+    ]
+}
+
+fn text(text: Option<&str>) -> Value {
+    text.map_or(Value::NULL, |text| Value::Bytes(text.as_bytes().to_vec()))
+}
+
+/// In UTC, to the millisecond.
+fn time(millis: Option<i64>) -> Value {
+    let Some(at) = millis.and_then(|millis| Timestamp::from_millisecond(millis).ok()) else {
+        return Value::NULL;
+    };
+    let at = at.to_zoned(TimeZone::UTC);
+    Value::Date(
+        u16::try_from(at.year()).unwrap_or_default(),
+        at.month().unsigned_abs(),
+        at.day().unsigned_abs(),
+        at.hour().unsigned_abs(),
+        at.minute().unsigned_abs(),
+        at.second().unsigned_abs(),
+        u32::from(at.millisecond().unsigned_abs()) * 1_000,
+    )
+}

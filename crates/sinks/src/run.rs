@@ -1,0 +1,231 @@
+//! The role: a thread for each partition of each sink.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tidemill_log::{Log, Topic};
+use tidemill_projector::Shutdown;
+use tidemill_store::Tables;
+
+use crate::error::chain;
+use crate::{Config, Error, Progress, Sink, Source, Stored};
+
+/// How long a thread waits for records before it looks around.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// Opens one partition of a sink, again and again where it is lost.
+type Open = Box<dyn Fn(u32) -> Result<Box<dyn Sink>, Error> + Send + Sync>;
+
+/// A kind of sink that is configured.
+pub struct Opener {
+    /// What people call it.
+    pub name: &'static str,
+    /// Opens the sink of a partition; nothing need be connected yet.
+    pub open: Open,
+}
+
+/// The sinks that are configured.
+///
+/// # Errors
+/// [`Error::Refused`] where this program was built without one of them.
+pub fn openers(config: &Config) -> Result<Vec<Opener>, Error> {
+    let mut openers = Vec::new();
+    if config.mysql.url.is_some() {
+        openers.push(mysql(config)?);
+    }
+    if config.elasticsearch.url.is_some() {
+        let config = config.elasticsearch.clone();
+        let open =
+            move |partition| Ok(Box::new(crate::ElasticsearchSink::new(&config, partition)) as Box<dyn Sink>);
+        openers.push(Opener { name: "elasticsearch", open: Box::new(open) });
+    }
+    if config.parquet.root.is_some() {
+        openers.push(parquet(config)?);
+    }
+    Ok(openers)
+}
+
+#[cfg(feature = "mysql")]
+fn mysql(config: &Config) -> Result<Opener, Error> {
+    let place = crate::mysql::Place::new(&config.mysql)?;
+    let open = move |partition| Ok(Box::new(crate::MysqlSink::new(&place, partition)) as Box<dyn Sink>);
+    Ok(Opener { name: "mysql", open: Box::new(open) })
+}
+
+#[cfg(not(feature = "mysql"))]
+fn mysql(_: &Config) -> Result<Opener, Error> {
+    Err(not_built("mysql"))
+}
+
+#[cfg(feature = "parquet")]
+fn parquet(config: &Config) -> Result<Opener, Error> {
+    let config = config.parquet.clone();
+    let root = config.root.clone().unwrap_or_default();
+    let open = move |partition| {
+        let files = Box::new(crate::LocalFiles::new(&root));
+        Ok(Box::new(crate::ParquetSink::new(&config, files, partition)) as Box<dyn Sink>)
+    };
+    Ok(Opener { name: "parquet", open: Box::new(open) })
+}
+
+#[cfg(not(feature = "parquet"))]
+fn parquet(_: &Config) -> Result<Opener, Error> {
+    Err(not_built("parquet"))
+}
+
+#[cfg(not(all(feature = "mysql", feature = "parquet")))]
+fn not_built(feature: &'static str) -> Error {
+    Error::Refused {
+        what: "open the configured sink",
+        place: "this program".to_owned(),
+        source: format!("it was built without it; build it with `--features {feature}`").into(),
+    }
+}
+
+/// Passes task logs on to every configured sink until shutdown. What is away is waited for; nothing is skipped.
+///
+/// # Errors
+/// The first error that no waiting mends; the other partitions and sinks go on until shutdown.
+pub fn run(
+    config: &Config,
+    log: &Arc<dyn Log>,
+    tables: &Arc<dyn Tables>,
+    progress: &Progress,
+    shutdown: &Shutdown,
+) -> Result<(), Error> {
+    run_with(openers(config)?, log, tables, progress, shutdown)
+}
+
+/// [`run`] with these sinks.
+///
+/// # Errors
+/// As there.
+pub fn run_with(
+    openers: Vec<Opener>,
+    log: &Arc<dyn Log>,
+    tables: &Arc<dyn Tables>,
+    progress: &Progress,
+    shutdown: &Shutdown,
+) -> Result<(), Error> {
+    let mut threads = Vec::new();
+    for opener in openers {
+        let opener = Arc::new(opener);
+        for partition in 0..log.partitions(Topic::Journal) {
+            progress.change(opener.name, partition, |_| {});
+            let keeper = Keeper {
+                opener: Arc::clone(&opener),
+                partition,
+                log: Arc::clone(log),
+                tables: Arc::clone(tables),
+                progress: progress.clone(),
+                shutdown: shutdown.clone(),
+            };
+            let name = format!("sink-{}-{partition}", opener.name);
+            match thread::Builder::new().name(name).spawn(move || keeper.run()) {
+                Ok(thread) => threads.push(thread),
+                Err(source) => {
+                    shutdown.request();
+                    threads.into_iter().for_each(|thread| drop(thread.join()));
+                    return Err(Error::Thread { sink: opener.name, source });
+                }
+            }
+        }
+    }
+    let mut outcome = Ok(());
+    for thread in threads {
+        match thread.join() {
+            Ok(ended) => outcome = outcome.and(ended),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+    outcome
+}
+
+/// Keeps one partition of one sink.
+struct Keeper {
+    opener: Arc<Opener>,
+    partition: u32,
+    log: Arc<dyn Log>,
+    tables: Arc<dyn Tables>,
+    progress: Progress,
+    shutdown: Shutdown,
+}
+
+impl Keeper {
+    fn run(&self) -> Result<(), Error> {
+        let (sink, partition) = (self.opener.name, self.partition);
+        let mut pause = FIRST_RETRY;
+        let mut told = None;
+        loop {
+            let mut worked = false;
+            let Err(error) = self.session(&mut worked) else { return Ok(()) };
+            if worked {
+                (pause, told) = (FIRST_RETRY, None);
+            }
+            let (reason, stopped) = (chain(&error), !error.is_outage());
+            self.progress.change(sink, partition, |it| {
+                (it.error, it.stopped) = (Some(reason.clone()), stopped);
+            });
+            if stopped {
+                tracing::error!(
+                    sink,
+                    partition,
+                    reason,
+                    "partition {partition} goes to sink {sink} no more: {reason}"
+                );
+                return Err(error);
+            }
+            // Once for each cause, however often it is tried meanwhile.
+            if told.as_ref() != Some(&reason) {
+                tracing::warn!(
+                    sink,
+                    partition,
+                    reason,
+                    "partition {partition} of sink {sink} is held up: {reason}"
+                );
+                told = Some(reason);
+            }
+            if self.shutdown.wait(pause) {
+                return Ok(());
+            }
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+    }
+
+    /// Follows the journal from where the sink stands until shutdown (`Ok`) or an error.
+    fn session(&self, worked: &mut bool) -> Result<(), Error> {
+        let (name, partition) = (self.opener.name, self.partition);
+        let mut sink = (self.opener.open)(partition)?;
+        let position = sink.position()?;
+        let offset = position.as_ref().map(|head| head.offset);
+        self.progress.change(name, partition, |it| {
+            (it.stored, it.error) = (offset, None);
+        });
+        tracing::info!(sink = name, partition, offset, "partition {partition} goes to sink {name}");
+        let holder = "the task logs";
+        let mut source = Source::open(&*self.log, &self.tables, partition, holder, position)?;
+        self.shutdown.wakes(source.waker());
+        while !self.shutdown.is_requested() {
+            let stored = match source.read(LOOK_AROUND)? {
+                Some(batch) => sink.write(batch)?,
+                None => sink.rest(false)?,
+            };
+            *worked = true;
+            self.tell(stored);
+        }
+        let stored = sink.rest(true)?;
+        self.tell(stored);
+        Ok(())
+    }
+
+    fn tell(&self, stored: Stored) {
+        self.progress.change(self.opener.name, self.partition, |it| {
+            it.stored = stored.offset.or(it.stored);
+            it.changes += stored.changes as u64;
+            it.error = None;
+        });
+    }
+}

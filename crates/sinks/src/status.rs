@@ -1,0 +1,77 @@
+//! How far sinks are, for people.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// One partition of a sink.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct PartitionStatus {
+    /// Its number.
+    pub partition: u32,
+    /// Offset of the last journal record that the data hold; absent: none yet.
+    pub stored: Option<u64>,
+    /// Journal records behind that, most of which have nothing to store.
+    pub lag_records: u64,
+    /// Changes stored since the start.
+    pub changes: u64,
+    /// Why it is held up, or does not go on any more.
+    pub error: Option<String>,
+    /// It does not go on by itself: somebody has to mend something and start it again.
+    pub stopped: bool,
+}
+
+/// One sink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SinkStatus {
+    /// `mysql`, `elasticsearch` or `parquet`.
+    pub sink: String,
+    /// Each partition.
+    pub partitions: Vec<PartitionStatus>,
+}
+
+type All = BTreeMap<&'static str, BTreeMap<u32, PartitionStatus>>;
+
+/// How far all sinks of a process are. A clone is the same.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Mutex<All>>);
+
+impl Progress {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, All> {
+        // Each change is a few assignments, so a thread that panicked left nothing that matters half done.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn change(
+        &self,
+        sink: &'static str,
+        partition: u32,
+        change: impl FnOnce(&mut PartitionStatus),
+    ) {
+        let mut all = self.lock();
+        let status = all.entry(sink).or_default().entry(partition);
+        change(status.or_insert_with(|| PartitionStatus { partition, ..PartitionStatus::default() }));
+    }
+
+    /// All sinks, as they are now; `ends` tells where the journal of a partition ends.
+    pub fn sinks(&self, ends: impl Fn(u32) -> u64) -> Vec<SinkStatus> {
+        let lagging = |status: &PartitionStatus| {
+            let next = status.stored.map_or(0, |offset| offset + 1);
+            PartitionStatus { lag_records: ends(status.partition).saturating_sub(next), ..status.clone() }
+        };
+        let all = self.lock();
+        let status = |(sink, partitions): (&&'static str, &BTreeMap<u32, PartitionStatus>)| SinkStatus {
+            sink: (*sink).to_owned(),
+            partitions: partitions.values().map(lagging).collect(),
+        };
+        all.iter().map(status).collect()
+    }
+}
