@@ -44,6 +44,13 @@ struct Fact {
     state: State,
 }
 
+impl Fact {
+    /// Whether its grant may have left the tables, which no longer have all that was given before the horizon.
+    fn may_have_left(&self, horizon: Option<i64>) -> bool {
+        horizon.is_some_and(|before| self.state != State::Live || self.at < before)
+    }
+}
+
 /// What a version of a task says about its grants.
 #[derive(Clone)]
 struct Version {
@@ -141,16 +148,29 @@ impl Source {
             };
             given.insert((row.id, row.shard), Arc::new(given_of(row, version)));
         }
-        let change = |fact: Fact| {
-            let given = given.get(&(fact.grant, fact.shard)).ok_or(Error::NotInTables {
-                partition: self.partition,
-                what: "grant",
-                id: fact.grant,
-            })?;
-            let Fact { offset, index, at, state, .. } = fact;
-            Ok(Change { offset, index, at, given: Arc::clone(given), state })
+        let is_there = |fact: &Fact| given.contains_key(&(fact.grant, fact.shard));
+        // Asked for only then: rows leave the tables after a year or so.
+        let horizon = match facts.iter().all(is_there) {
+            true => None,
+            false => self.tables.horizon().map_err(failed)?,
         };
-        facts.into_iter().map(change).collect()
+        let (facts, missing): (Vec<_>, Vec<_>) = facts.into_iter().partition(is_there);
+        if let Some(fact) = missing.iter().find(|fact| !fact.may_have_left(horizon)) {
+            return Err(Error::NotInTables { partition: self.partition, what: "grant", id: fact.grant });
+        }
+        if !missing.is_empty() {
+            let (partition, count) = (self.partition, missing.len());
+            tracing::warn!(
+                partition,
+                count,
+                "{count} facts of partition {partition} are passed over: their grants have left the read tables by age"
+            );
+        }
+        let change = |Fact { offset, index, at, grant, shard, state }| {
+            let given = Arc::clone(&given[&(grant, shard)]);
+            Change { offset, index, at, given, state }
+        };
+        Ok(facts.into_iter().map(change).collect())
     }
 
     fn load<R: Row>(&self, generation: u32, keys: &[R::Key]) -> Result<Vec<R>, Error> {

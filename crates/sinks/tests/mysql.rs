@@ -160,6 +160,26 @@ fn refusal_of_the_server_is_told_and_stops_the_sink() {
     running.stop().unwrap();
 }
 
+/// PUL-12, PUL-14: what has left the read tables by age is passed over by a sink that begins after that.
+#[test]
+fn grants_that_have_left_the_tables_are_passed_over() {
+    let (mut site, database) = (Site::new(6), Database::new());
+    site.works(40);
+    let whole = site.grants();
+    let before = whole.values().map(|grant| grant.granted_at).max().unwrap() + 1;
+    let before = jiff::Timestamp::from_millisecond(before).unwrap();
+    tidemill_projector::purge(&*site.database.tables, before, &tidemill_projector::Shutdown::new()).unwrap();
+    let left = site.grants();
+    assert!(
+        !left.is_empty() && left.len() < whole.len() && left.values().all(|grant| &*grant.state == "live")
+    );
+    let running = site.start(vec![database.sink()]);
+    running.catch_up(&site);
+    running.stop().unwrap();
+    let rows: Vec<i64> = database.rows().iter().map(|row| row.get(0).unwrap()).collect();
+    assert!(rows.into_iter().eq(left.into_keys()));
+}
+
 /// PUL-12, rule 11: a position that the journal does not continue stops the sink with a clear error.
 #[test]
 fn position_of_another_log_stops_the_sink() {

@@ -76,7 +76,11 @@ impl Site {
         let projector = {
             let (log, tables, told) = (Arc::clone(&log), Arc::clone(&database.tables), shutdown.clone());
             let progress = tidemill_projector::Progress::new();
-            let config = tidemill_projector::Config { pace_ms: 1, cached_rows: 100 };
+            let config = tidemill_projector::Config {
+                pace_ms: 1,
+                cached_rows: 100,
+                ..tidemill_projector::Config::default()
+            };
             thread::spawn(move || tidemill_projector::run(&config, &log, &tables, &progress, &told).unwrap())
         };
         let (ends, live) = (vec![0; PARTITIONS as usize], vec![Vec::new(); PARTITIONS as usize]);
