@@ -75,11 +75,13 @@ pub fn run(
             }
         }
     }
+    // It ends with the partitions, also where they end by themselves.
+    let purged = Shutdown::new();
     let purging = (config.keep_pulled_days > 0).then(|| {
-        let (tables, days, shutdown) = (Arc::clone(tables), config.keep_pulled_days, shutdown.clone());
+        let (tables, days, told) = (Arc::clone(tables), config.keep_pulled_days, purged.clone());
         thread::Builder::new()
             .name("purge".to_owned())
-            .spawn(move || purge::keep_purging(&*tables, days, &shutdown))
+            .spawn(move || purge::keep_purging(&*tables, days, &told))
     });
     let mut outcome = Ok(());
     for thread in threads {
@@ -88,6 +90,7 @@ pub fn run(
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
+    purged.request();
     match purging {
         Some(Ok(thread)) => drop(thread.join()),
         Some(Err(error)) => {
