@@ -185,8 +185,12 @@ fn server_without_room_is_asked_again_for_what_is_open() {
     config.elasticsearch.password = Some("secret".to_owned());
     config.elasticsearch.bulk_kb = 64;
     config.elasticsearch.retry_pause_ms = 1;
-    site.works(150);
+    site.works(300);
+    // Known to the tables, so that it is read in few batches.
+    site.grants();
     let running = site.start(openers(&config).unwrap());
+    // More requests, whatever was read at once.
+    (0..10).for_each(|_| running.stores(&mut site, 5));
     running.catch_up(&site);
     running.stop().unwrap();
     let (grants, told) = (site.grants(), crowded.told());
