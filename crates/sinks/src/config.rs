@@ -97,8 +97,10 @@ impl std::fmt::Debug for ElasticsearchConfig {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ParquetConfig {
-    /// The directory, absolute. Default none: no such sink.
+    /// The directory: absolute, or `s3://bucket/prefix` (feature `s3`). Default none: no such sink.
     pub root: Option<String>,
+    /// How a bucket is reached.
+    pub s3: S3Config,
     /// Rows after which a file is finished, 1 to 10,000,000. Default 100,000.
     pub roll_rows: u32,
     /// MiB in memory after which it is, about, 1 to 1,024; each partition may hold so many. Default 16.
@@ -110,7 +112,38 @@ pub struct ParquetConfig {
 
 impl Default for ParquetConfig {
     fn default() -> Self {
-        Self { root: None, roll_rows: 100_000, roll_mb: 16, roll_s: 300 }
+        Self { root: None, s3: S3Config::default(), roll_rows: 100_000, roll_mb: 16, roll_s: 300 }
+    }
+}
+
+/// How a bucket is reached.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct S3Config {
+    /// Address of the service, `https://host:port`; default: that of Amazon in `region`.
+    pub endpoint: Option<String>,
+    /// Its region; default `us-east-1`.
+    pub region: String,
+    /// The access key; default: the environment's `AWS_…` variables, else the machine's own role.
+    pub access_key_id: Option<String>,
+    /// The secret that belongs to it.
+    pub secret_access_key: Option<String>,
+}
+
+impl Default for S3Config {
+    fn default() -> Self {
+        Self { endpoint: None, region: "us-east-1".to_owned(), access_key_id: None, secret_access_key: None }
+    }
+}
+
+/// Secrets are not shown.
+impl std::fmt::Debug for S3Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("S3Config")
+            .field("endpoint", &self.endpoint)
+            .field("region", &self.region)
+            .field("access_key_id", &self.access_key_id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -195,8 +228,13 @@ impl ParquetConfig {
     fn check(&self) -> Result<(), FieldError> {
         if let Some(root) = &self.root
             && !root.starts_with('/')
+            && root.strip_prefix("s3://").is_none_or(|bucket| bucket.is_empty() || bucket.starts_with('/'))
         {
-            return Err(FieldError::new("root", root, "has to be an absolute path"));
+            return Err(FieldError::new("root", root, "has to be an absolute path, or s3://BUCKET/PREFIX"));
+        }
+        if self.s3.access_key_id.is_some() != self.s3.secret_access_key.is_some() {
+            let rule = "goes with s3.access_key_id; give both or neither";
+            return Err(FieldError::new("s3.secret_access_key", "…", rule));
         }
         within("roll_rows", self.roll_rows.into(), 1, 10_000_000)?;
         within("roll_mb", self.roll_mb.into(), 1, 1_024)?;
@@ -230,6 +268,8 @@ mod tests {
             (r#"{"elasticsearch": {"retries": 21}}"#, "elasticsearch.retries"),
             (r#"{"elasticsearch": {"retry_pause_ms": 0}}"#, "elasticsearch.retry_pause_ms"),
             (r#"{"parquet": {"root": "logs"}}"#, "parquet.root"),
+            (r#"{"parquet": {"root": "s3:///logs"}}"#, "parquet.root"),
+            (r#"{"parquet": {"s3": {"access_key_id": "a"}}}"#, "parquet.s3.secret_access_key"),
             (r#"{"parquet": {"roll_rows": 0}}"#, "parquet.roll_rows"),
             (r#"{"parquet": {"roll_mb": 1025}}"#, "parquet.roll_mb"),
             (r#"{"parquet": {"roll_s": 0}}"#, "parquet.roll_s"),

@@ -32,11 +32,13 @@ mod source;
 mod status;
 mod task_log;
 
-pub use config::{Config, ElasticsearchConfig, MysqlConfig, ParquetConfig};
+pub use config::{Config, ElasticsearchConfig, MysqlConfig, ParquetConfig, S3Config};
 pub use elasticsearch::ElasticsearchSink;
 pub use error::{Cause, Error};
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlSink;
+#[cfg(all(feature = "parquet", feature = "s3"))]
+pub use parquet::S3Files;
 #[cfg(feature = "parquet")]
 pub use parquet::{Files, LocalFiles, ParquetSink};
 pub use run::{Opener, openers, run, run_with};

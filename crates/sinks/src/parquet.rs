@@ -12,6 +12,8 @@
 mod encode;
 mod files;
 mod layout;
+#[cfg(feature = "s3")]
+mod s3;
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,8 @@ use tidemill_log::Head;
 use crate::config::ParquetConfig;
 use crate::{Batch, Change, Error, Sink, Stored};
 pub use files::{Files, LocalFiles};
+#[cfg(feature = "s3")]
+pub use s3::S3Files;
 
 /// Between two positions without rows: they only spare reading again what brought no rows.
 const POSITION_EVERY: Duration = Duration::from_secs(60);

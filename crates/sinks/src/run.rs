@@ -62,13 +62,31 @@ fn mysql(_: &Config) -> Result<Opener, Error> {
 
 #[cfg(feature = "parquet")]
 fn parquet(config: &Config) -> Result<Opener, Error> {
+    use crate::{LocalFiles, ParquetSink};
     let config = config.parquet.clone();
     let root = config.root.clone().unwrap_or_default();
+    if root.starts_with("s3://") {
+        return in_bucket(config, root);
+    }
     let open = move |partition| {
-        let files = Box::new(crate::LocalFiles::new(&root));
+        let files = Box::new(LocalFiles::new(&root));
+        Ok(Box::new(ParquetSink::new(&config, files, partition)) as Box<dyn Sink>)
+    };
+    Ok(Opener { name: "parquet", open: Box::new(open) })
+}
+
+#[cfg(all(feature = "parquet", feature = "s3"))]
+fn in_bucket(config: crate::ParquetConfig, root: String) -> Result<Opener, Error> {
+    let open = move |partition| {
+        let files = Box::new(crate::S3Files::new(&root, &config.s3)?);
         Ok(Box::new(crate::ParquetSink::new(&config, files, partition)) as Box<dyn Sink>)
     };
     Ok(Opener { name: "parquet", open: Box::new(open) })
+}
+
+#[cfg(all(feature = "parquet", not(feature = "s3")))]
+fn in_bucket(_: crate::ParquetConfig, _: String) -> Result<Opener, Error> {
+    Err(not_built("s3"))
 }
 
 #[cfg(not(feature = "parquet"))]
@@ -76,7 +94,7 @@ fn parquet(_: &Config) -> Result<Opener, Error> {
     Err(not_built("parquet"))
 }
 
-#[cfg(not(all(feature = "mysql", feature = "parquet")))]
+#[cfg(not(all(feature = "mysql", feature = "parquet", feature = "s3")))]
 fn not_built(feature: &'static str) -> Error {
     Error::Refused {
         what: "open the configured sink",

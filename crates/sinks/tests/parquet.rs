@@ -199,3 +199,49 @@ fn second_sink_on_the_same_directory_waits() {
     second.stop().unwrap();
     agrees(directory.path(), &site);
 }
+
+/// PUL-12: the same in a bucket, on the server that `TIDEMILL_TEST_S3` names.
+#[cfg(feature = "s3")]
+#[test]
+fn killed_sink_loses_and_doubles_nothing_in_a_bucket() {
+    use tidemill_sinks::S3Files;
+
+    let server = std::env::var("TIDEMILL_TEST_S3").expect(
+        "TIDEMILL_TEST_S3 names a server and a bucket: run `deploy/dev/services start s3`, \
+         then `eval \"$(deploy/dev/services env)\"`",
+    );
+    let (endpoint, bucket) = server.rsplit_once('/').unwrap();
+    let root = format!("s3://{bucket}/task-logs/{}", tidemill_log::LogId::random());
+    let mut config = Config { parquet: config(Path::new("/")), ..Config::default() };
+    config.parquet.root = Some(root.clone());
+    config.parquet.s3.endpoint = Some(endpoint.to_owned());
+    let key = Some("S3RVER".to_owned());
+    (config.parquet.s3.access_key_id, config.parquet.s3.secret_access_key) = (key.clone(), key);
+    config.check().unwrap();
+    let sink = || openers(&config).unwrap().remove(0);
+    let mut site = Site::new(14);
+    let (dies, died) = dying(sink(), 12);
+    let running = site.start(vec![dies]);
+    for _ in 0..20 {
+        running.stores(&mut site, 3);
+    }
+    site.sleeps();
+    running.stores(&mut site, 10);
+    running.catch_up(&site);
+    running.stop().unwrap();
+    assert!(died.load(Ordering::SeqCst) >= 8, "{died:?}");
+    let running = site.start(vec![sink()]);
+    running.stores(&mut site, 5);
+    running.catch_up(&site);
+    running.stop().unwrap();
+    // DuckDB reads a copy: its way to S3 is not part of it.
+    let (files, copy) = (S3Files::new(&root, &config.parquet.s3).unwrap(), tempfile::tempdir().unwrap());
+    for day in files.list("").unwrap().iter().filter(|name| name.starts_with("dt=")) {
+        std::fs::create_dir(copy.path().join(day)).unwrap();
+        for name in files.list(day).unwrap() {
+            let bytes = files.get(day, &name).unwrap().unwrap();
+            std::fs::write(copy.path().join(day).join(name), bytes).unwrap();
+        }
+    }
+    agrees(copy.path(), &site);
+}

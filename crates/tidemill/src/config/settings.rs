@@ -24,6 +24,7 @@ pub(super) const SECRET: &[&str] = &[
     "sinks.elasticsearch.api_key",
     "sinks.elasticsearch.password",
     "sinks.mysql.url",
+    "sinks.parquet.s3.secret_access_key",
     "store.url",
 ];
 

@@ -30,10 +30,11 @@ fn complete(cluster: &Cluster, user: &str, grant: &Value) {
 }
 
 /// PUL-4, PUL-8, BYD-10: of 20 users 6 get it and no more, also where the owner dies in the middle; what somebody had
-/// it still has; the ledger adds up; tables and journal agree.
+/// it still has; the ledger adds up; tables and journal agree. PUL-12: so do the task logs, though a sink dies, too.
 #[test]
 fn six_of_twenty_get_it_though_the_owner_dies() {
-    let cluster = Cluster::start();
+    let mut cluster = Cluster::start();
+    cluster.start_sink("sink");
     cluster.post("/api/pull/templates", &json!({"name": "count", "fields": {"text": {"type": "string"}}}));
     let users: Vec<String> = (0..USERS).map(|n| format!("u{n}")).collect();
     let assigned = cluster.post("/api/pull/users", &json!({"group": "demo", "users": users}));
@@ -55,6 +56,7 @@ fn six_of_twenty_get_it_though_the_owner_dies() {
         until("the group is owned", || cluster.owners(&mut journal).swap_remove(Cluster::DEMO as usize));
     cluster.signal(&owner, Signal::KILL);
     println!("{owner}, which owned the group, is killed");
+    cluster.signal("sink", Signal::KILL);
 
     let again = pull(&cluster, &users[1]);
     assert_eq!((&again["grant"], &again["redo"]), (&held[1]["grant"], &json!(true)), "{again}");
@@ -70,6 +72,13 @@ fn six_of_twenty_get_it_though_the_owner_dies() {
     assert!(got.contains(&1) && got.contains(&2), "{got:?}");
     assert!(users.iter().all(|user| pull(&cluster, user).is_null()));
 
+    cluster.start_sink("sink");
+    until("the task logs show it", || {
+        let logs = cluster.database.column(
+            "SELECT CONCAT_WS(' ', state, template, parameters, result) FROM tidemill_task_log ORDER BY grant_id",
+        );
+        (logs == vec![r#"completed count {"text":"a b"} fine"#; TIMES]).then_some(())
+    });
     let wanted = json!({
         "taken": TIMES, "live": 0, "completed": TIMES, "returned": 0, "expired": 0, "balanced": true,
     });

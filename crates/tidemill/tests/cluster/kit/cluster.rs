@@ -199,6 +199,13 @@ impl Cluster {
         self.role(name).says(&["what owners wait for is looked for"]);
     }
 
+    /// What passes task logs on, to `tidemill_task_log` in the cluster's own database.
+    pub(crate) fn start_sink(&mut self, name: &str) {
+        let url = self.database.url.clone();
+        self.start_role(name, "sink", &[("SINKS__MYSQL__URL", &url)]);
+        self.role(name).says(&["goes to sink mysql"]);
+    }
+
     /// Where the interface listens, and the administrator's key.
     #[allow(dead_code, reason = "the test of many paths uses it")]
     pub(crate) fn api(&self) -> (String, String) {
