@@ -261,7 +261,8 @@ impl World {
                 }
             }
         }
-        let offset = self.land(partition, value);
+        let by_the_living = self.hosts[host].life == life;
+        let offset = self.land(partition, value, by_the_living);
         self.tell(|| format!("p{partition}@{offset} lands, of host {host} life {life}"));
         self.poll_journal(partition);
         if let Then::Owner(host, partition, turn) = then {
@@ -459,8 +460,10 @@ impl World {
             Error::CommandsLost { .. } if self.may_lose_commands(host, partition) => {
                 farewell = last.and_then(Owner::resigned_record);
                 self.stats.add("owner", "commands_lost");
-                // One that was only late finds more in the journal than it had read.
-                let read = self.hosts[host].seats[partition as usize].as_ref().map_or(0, |s| s.journal_read);
+                // One that was only late finds more in the journal than it had taken in: what was read with the
+                // claim that deposed it counts as more.
+                let seat = self.hosts[host].seats[partition as usize].as_ref();
+                let read = seat.map_or(0, |seat| seat.owner.journal_next() as usize);
                 let grown = read + usize::from(farewell.is_some());
                 self.hosts[host].lost_at[partition as usize] = Some(grown);
             }

@@ -177,10 +177,10 @@ pub(crate) struct Plan {
     pub(crate) end: u64,
 }
 
-/// Where most histories begin: an ordinary Thursday.
-const THURSDAY: Timestamp = Timestamp::constant(1_790_812_740, 0);
-/// The others begin a minute before the clocks of Berlin are set back, from 03:00 to 02:00.
-const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_940, 0);
+/// Where most histories begin: at the end of an ordinary Wednesday.
+const WEDNESDAY: Timestamp = Timestamp::constant(1_790_812_780, 0);
+/// The others begin shortly before the clocks of Berlin are set back, from 03:00 to 02:00.
+const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_980, 0);
 
 /// Before this, groups and workers begin.
 const BEGIN_MS: u64 = 4_000;
@@ -200,10 +200,16 @@ impl Plan {
         let groups = rng.range(1, 4) as usize;
         let sites = groups.max(rng.range(1, 4) as usize);
         let partitions = rng.range(1, 4) as u32;
-        let gap = rng.range(200, 900);
+        // What is to be lost has to be there; else, in some, leases run out between two wishes.
+        let (least, most, pace) = match mode {
+            Mode::Usual if Rng::new(seed, "pace", 0).chance(30) => (46, 54, 3),
+            Mode::Usual => (46, 54, 1),
+            Mode::LostTail | Mode::LostTopic | Mode::FailingFold => (100, 125, 1),
+        };
+        let gap = pace * rng.range(200, 900);
         let mut at = BEGIN_MS;
         let mut wishes = Vec::new();
-        for index in 0..rng.range(40, 50) as usize {
+        for index in 0..rng.range(least, most) as usize {
             at += rng.range(1, 2 * gap);
             if !mask.wishes.contains(&index) {
                 wishes.push((index, at));
@@ -217,7 +223,7 @@ impl Plan {
                 faults.push(Planned { index, fault, at });
             }
         }
-        let start = if Rng::new(seed, "night", 0).chance(5) { LONG_NIGHT } else { THURSDAY };
+        let start = if Rng::new(seed, "night", 0).chance(5) { LONG_NIGHT } else { WEDNESDAY };
         let whole = *mask == Mask::default();
         let end = at + 1_000;
         Self { seed, mode, whole, start, partitions, groups, sites, faults, wishes, end }

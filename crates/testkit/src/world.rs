@@ -194,7 +194,7 @@ impl World {
         for partition in 0..self.plan.partitions {
             let log_id = LogId::try_from("simulated".to_owned()).expect("small letters");
             let genesis = Genesis { log_id, partition, count: self.plan.partitions };
-            self.land(partition, genesis.record());
+            self.land(partition, genesis.record(), true);
             let host = partition as usize % HOSTS;
             self.at(0, Happening::Suggest { host, partition, suggested: true });
         }
@@ -319,12 +319,12 @@ impl World {
         }
     }
 
-    /// Puts a record into a journal.
-    pub(crate) fn land(&mut self, partition: u32, value: Vec<u8>) -> u64 {
+    /// Puts a record into a journal. What was sent before a loss, by those who lived then, may land after it.
+    pub(crate) fn land(&mut self, partition: u32, value: Vec<u8>, by_the_living: bool) -> u64 {
         let at = partition as usize;
         let offset = self.journal[at].len() as u64;
         self.look_for_equal_command(partition);
-        let closed = self.is_closed(partition);
+        let closed = by_the_living && self.is_closed(partition);
         if let Some(envelope) = self.truth[at].land(offset, &value, &mut self.stats) {
             if closed {
                 self.is_wrong(format!("partition {partition} goes on, though it must not"));

@@ -58,7 +58,7 @@ pub const EXPECTED: &[Expected] = &[
     with(&[Fault::UnknownLost], bug(Bug::EffectsBeforeReadBack, &["work_is_on_record"], SOME)),
     with(&[Fault::SlowReader], bug(Bug::TimerOvertakesFact, &["timers_never_overtake_commands"], SOME)),
     with(
-        &[Fault::DelayedCommands],
+        &[Fault::DelayedCommands, Fault::MoveSuggestion],
         bug(Bug::OverdueRejectionAccepted, &["only_allowed_transitions", "one_process_per_batch"], RARE),
     ),
     bug(Bug::TimerFiredAgainAfterTakeover, &["one_generated_per_run"], FEW),
