@@ -184,8 +184,8 @@ const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_980, 0);
 
 /// Before this, groups and workers begin.
 const BEGIN_MS: u64 = 4_000;
-/// The fewest commands of people and clients in a history.
-pub(crate) const LEAST_COMMANDS: u64 = 100;
+/// The fewest commands in the log of a history, of people, clients, workers and the world outside.
+pub(crate) const LEAST_COMMANDS: usize = 100;
 /// The fewest faults of a history.
 pub(crate) const LEAST_FAULTS: u64 = 3;
 
@@ -202,8 +202,8 @@ impl Plan {
         let partitions = rng.range(1, 4) as u32;
         // What is to be lost has to be there; else, in some, leases run out between two wishes.
         let (least, most, pace) = match mode {
-            Mode::Usual if Rng::new(seed, "pace", 0).chance(30) => (46, 54, 3),
-            Mode::Usual => (46, 54, 1),
+            Mode::Usual if Rng::new(seed, "pace", 0).chance(30) => (40, 50, 3),
+            Mode::Usual => (40, 50, 1),
             Mode::LostTail | Mode::LostTopic | Mode::FailingFold => (100, 125, 1),
         };
         let gap = pace * rng.range(200, 900);

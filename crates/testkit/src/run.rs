@@ -292,9 +292,10 @@ impl World {
         if !self.plan.whole || !self.wrong.is_empty() {
             return;
         }
-        let (commands, faults) = (self.stats.of_class("sent"), self.stats.of_class("fault"));
+        let commands: usize = self.commands.iter().chain(&self.lost_commands).map(Vec::len).sum();
+        let faults = self.stats.of_class("fault");
         if commands < LEAST_COMMANDS || faults < LEAST_FAULTS {
-            self.is_wrong(format!("only {commands} commands of people, {faults} faults"));
+            self.is_wrong(format!("only {commands} commands, {faults} faults"));
         }
     }
 
