@@ -4,7 +4,7 @@
 HDFS_DIR=$SERVICES_DIR/hdfs
 # Both processes have it in their command line.
 HDFS_MARKER=-Dtidemill.hdfs=$HDFS_DIR
-HDFS_LIB=$INSTALL_DIR/hdfs/lib
+HDFS_LIB=$(jars_of hdfs)
 HDFS_HEAP=${TIDEMILL_DEV_HDFS_HEAP:-256m}
 
 hdfs_address() { printf 'hdfs://127.0.0.1:%s' "$(port_of hdfs)"; }
@@ -12,26 +12,10 @@ hdfs_address() { printf 'hdfs://127.0.0.1:%s' "$(port_of hdfs)"; }
 hdfs_packages() {
   need java openjdk-17-jre-headless
   need curl curl
-  [[ -e $HDFS_LIB/complete ]] || need mvn maven
+  need_jars hdfs
 }
 
-# The jars are copied beside their place first: a cut download is never used.
-hdfs_install() {
-  local pom=$DEV_DIR/hdfs/pom.xml
-  mkdir -p "$HDFS_DIR"
-  [[ ! -e $HDFS_LIB/complete ]] || cmp -s "$pom" "$HDFS_LIB/complete" || rm -rf "$HDFS_LIB"
-  [[ ! -e $HDFS_LIB/complete ]] || return 0
-  say "hdfs: fetching the jars"
-  rm -rf "$HDFS_LIB" "$HDFS_LIB.partial"
-  mkdir -p "$HDFS_LIB.partial"
-  if ! mvn -q -B -f "$pom" dependency:copy-dependencies -DincludeScope=runtime \
-    -DoutputDirectory="$HDFS_LIB.partial" >"$(log_file maven)" 2>&1; then
-    show_log maven
-    die "hdfs: Maven could not fetch the jars"
-  fi
-  cp "$pom" "$HDFS_LIB.partial/complete"
-  mv "$HDFS_LIB.partial" "$HDFS_LIB"
-}
+hdfs_install() { fetch_jars hdfs -DincludeScope=runtime; }
 
 hdfs_configure() {
   local file

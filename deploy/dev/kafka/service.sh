@@ -3,33 +3,17 @@
 
 KAFKA_DIR=$SERVICES_DIR/kafka
 KAFKA_MARKER=$KAFKA_DIR/server.properties
-KAFKA_LIB=$INSTALL_DIR/kafka/lib
+KAFKA_LIB=$(jars_of kafka)
 KAFKA_HEAP=${TIDEMILL_DEV_KAFKA_HEAP:-512m}
 
 kafka_address() { printf '127.0.0.1:%s' "$(port_of kafka)"; }
 
 kafka_packages() {
   need java openjdk-17-jre-headless
-  [[ -e $KAFKA_LIB/complete ]] || need mvn maven
+  need_jars kafka
 }
 
-# The jars are copied beside their place first: a cut download is never used.
-kafka_install() {
-  local pom=$DEV_DIR/kafka/pom.xml
-  mkdir -p "$KAFKA_DIR"
-  [[ ! -e $KAFKA_LIB/complete ]] || cmp -s "$pom" "$KAFKA_LIB/complete" || rm -rf "$KAFKA_LIB"
-  [[ ! -e $KAFKA_LIB/complete ]] || return 0
-  say "kafka: fetching the jars"
-  rm -rf "$KAFKA_LIB" "$KAFKA_LIB.partial"
-  mkdir -p "$KAFKA_LIB.partial"
-  if ! mvn -q -B -f "$pom" dependency:copy-dependencies \
-    -DoutputDirectory="$KAFKA_LIB.partial" >"$(log_file maven)" 2>&1; then
-    show_log maven
-    die "kafka: Maven could not fetch the jars"
-  fi
-  cp "$pom" "$KAFKA_LIB.partial/complete"
-  mv "$KAFKA_LIB.partial" "$KAFKA_LIB"
-}
+kafka_install() { fetch_jars kafka; }
 
 kafka_configure() {
   local parts=("$DEV_DIR/kafka/server.properties")

@@ -3,7 +3,7 @@
 
 SEARCH_DIR=$SERVICES_DIR/search
 SEARCH_MARKER=-Dtidemill.search=$SEARCH_DIR
-SEARCH_LIB=$INSTALL_DIR/search/lib
+SEARCH_LIB=$(jars_of search)
 SEARCH_HEAP=${TIDEMILL_DEV_SEARCH_HEAP:-512m}
 
 search_address() { printf 'http://127.0.0.1:%s' "$(port_of search)"; }
@@ -12,26 +12,10 @@ search_address() { printf 'http://127.0.0.1:%s' "$(port_of search)"; }
 search_packages() {
   need javac openjdk-17-jdk-headless
   need curl curl
-  [[ -e $SEARCH_LIB/complete ]] || need mvn maven
+  need_jars search
 }
 
-# The jars are copied beside their place first: a cut download is never used.
-search_install() {
-  local pom=$DEV_DIR/search/pom.xml
-  mkdir -p "$SEARCH_DIR"
-  [[ ! -e $SEARCH_LIB/complete ]] || cmp -s "$pom" "$SEARCH_LIB/complete" || rm -rf "$SEARCH_LIB"
-  [[ ! -e $SEARCH_LIB/complete ]] || return 0
-  say "search: fetching the jars"
-  rm -rf "$SEARCH_LIB" "$SEARCH_LIB.partial"
-  mkdir -p "$SEARCH_LIB.partial"
-  if ! mvn -q -B -f "$pom" dependency:copy-dependencies -DincludeScope=runtime \
-    -DoutputDirectory="$SEARCH_LIB.partial" >"$(log_file maven)" 2>&1; then
-    show_log maven
-    die "search: Maven could not fetch the jars"
-  fi
-  cp "$pom" "$SEARCH_LIB.partial/complete"
-  mv "$SEARCH_LIB.partial" "$SEARCH_LIB"
-}
+search_install() { fetch_jars search -DincludeScope=runtime; }
 
 search_launch() {
   choose_port search 19200
