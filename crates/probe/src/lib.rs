@@ -26,6 +26,8 @@ mod pass;
 mod path;
 mod prober;
 mod question;
+#[cfg(feature = "s3")]
+mod s3_client;
 mod schedule;
 mod statistics;
 
@@ -40,5 +42,7 @@ pub use config::{Config, Hdfs, Limits, S3};
 pub use path::{Authority, Kind, Path};
 pub use prober::{Answers, Prober};
 pub use question::{Answer, Failure, FailureKind, Mark, Outcome, Question};
+#[cfg(feature = "s3")]
+pub use s3_client::{S3Access, s3_client};
 pub use schedule::{Event, Late, Rhythm, Schedule, Step, Urgency};
 pub use statistics::{Counts, Latency, Statistics};

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::AmazonS3;
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use object_store::path::Path as Key;
-use object_store::{ClientOptions, Error, ObjectStoreExt, RetryConfig};
+use object_store::{Error, ObjectStoreExt};
 
 use super::{Backend, Fault, Found, ListingCost, Page, Pages, Target, causes, one_line};
 use crate::config::S3;
+use crate::{S3Access, s3_client};
 
 /// A page of up to 1,000 keys costs about as much as this many single looks, by price and by time.
 const LOOKS_PER_PAGE: usize = 16;
@@ -31,32 +32,16 @@ impl S3Backend {
     /// # Errors
     /// Settings that no client can be made of.
     pub fn open(bucket: &str, config: &S3) -> Result<Self, Fault> {
-        let plain = config.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        // The caller has its own timeout and retries. This one is for connections that it gave up.
-        let options = ClientOptions::new()
-            .with_allow_http(plain)
-            .with_timeout(config.limits.timeout() * 2)
-            .with_connect_timeout(config.limits.timeout());
-        let retry = RetryConfig {
-            max_retries: 0,
-            retry_timeout: config.limits.timeout() * 2,
-            ..RetryConfig::default()
+        // The caller has its own timeout and retries. These are for connections that it gave up.
+        let access = S3Access {
+            endpoint: config.endpoint.as_deref(),
+            region: &config.region,
+            keys: config.access_key_id.as_deref().zip(config.secret_access_key.as_deref()),
+            connect: config.limits.timeout(),
+            answer: config.limits.timeout() * 2,
+            retries: 0,
         };
-        let base = match (&config.access_key_id, &config.secret_access_key) {
-            (Some(id), Some(secret)) => {
-                AmazonS3Builder::new().with_access_key_id(id).with_secret_access_key(secret)
-            }
-            _ => AmazonS3Builder::from_env(),
-        };
-        let mut builder = base
-            .with_bucket_name(bucket)
-            .with_region(&config.region)
-            .with_retry(retry)
-            .with_client_options(options);
-        if let Some(endpoint) = &config.endpoint {
-            builder = builder.with_endpoint(endpoint);
-        }
-        let store = builder.build().map_err(|error| Fault::Refused(one_line(&error)))?;
+        let store = s3_client(bucket, &access).map_err(|error| Fault::Refused(one_line(&error)))?;
         Ok(Self { store: Arc::new(store) })
     }
 }

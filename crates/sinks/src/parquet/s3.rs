@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::time::Duration;
 
-use object_store::aws::{AmazonS3, AmazonS3Builder};
+use object_store::aws::AmazonS3;
 use object_store::path::Path as Key;
-use object_store::{ClientOptions, Error as StoreError, ObjectStore, ObjectStoreExt, RetryConfig};
+use object_store::{Error as StoreError, ObjectStore, ObjectStoreExt};
+use tidemill_probe::{S3Access, s3_client};
 use tokio::runtime::{Builder, Runtime};
 
 use super::Files;
@@ -38,26 +39,16 @@ impl S3Files {
         };
         let inside = root.strip_prefix("s3://").unwrap_or(root);
         let (bucket, prefix) = inside.split_once('/').unwrap_or((inside, ""));
-        let plain = config.endpoint.as_ref().is_some_and(|endpoint| endpoint.starts_with("http://"));
-        let options =
-            ClientOptions::new().with_allow_http(plain).with_timeout(ANSWER).with_connect_timeout(CONNECT);
-        // Everything is tried again from the position on, for as long as it takes.
-        let retry = RetryConfig { max_retries: 1, retry_timeout: ANSWER, ..RetryConfig::default() };
-        let base = match (&config.access_key_id, &config.secret_access_key) {
-            (Some(id), Some(secret)) => {
-                AmazonS3Builder::new().with_access_key_id(id).with_secret_access_key(secret)
-            }
-            _ => AmazonS3Builder::from_env(),
+        let access = S3Access {
+            endpoint: config.endpoint.as_deref(),
+            region: &config.region,
+            keys: config.access_key_id.as_deref().zip(config.secret_access_key.as_deref()),
+            connect: CONNECT,
+            answer: ANSWER,
+            // Everything is tried again from the position on, for as long as it takes.
+            retries: 1,
         };
-        let mut builder = base
-            .with_bucket_name(bucket)
-            .with_region(&config.region)
-            .with_retry(retry)
-            .with_client_options(options);
-        if let Some(endpoint) = &config.endpoint {
-            builder = builder.with_endpoint(endpoint);
-        }
-        let store = builder.build().map_err(|source| refused(source.into()))?;
+        let store = s3_client(bucket, &access).map_err(|source| refused(source.into()))?;
         let runtime =
             Builder::new_current_thread().enable_all().build().map_err(|source| refused(source.into()))?;
         Ok(Self { root: root.to_owned(), prefix: prefix.trim_matches('/').to_owned(), store, runtime })
