@@ -13,6 +13,7 @@
 //! - [`Journal`]: what counts of a journal, from a position; for everybody who folds it.
 //! - [`rebuild`] and [`verify`]: make the tables anew beside the old ones; compare them with the journal.
 //! - [`purge`]: what is old leaves the tables.
+//! - [`keep`]: what an outage ends is begun anew; for everybody who follows a journal.
 //! - [`schemas`]: JSON Schema of events and commands, AsyncAPI of the topics.
 //!
 //! ```text
@@ -35,6 +36,7 @@ mod projection;
 mod publish;
 mod purge;
 mod rebuild;
+mod retry;
 mod run;
 pub mod schemas;
 mod shutdown;
@@ -50,6 +52,7 @@ pub use progress::{PartitionProgress, Progress, wait_in_tables};
 pub use publish::{PublishConfig, publish};
 pub use purge::purge;
 pub use rebuild::{RebuildProgress, rebuild};
+pub use retry::{Session, keep};
 pub use run::{Config, run};
 pub use shutdown::Shutdown;
 pub use verify::{Difference, Report, verify};

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidemill_log::{AppendError, From, Log, Producer, Topic};
 
-use crate::error::chain;
 use crate::event::source_of;
 use crate::journal::{Journal, Start};
+use crate::retry::{Session, keep};
 use crate::{CloudEvent, Error, Progress, Shutdown, cloud_event};
 
 /// How the feed is published.
@@ -38,8 +38,6 @@ impl Default for PublishConfig {
 const LOOK_AROUND: Duration = Duration::from_millis(500);
 const READ_BACK: Duration = Duration::from_secs(30);
 const OUTCOME: Duration = Duration::from_secs(60);
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LAST_RETRY: Duration = Duration::from_secs(5);
 const HOLDER: &str = "the feed's records";
 
 /// Publishes every partition until shutdown. A broker that is away is waited for.
@@ -95,36 +93,33 @@ struct Publisher {
     shutdown: Shutdown,
 }
 
+impl Session for &Publisher {
+    type Error = Error;
+
+    fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
+        self.session(worked)
+    }
+
+    fn failed(&mut self, error: &Error, reason: &str) -> bool {
+        self.progress.change(self.partition, |it| it.error = Some(reason.to_owned()));
+        error.is_outage()
+    }
+
+    fn tell_held_up(&self, reason: &str) {
+        let partition = self.partition;
+        tracing::warn!(partition, reason, "publishing partition {partition} is held up: {reason}");
+    }
+
+    fn tell_stopped(&self, reason: &str) {
+        let partition = self.partition;
+        tracing::error!(partition, reason, "partition {partition} is not published any more: {reason}");
+    }
+}
+
 impl Publisher {
     fn run(&self) -> Result<(), Error> {
-        let mut pause = FIRST_RETRY;
-        let mut told = None;
-        loop {
-            let mut worked = false;
-            let Err(error) = self.session(&mut worked) else { return Ok(()) };
-            if worked {
-                (pause, told) = (FIRST_RETRY, None);
-            }
-            let (partition, reason) = (self.partition, chain(&error));
-            self.progress.change(partition, |it| it.error = Some(reason.clone()));
-            if !error.is_outage() {
-                tracing::error!(
-                    partition,
-                    reason,
-                    "partition {partition} is not published any more: {reason}"
-                );
-                return Err(error);
-            }
-            // Once for each cause, however often it is tried meanwhile.
-            if told.as_ref() != Some(&reason) {
-                tracing::warn!(partition, reason, "publishing partition {partition} is held up: {reason}");
-                told = Some(reason);
-            }
-            if self.shutdown.wait(pause) {
-                return Ok(());
-            }
-            pause = (pause * 2).min(LAST_RETRY);
-        }
+        let mut sessions = self;
+        keep(&mut sessions, &self.shutdown)
     }
 
     /// Publishes until shutdown (`Ok`) or an error; after that, what the topic lacks is found out again.

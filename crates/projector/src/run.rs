@@ -10,6 +10,7 @@ use tidemill_store::{FORMAT, Tables};
 
 use crate::error::chain;
 use crate::projection::Projection;
+use crate::retry::{Session, keep};
 use crate::{Error, Progress, Shutdown, purge};
 
 /// How the tables are kept.
@@ -35,8 +36,6 @@ impl Default for Config {
 
 /// How long a thread waits for records before it looks around: which tables are in use now?
 const LOOK_AROUND: Duration = Duration::from_millis(500);
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LAST_RETRY: Duration = Duration::from_secs(5);
 
 /// Keeps the tables in use up to date with every partition until shutdown. Makes a first set of tables where
 /// there is none. A database or broker that is away is waited for; nothing is ever skipped.
@@ -120,45 +119,42 @@ struct Keeper {
     shutdown: Shutdown,
 }
 
+/// A keeper's sessions, one after the other.
+struct Kept<'a> {
+    keeper: &'a Keeper,
+    /// Kept over an outage of the database: what was read and folded need not be done again.
+    projection: Option<Projection>,
+}
+
+impl Session for Kept<'_> {
+    type Error = Error;
+
+    fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
+        self.keeper.session(&mut self.projection, worked)
+    }
+
+    fn failed(&mut self, error: &Error, reason: &str) -> bool {
+        if !matches!(error, Error::Tables { .. }) || is_overtaken(error) {
+            self.projection = None;
+        }
+        self.keeper.progress.change(self.keeper.partition, |it| it.error = Some(reason.to_owned()));
+        error.is_outage() || is_overtaken(error)
+    }
+
+    fn tell_held_up(&self, reason: &str) {
+        let partition = self.keeper.partition;
+        tracing::warn!(partition, reason, "the projection of partition {partition} is held up: {reason}");
+    }
+
+    fn tell_stopped(&self, reason: &str) {
+        let partition = self.keeper.partition;
+        tracing::error!(partition, reason, "partition {partition} is not projected any more: {reason}");
+    }
+}
+
 impl Keeper {
     fn run(&self) -> Result<(), Error> {
-        let mut pause = FIRST_RETRY;
-        // Kept over an outage of the database: what was read and folded need not be done again.
-        let mut projection = None;
-        let mut told = None;
-        loop {
-            let mut worked = false;
-            let Err(error) = self.session(&mut projection, &mut worked) else { return Ok(()) };
-            if !matches!(error, Error::Tables { .. }) || is_overtaken(&error) {
-                projection = None;
-            }
-            if worked {
-                (pause, told) = (FIRST_RETRY, None);
-            }
-            let (partition, reason) = (self.partition, chain(&error));
-            self.progress.change(partition, |it| it.error = Some(reason.clone()));
-            if !error.is_outage() && !is_overtaken(&error) {
-                tracing::error!(
-                    partition,
-                    reason,
-                    "partition {partition} is not projected any more: {reason}"
-                );
-                return Err(error);
-            }
-            // Once for each cause, however often it is tried meanwhile.
-            if told.as_ref() != Some(&reason) {
-                tracing::warn!(
-                    partition,
-                    reason,
-                    "the projection of partition {partition} is held up: {reason}"
-                );
-                told = Some(reason);
-            }
-            if self.shutdown.wait(pause) {
-                return Ok(());
-            }
-            pause = (pause * 2).min(LAST_RETRY);
-        }
+        keep(&mut Kept { keeper: self, projection: None }, &self.shutdown)
     }
 
     /// Follows the journal until shutdown (`Ok`) or an error. Goes over to other tables when they are in use.
