@@ -272,7 +272,7 @@ pub struct ClusterStatus {
     /// How paths are looked for, where this process does it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<tidemill_producers::prober::Status>,
-    /// How far task logs have gone to each sink, where this process does it.
+    /// How far task logs have gone to each sink.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<tidemill_sinks::SinkStatus>,
 }

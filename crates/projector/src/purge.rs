@@ -4,14 +4,15 @@
 //!  now − keep_pulled_days ─► horizon, noted once for all sets of tables ─► rows below it, 500 in a transaction
 //! ```
 //! Only rows that no later fact can change go: grants that have ended, ledgers of occurrences that their shard gives
-//! to nobody any more, and tasks for once that their shard has forgotten or let go. What of the journal is below the
-//! horizon may be in the tables or not; [`crate::verify`] leaves it out on both sides. The journal keeps all of it.
+//! to nobody any more, tasks for once that their shard has forgotten or let go, and versions of tasks that no row of
+//! those names any more. What of the journal is below the horizon may be in the tables or not; [`crate::verify`] leaves
+//! it out on both sides. The journal keeps all of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, ShardRow};
+use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, ShardRow};
 use tidemill_store::{Filter, Row, Select, Table, Tables, Value};
 
 use crate::error::chain;
@@ -54,7 +55,10 @@ pub fn purge(tables: &dyn Tables, before: Timestamp, shutdown: &Shutdown) -> Res
     // First: whoever compares the tables with the journal knows of it before a row is gone.
     let before_ms = tables.raise_horizon(before.as_millisecond()).map_err(Error::tables(WHAT))?;
     let shards = tables.select(&Select::new(ShardRow::TABLE, &["id"])).map_err(Error::tables(WHAT))?;
-    let old = Old::new(Some(before_ms), shards);
+    let old = Old::new(Some(before_ms), shards.iter().cloned());
+    for shard in shards.into_iter().filter_map(|row| ShardRow::from_values(row).ok()) {
+        note_left_grants(tables, before_ms, shard.id).map_err(Error::tables(WHAT))?;
+    }
     let mut rows = 0;
     for select in old.selects() {
         while !shutdown.is_requested() {
@@ -68,9 +72,26 @@ pub fn purge(tables: &dyn Tables, before: Timestamp, shutdown: &Shutdown) -> Res
     Ok(rows)
 }
 
+/// The ids of a shard's grants grow with time, so the newest that is old enough to go tells of all that may be gone: a
+/// sink that misses one knows whether it has left by age.
+fn note_left_grants(tables: &dyn Tables, before_ms: i64, shard: i64) -> Result<(), tidemill_store::Error> {
+    let mut newest = Select::new(PullGrantRow::TABLE, &["granted_at", "id"]).equal("shard", shard).limit(1);
+    newest.descending = true;
+    newest.filters.push(Filter::Below("granted_at", Value::Int(before_ms)));
+    match tables.select(&newest)?.pop() {
+        Some(row) => tables.raise_left_grant(shard, PullGrantRow::from_values(row)?.id),
+        None => Ok(()),
+    }
+}
+
+/// Task, version and shard.
+type VersionKey = (i64, i64, i64);
+
 /// What is old.
 pub(crate) struct Old {
     before_ms: i64,
+    /// Versions that a row names which is not old; only whoever has all rows knows them.
+    named: BTreeSet<VersionKey>,
     /// By shard, what of its occurrences is given to nobody any more, as far as the tables keep it no longer.
     given_before: BTreeMap<i64, i64>,
 }
@@ -81,7 +102,23 @@ impl Old {
         let before_ms = horizon.unwrap_or(i64::MIN);
         let rows = shards.into_iter().filter_map(|row| ShardRow::from_values(row).ok());
         let given_before = rows.filter_map(|row| Some((row.id, row.pull_horizon?.min(before_ms))));
-        Self { before_ms, given_before: given_before.collect() }
+        Self { before_ms, named: BTreeSet::new(), given_before: given_before.collect() }
+    }
+
+    /// Hears of all grants and all tasks, before it is asked about their versions.
+    pub(crate) fn learn<'a>(
+        &mut self,
+        grants: impl Iterator<Item = &'a Vec<Value>>,
+        tasks: impl Iterator<Item = &'a Vec<Value>>,
+    ) {
+        let grants = grants.filter(|row| !self.has(PullGrantRow::TABLE, row));
+        let grants = grants.filter_map(|row| PullGrantRow::from_values(row.clone()).ok());
+        let tasks = tasks.filter(|row| !self.has(PullTaskRow::TABLE, row));
+        let tasks = tasks.filter_map(|row| PullTaskRow::from_values(row.clone()).ok());
+        self.named = grants
+            .map(|row| (row.task_id, row.task_version, row.shard))
+            .chain(tasks.map(|row| (row.id, row.version, row.shard)))
+            .collect();
     }
 
     /// Whether such a row may be missing. No later fact changes one of which this holds.
@@ -93,6 +130,11 @@ impl Old {
         if *table == *PullLedgerRow::TABLE {
             return PullLedgerRow::from_values(row.to_vec()).is_ok_and(|row| {
                 row.live == 0 && self.given_before.get(&row.shard).is_some_and(|it| row.start_at < *it)
+            });
+        }
+        if *table == *PullTaskVersionRow::TABLE {
+            return PullTaskVersionRow::from_values(row.to_vec()).is_ok_and(|row| {
+                row.recorded_at < self.before_ms && !self.named.contains(&(row.id, row.version, row.shard))
             });
         }
         *table == *PullTaskRow::TABLE
@@ -121,6 +163,13 @@ impl Old {
         let mut forgotten = tasks();
         forgotten.filters.push(Filter::AtLeast("purged_before", Value::Int(i64::MIN)));
         let released = tasks().equal("state", "released");
-        std::iter::once(grants).chain(ledgers).chain([forgotten, released]).collect()
+        let mut versions = Select::new(PullTaskVersionRow::TABLE, &["recorded_at"]).limit(CHUNK);
+        versions.filters.push(below("recorded_at", self.before_ms));
+        let by_grant = &[("task_id", "id"), ("task_version", "version"), ("shard", "shard")];
+        versions.filters.push(Filter::Unnamed(PullGrantRow::TABLE, by_grant));
+        let by_task = &[("id", "id"), ("version", "version"), ("shard", "shard")];
+        versions.filters.push(Filter::Unnamed(PullTaskRow::TABLE, by_task));
+        // Last: what names them goes before.
+        std::iter::once(grants).chain(ledgers).chain([forgotten, released, versions]).collect()
     }
 }

@@ -129,7 +129,10 @@ pub fn verify(
         }
     }
     let horizon = snapshot.horizon().map_err(Error::tables("read the horizon"))?;
-    let old = Old::new(horizon, memory.rows_of(rows::ShardRow::TABLE).values().cloned());
+    let mut old = Old::new(horizon, memory.rows_of(rows::ShardRow::TABLE).values().cloned());
+    let [grants, tasks] =
+        [rows::PullGrantRow::TABLE, rows::PullTaskRow::TABLE].map(|table| memory.rows_of(table).values());
+    old.learn(grants, tasks);
     memory.forget(&old);
     for table in rows::TABLES {
         compare(&mut *snapshot, table, &memory, &old, &mut report)?;

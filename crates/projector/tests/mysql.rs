@@ -86,3 +86,10 @@ fn rebuild_swaps_the_tables_under_load() {
     );
     assert_eq!(&*tables.batch(id(7)).unwrap().unwrap().message, "by hand");
 }
+
+/// PUL-14: see there.
+#[test]
+fn versions_that_nobody_names_leave() {
+    let database = Database::new();
+    support::versions_that_nobody_names_leave(&database.tables());
+}

@@ -298,6 +298,7 @@ fn what_is_old_and_over_leaves_the_tables() {
     ]);
     run_for_a_moment(&log, &database, &mut owner);
     assert_eq!(shown(), left);
+    // Two grants, two ledgers and the task; what is left of the grants still names its version.
     assert_eq!(purged(), 5);
     assert_eq!(shown(), (vec![16], vec![], vec![3]));
     assert_eq!(counted(&task_row(&database, 3)), [2, 0, 1, 0, 1]);
@@ -323,7 +324,7 @@ fn run_for_a_moment(log: &Arc<dyn tidemill_log::Log>, database: &Database, owner
 
 /// PUL-12: every version of a task stays, whatever becomes of the task, so that each grant can be told with what it gave.
 #[test]
-fn versions_of_tasks_stay() {
+fn versions_of_tasks_stay_while_they_are_young() {
     let (_, log) = log(1);
     let mut owner = Owner::claim(&*log, 0);
     owner.decide(catalogue());
@@ -343,4 +344,10 @@ fn versions_of_tasks_stay() {
         (row.version, definition["dispatch_times"].as_i64().unwrap())
     };
     assert_eq!(rows.iter().map(times).collect::<Vec<_>>(), [(1, 3), (2, 9)]);
+}
+
+/// PUL-14: see there.
+#[test]
+fn versions_that_nobody_names_leave() {
+    support::versions_that_nobody_names_leave(&Database::new().tables);
 }

@@ -12,7 +12,9 @@ use std::time::Duration;
 use support::{Database, Owner, catalogue, lives, log, shard};
 use tidemill_log::{Log, MemoryLog, Topic, append_wait};
 use tidemill_projector::{Config, Error, Progress, Shutdown, run, verify, wait_in_tables};
-use tidemill_store::{Generation, Position, RowBatch, Select, Snapshot, Table, Tables, Value, Written};
+use tidemill_store::{
+    Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
+};
 
 const LONG: Duration = Duration::from_secs(30);
 
@@ -163,6 +165,18 @@ impl Tables for Flaky {
     }
     fn raise_horizon(&self, before_ms: i64) -> Result<i64, tidemill_store::Error> {
         self.inner.raise_horizon(before_ms)
+    }
+    fn left_grants(&self) -> Result<BTreeMap<i64, i64>, tidemill_store::Error> {
+        self.inner.left_grants()
+    }
+    fn raise_left_grant(&self, shard: i64, grant: i64) -> Result<(), tidemill_store::Error> {
+        self.inner.raise_left_grant(shard, grant)
+    }
+    fn note_sinks(&self, notes: &[SinkNote], forget_before_ms: i64) -> Result<(), tidemill_store::Error> {
+        self.inner.note_sinks(notes, forget_before_ms)
+    }
+    fn sinks(&self) -> Result<Vec<SinkNote>, tidemill_store::Error> {
+        self.inner.sinks()
     }
     fn purge(&self, select: &Select) -> Result<usize, tidemill_store::Error> {
         self.inner.purge(select)

@@ -82,6 +82,14 @@ pub enum Error {
         #[source]
         source: Cause,
     },
+    /// A setting names what this program cannot do.
+    #[error("{setting} is set, and this program was built without the feature {feature}")]
+    NotBuilt {
+        /// Which setting.
+        setting: &'static str,
+        /// What it needs.
+        feature: &'static str,
+    },
     /// A thread could not be started.
     #[error("cannot start a thread for sink {sink}")]
     Thread {
@@ -110,19 +118,8 @@ impl Error {
             Self::NotInTables { .. }
             | Self::StoredPosition { .. }
             | Self::Refused { .. }
+            | Self::NotBuilt { .. }
             | Self::Thread { .. } => false,
         }
     }
-}
-
-/// An error and everything below it, for a log line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(below) = source {
-        text.push_str(": ");
-        text.push_str(&below.to_string());
-        source = below.source();
-    }
-    text
 }

@@ -23,6 +23,7 @@ mod elasticsearch;
 mod error;
 #[cfg(feature = "mysql")]
 mod mysql;
+mod notes;
 mod pace;
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -37,6 +38,7 @@ pub use elasticsearch::ElasticsearchSink;
 pub use error::{Cause, Error};
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlSink;
+pub use notes::{keep_noting, noted};
 #[cfg(all(feature = "parquet", feature = "s3"))]
 pub use parquet::S3Files;
 #[cfg(feature = "parquet")]

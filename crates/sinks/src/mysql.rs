@@ -3,19 +3,16 @@
 mod sql;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
+use mysql::Conn;
 use mysql::prelude::Queryable;
-use mysql::{Conn, Opts, OptsBuilder};
 use tidemill_log::Head;
+use tidemill_store::MysqlServer;
 
 use crate::config::MysqlConfig;
 use crate::pace::Pace;
 use crate::{Batch, Change, Error, Sink, Stored};
 
-const CONNECT: Duration = Duration::from_secs(5);
-/// Longer than the server waits for a lock, so that it is the server that gives up.
-const ANSWER: Duration = Duration::from_secs(60);
 /// Rows of one statement, and about how many bytes: far below any server's `max_allowed_packet`.
 const MAX_ROWS: usize = 200;
 const MAX_BYTES: usize = 1 << 20;
@@ -23,34 +20,19 @@ const MAX_BYTES: usize = 1 << 20;
 /// Which database, and which table there.
 #[derive(Clone)]
 pub(crate) struct Place {
-    opts: Opts,
-    /// For people: never a password.
-    name: String,
+    server: MysqlServer,
     table: String,
 }
 
 impl Place {
     pub(crate) fn new(config: &MysqlConfig) -> Result<Self, Error> {
         let url = config.url.as_deref().unwrap_or_default();
-        let opts = Opts::from_url(url).map_err(|source| Error::Refused {
+        let server = MysqlServer::new(url).map_err(|source| Error::Refused {
             what: "be the database of the task logs",
             place: "sinks.mysql.url".to_owned(),
             source: source.into(),
         })?;
-        let database = opts.get_db_name().unwrap_or("(no database)");
-        let name = format!("{}:{}/{database}", opts.get_ip_or_hostname(), opts.get_tcp_port());
-        let init = [
-            "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-            "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'",
-            "SET SESSION innodb_lock_wait_timeout = 20",
-        ];
-        let opts = OptsBuilder::from_opts(opts)
-            .init(init.map(ToOwned::to_owned).to_vec())
-            .prefer_socket(false)
-            .tcp_connect_timeout(Some(CONNECT))
-            .read_timeout(Some(ANSWER))
-            .write_timeout(Some(ANSWER));
-        Ok(Self { opts: opts.into(), name, table: config.table.clone() })
+        Ok(Self { server, table: config.table.clone() })
     }
 
     /// A refusal that concerns what was asked (classes 22, 23, 28 and 42 of SQLSTATE) does not pass by itself.
@@ -58,7 +40,7 @@ impl Place {
         move |source| {
             let is_ours = matches!(&source, mysql::Error::MySqlError(refusal)
                 if ["22", "23", "28", "42"].iter().any(|class| refusal.state.starts_with(class)));
-            let place = self.name.clone();
+            let place = self.server.place().to_owned();
             match is_ours {
                 true => Error::Refused { what, place, source: source.into() },
                 false => Error::Outage { what, place, source: source.into() },
@@ -97,7 +79,10 @@ impl MysqlSink {
             || advanced.map(|()| transaction.affected_rows()).map_err(place.failed("store the position"))?
                 == 0
         {
-            return Err(Error::Overtaken { partition: self.partition, place: place.name.clone() });
+            return Err(Error::Overtaken {
+                partition: self.partition,
+                place: place.server.place().to_owned(),
+            });
         }
         for rows in pieces(newest(&batch.changes)) {
             let (statement, params) = sql::upsert(&place.table, self.partition, &rows);
@@ -113,7 +98,7 @@ impl MysqlSink {
 impl Sink for MysqlSink {
     fn position(&mut self) -> Result<Option<Head>, Error> {
         let place = &self.place;
-        let mut connection = Conn::new(place.opts.clone()).map_err(place.failed("connect"))?;
+        let mut connection = place.server.connect().map_err(place.failed("connect"))?;
         for statement in sql::make(&place.table) {
             connection.query_drop(statement).map_err(place.failed("make the tables of the task logs"))?;
         }
@@ -123,7 +108,7 @@ impl Sink for MysqlSink {
         let position = head.as_deref().map(serde_json::from_str).transpose();
         let position = position.map_err(|source| Error::StoredPosition {
             partition: self.partition,
-            place: place.name.clone(),
+            place: place.server.place().to_owned(),
             source: source.into(),
         })?;
         (self.connection, self.head) = (Some(connection), head);

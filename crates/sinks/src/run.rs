@@ -5,16 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use tidemill_log::{Log, Topic};
-use tidemill_projector::Shutdown;
+use tidemill_projector::{Session, Shutdown, keep};
 use tidemill_store::Tables;
 
-use crate::error::chain;
 use crate::{Config, Error, Progress, Sink, Source, Stored};
 
 /// How long a thread waits for records before it looks around.
 const LOOK_AROUND: Duration = Duration::from_millis(500);
-const FIRST_RETRY: Duration = Duration::from_millis(100);
-const LAST_RETRY: Duration = Duration::from_secs(5);
 
 /// Opens one partition of a sink, again and again where it is lost.
 type Open = Box<dyn Fn(u32) -> Result<Box<dyn Sink>, Error> + Send + Sync>;
@@ -30,16 +27,22 @@ pub struct Opener {
 /// The sinks that are configured.
 ///
 /// # Errors
-/// [`Error::Refused`] where this program was built without one of them.
+/// [`Error::NotBuilt`]; [`Error::Refused`] where a setting is of no use.
 pub fn openers(config: &Config) -> Result<Vec<Opener>, Error> {
+    if let Some((setting, feature)) = config.not_built() {
+        return Err(Error::NotBuilt { setting, feature });
+    }
     let mut openers = Vec::new();
     if config.mysql.url.is_some() {
         openers.push(mysql(config)?);
     }
     if config.elasticsearch.url.is_some() {
         let config = config.elasticsearch.clone();
-        let open =
-            move |partition| Ok(Box::new(crate::ElasticsearchSink::new(&config, partition)) as Box<dyn Sink>);
+        let server = crate::elasticsearch::Server::new(&config)?;
+        let open = move |partition| {
+            let sink = crate::ElasticsearchSink::new(&config, &server, partition);
+            Ok(Box::new(sink) as Box<dyn Sink>)
+        };
         openers.push(Opener { name: "elasticsearch", open: Box::new(open) });
     }
     if config.parquet.root.is_some() {
@@ -57,7 +60,7 @@ fn mysql(config: &Config) -> Result<Opener, Error> {
 
 #[cfg(not(feature = "mysql"))]
 fn mysql(_: &Config) -> Result<Opener, Error> {
-    Err(not_built("mysql"))
+    Err(Error::NotBuilt { setting: "sinks.mysql.url", feature: "mysql" })
 }
 
 #[cfg(feature = "parquet")]
@@ -86,21 +89,12 @@ fn in_bucket(config: crate::ParquetConfig, root: String) -> Result<Opener, Error
 
 #[cfg(all(feature = "parquet", not(feature = "s3")))]
 fn in_bucket(_: crate::ParquetConfig, _: String) -> Result<Opener, Error> {
-    Err(not_built("s3"))
+    Err(Error::NotBuilt { setting: "sinks.parquet.root", feature: "s3" })
 }
 
 #[cfg(not(feature = "parquet"))]
 fn parquet(_: &Config) -> Result<Opener, Error> {
-    Err(not_built("parquet"))
-}
-
-#[cfg(not(all(feature = "mysql", feature = "parquet", feature = "s3")))]
-fn not_built(feature: &'static str) -> Error {
-    Error::Refused {
-        what: "open the configured sink",
-        place: "this program".to_owned(),
-        source: format!("it was built without it; build it with `--features {feature}`").into(),
-    }
+    Err(Error::NotBuilt { setting: "sinks.parquet.root", feature: "parquet" })
 }
 
 /// Passes task logs on to every configured sink until shutdown. What is away is waited for; nothing is skipped.
@@ -172,45 +166,41 @@ struct Keeper {
     shutdown: Shutdown,
 }
 
+impl Session for &Keeper {
+    type Error = Error;
+
+    fn run(&mut self, worked: &mut bool) -> Result<(), Error> {
+        self.session(worked)
+    }
+
+    fn failed(&mut self, error: &Error, reason: &str) -> bool {
+        let goes_on = error.is_outage();
+        self.progress.change(self.opener.name, self.partition, |it| {
+            (it.error, it.stopped) = (Some(reason.to_owned()), !goes_on);
+        });
+        goes_on
+    }
+
+    fn tell_held_up(&self, reason: &str) {
+        let (sink, partition) = (self.opener.name, self.partition);
+        tracing::warn!(sink, partition, reason, "partition {partition} of sink {sink} is held up: {reason}");
+    }
+
+    fn tell_stopped(&self, reason: &str) {
+        let (sink, partition) = (self.opener.name, self.partition);
+        tracing::error!(
+            sink,
+            partition,
+            reason,
+            "partition {partition} goes to sink {sink} no more: {reason}"
+        );
+    }
+}
+
 impl Keeper {
     fn run(&self) -> Result<(), Error> {
-        let (sink, partition) = (self.opener.name, self.partition);
-        let mut pause = FIRST_RETRY;
-        let mut told = None;
-        loop {
-            let mut worked = false;
-            let Err(error) = self.session(&mut worked) else { return Ok(()) };
-            if worked {
-                (pause, told) = (FIRST_RETRY, None);
-            }
-            let (reason, stopped) = (chain(&error), !error.is_outage());
-            self.progress.change(sink, partition, |it| {
-                (it.error, it.stopped) = (Some(reason.clone()), stopped);
-            });
-            if stopped {
-                tracing::error!(
-                    sink,
-                    partition,
-                    reason,
-                    "partition {partition} goes to sink {sink} no more: {reason}"
-                );
-                return Err(error);
-            }
-            // Once for each cause, however often it is tried meanwhile.
-            if told.as_ref() != Some(&reason) {
-                tracing::warn!(
-                    sink,
-                    partition,
-                    reason,
-                    "partition {partition} of sink {sink} is held up: {reason}"
-                );
-                told = Some(reason);
-            }
-            if self.shutdown.wait(pause) {
-                return Ok(());
-            }
-            pause = (pause * 2).min(LAST_RETRY);
-        }
+        let mut sessions = self;
+        keep(&mut sessions, &self.shutdown)
     }
 
     /// Follows the journal from where the sink stands until shutdown (`Ok`) or an error.

@@ -44,13 +44,6 @@ struct Fact {
     state: State,
 }
 
-impl Fact {
-    /// Whether its grant may have left the tables, which no longer have all that was given before the horizon.
-    fn may_have_left(&self, horizon: Option<i64>) -> bool {
-        horizon.is_some_and(|before| self.state != State::Live || self.at < before)
-    }
-}
-
 /// What a version of a task says about its grants.
 #[derive(Clone)]
 struct Version {
@@ -140,37 +133,46 @@ impl Source {
         ids.dedup();
         let rows = self.load::<PullGrantRow>(generation, &ids)?;
         self.know_versions(generation, rows.iter().map(|row| (row.task_id, row.task_version, row.shard)))?;
-        let mut given = HashMap::with_capacity(rows.len());
+        let (mut given, mut without_task) = (HashMap::with_capacity(rows.len()), None);
         for row in rows {
-            let key = (row.task_id, row.task_version, row.shard);
-            let Some(version) = self.versions.get(&key) else {
-                return Err(Error::NotInTables { partition: self.partition, what: "task", id: row.task_id });
-            };
-            given.insert((row.id, row.shard), Arc::new(given_of(row, version)));
+            match self.versions.get(&(row.task_id, row.task_version, row.shard)) {
+                Some(version) => {
+                    given.insert((row.id, row.shard), Arc::new(given_of(row, version)));
+                }
+                // It may have left the tables since the grant was looked up, and the grant before it.
+                None => without_task = Some(row.task_id),
+            }
         }
-        let is_there = |fact: &Fact| given.contains_key(&(fact.grant, fact.shard));
-        // Asked for only then: rows leave the tables after a year or so.
-        let horizon = match facts.iter().all(is_there) {
-            true => None,
-            false => self.tables.horizon().map_err(failed)?,
-        };
-        let (facts, missing): (Vec<_>, Vec<_>) = facts.into_iter().partition(is_there);
-        if let Some(fact) = missing.iter().find(|fact| !fact.may_have_left(horizon)) {
-            return Err(Error::NotInTables { partition: self.partition, what: "grant", id: fact.grant });
-        }
-        if !missing.is_empty() {
-            let (partition, count) = (self.partition, missing.len());
-            tracing::warn!(
-                partition,
-                count,
-                "{count} facts of partition {partition} are passed over: their grants have left the read tables by age"
-            );
-        }
+        let (facts, missing): (Vec<_>, Vec<_>) =
+            facts.into_iter().partition(|fact| given.contains_key(&(fact.grant, fact.shard)));
+        self.pass_over(&missing, without_task)?;
         let change = |Fact { offset, index, at, grant, shard, state }| {
             let given = Arc::clone(&given[&(grant, shard)]);
             Change { offset, index, at, given, state }
         };
         Ok(facts.into_iter().map(change).collect())
+    }
+
+    /// Facts whose grants are missing: they may be so where these have left by age, and only there.
+    fn pass_over(&self, missing: &[Fact], without_task: Option<i64>) -> Result<(), Error> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let failed = |source| Error::Tables { what: "ask which grants have left the read tables", source };
+        // Noted before the first of them goes, so it is noted if one was missing.
+        let left = self.tables.left_grants().map_err(failed)?;
+        let has_left = |fact: &&Fact| left.get(&fact.shard).is_some_and(|newest| fact.grant <= *newest);
+        let (partition, count) = (self.partition, missing.len());
+        if let Some(fact) = missing.iter().find(|fact| !has_left(fact)) {
+            let (what, id) = without_task.map_or(("grant", fact.grant), |task| ("task", task));
+            return Err(Error::NotInTables { partition, what, id });
+        }
+        tracing::warn!(
+            partition,
+            count,
+            "{count} facts of partition {partition} are passed over: their grants have left the read tables by age"
+        );
+        Ok(())
     }
 
     fn load<R: Row>(&self, generation: u32, keys: &[R::Key]) -> Result<Vec<R>, Error> {

@@ -21,6 +21,17 @@ pub struct PartitionStatus {
     pub error: Option<String>,
     /// It does not go on by itself: somebody has to mend something and start it again.
     pub stopped: bool,
+    /// When the process that runs it said so, every 10 s at least; absent: it is this one, now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noted_at: Option<String>,
+}
+
+impl PartitionStatus {
+    /// With the lag behind where the journal ends.
+    pub(crate) fn lagging(self, end: u64) -> Self {
+        let next = self.stored.map_or(0, |offset| offset + 1);
+        Self { lag_records: end.saturating_sub(next), ..self }
+    }
 }
 
 /// One sink.
@@ -63,10 +74,7 @@ impl Progress {
 
     /// All sinks, as they are now; `ends` tells where the journal of a partition ends.
     pub fn sinks(&self, ends: impl Fn(u32) -> u64) -> Vec<SinkStatus> {
-        let lagging = |status: &PartitionStatus| {
-            let next = status.stored.map_or(0, |offset| offset + 1);
-            PartitionStatus { lag_records: ends(status.partition).saturating_sub(next), ..status.clone() }
-        };
+        let lagging = |status: &PartitionStatus| status.clone().lagging(ends(status.partition));
         let all = self.lock();
         let status = |(sink, partitions): (&&'static str, &BTreeMap<u32, PartitionStatus>)| SinkStatus {
             sink: (*sink).to_owned(),

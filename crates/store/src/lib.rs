@@ -13,6 +13,7 @@
 //! ```text
 //!  tidemill_meta: active = 2          ◄── the switch
 //!  tidemill_positions: (1, p) (2, p)      how far each generation has folded partition p
+//!  tidemill_sinks: (sink, p)              how far each sink has passed partition p on, as it says itself
 //!  g1_jobs g1_batches …                   a generation: one full set of tables
 //!  g2_jobs g2_batches …                   another, built beside the first
 //!  views jobs, batches, … ─► g2_…         for people; they follow the switch
@@ -36,6 +37,7 @@ mod read;
 mod read_pull;
 mod reference;
 pub mod rows;
+mod sink_note;
 mod sql;
 mod sqlite;
 mod table;
@@ -45,13 +47,14 @@ mod views;
 pub use cursor::{Cursor, Page, PageRequest};
 pub use error::{Error, Source};
 #[cfg(feature = "mysql")]
-pub use mysql::MysqlTables;
+pub use mysql::{MysqlServer, MysqlTables};
 pub use port::{
     FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
 };
 pub use read::{AttemptFilter, BatchFilter, JobFilter, ReadTables, RerunFilter, WorkerFilter};
 pub use read_pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 pub use reference::reference;
+pub use sink_note::SinkNote;
 pub use sqlite::SqliteTables;
 pub use table::{Column, Kind, Row, Table};
 pub use value::{Field, Value};

@@ -7,6 +7,7 @@
 
 mod connection;
 mod generations;
+mod sinks;
 mod statements;
 
 use std::collections::BTreeMap;
@@ -15,8 +16,11 @@ use mysql::Conn;
 use mysql::prelude::Queryable;
 
 use crate::sql::{self, Dialect};
-use crate::{Error, Generation, Position, RowBatch, Select, Snapshot, Table, Tables, Value, Written};
+use crate::{
+    Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
+};
 use connection::Connections;
+pub use connection::MysqlServer;
 
 const DIALECT: Dialect = Dialect::Mysql;
 /// How often a transaction is tried that others were in the way of.
@@ -169,6 +173,14 @@ impl Tables for MysqlTables {
         self.change(|connection| generations::raise_horizon(connection, before_ms))
     }
 
+    fn left_grants(&self) -> Result<BTreeMap<i64, i64>, Error> {
+        self.read(generations::left_grants)
+    }
+
+    fn raise_left_grant(&self, shard: i64, grant: i64) -> Result<(), Error> {
+        self.change(|connection| generations::raise_left_grant(connection, shard, grant))
+    }
+
     fn purge(&self, select: &Select) -> Result<usize, Error> {
         self.change(|connection| {
             let generation = generations::active_locked(connection)?.ok_or(Error::NoGeneration)?;
@@ -177,9 +189,17 @@ impl Tables for MysqlTables {
             let mut keys: Vec<_> = rows.iter().map(|row| select.table.key_of(row).to_vec()).collect();
             // As everybody locks them.
             keys.sort();
-            statements::delete(connection, generation, select.table, &keys)?;
+            statements::delete_where(connection, generation, select.table, &keys, &select.filters)?;
             Ok(keys.len())
         })
+    }
+
+    fn note_sinks(&self, notes: &[SinkNote], forget_before_ms: i64) -> Result<(), Error> {
+        self.change(|connection| sinks::note(connection, notes, forget_before_ms))
+    }
+
+    fn sinks(&self) -> Result<Vec<SinkNote>, Error> {
+        self.read(sinks::read)
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {

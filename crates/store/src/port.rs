@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::{Error, Table, Value};
+use crate::{Error, SinkNote, Table, Value};
 
 /// The form of the tables. Another number means other columns: such tables are rebuilt, never altered.
-pub const FORMAT: i64 = 10;
+pub const FORMAT: i64 = 11;
 
 /// How far a partition of the journal has been folded into a generation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,8 @@ pub enum Filter {
     AtLeast(&'static str, Value),
     /// Less than this.
     Below(&'static str, Value),
+    /// No row of that table of the same generation has, in the first column of each pair, what this one has in the second.
+    Unnamed(&'static Table, &'static [(&'static str, &'static str)]),
 }
 
 /// A question to one table of the active generation.
@@ -184,11 +186,38 @@ pub trait Tables: Send + Sync {
     /// The database.
     fn raise_horizon(&self, before_ms: i64) -> Result<i64, Error>;
 
-    /// Deletes rows of the active generation, as many as the question gives, in one transaction. Gives how many.
+    /// The largest grant of each shard that may have left the tables, and all smaller ones with it.
+    ///
+    /// # Errors
+    /// The database.
+    fn left_grants(&self) -> Result<BTreeMap<i64, i64>, Error>;
+
+    /// Notes that grants of a shard up to this one may be missing from now on, in this generation and in later ones;
+    /// never takes it back.
+    ///
+    /// # Errors
+    /// The database.
+    fn raise_left_grant(&self, shard: i64, grant: i64) -> Result<(), Error>;
+
+    /// Deletes rows of the active generation, as many as the question gives, in one transaction; not those that it no
+    /// longer fits because they were written meanwhile. Gives how many it gave.
     ///
     /// # Errors
     /// [`Error::NoGeneration`]; the database.
     fn purge(&self, select: &Select) -> Result<usize, Error>;
+
+    /// Notes how far sinks are, in place of what was noted of the same partitions of the same sinks. Forgets notes
+    /// from before `forget_before_ms`.
+    ///
+    /// # Errors
+    /// The database.
+    fn note_sinks(&self, notes: &[SinkNote], forget_before_ms: i64) -> Result<(), Error>;
+
+    /// What is noted of sinks, by sink and partition.
+    ///
+    /// # Errors
+    /// The database.
+    fn sinks(&self) -> Result<Vec<SinkNote>, Error>;
 
     /// The active generation as it is now, whatever is written meanwhile.
     ///

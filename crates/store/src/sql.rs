@@ -18,6 +18,18 @@ pub(crate) enum Dialect {
     Mysql,
 }
 
+const LEFT_GRANTS: &str = "left_grants_";
+
+/// Under which name it is noted up to which grant of a shard some may have left the tables.
+pub(crate) fn left_grants_of(shard: i64) -> String {
+    format!("{LEFT_GRANTS}{shard}")
+}
+
+/// Of which shard such a note is.
+pub(crate) fn shard_of_left_grants(name: &str) -> Option<i64> {
+    name.strip_prefix(LEFT_GRANTS)?.parse().ok()
+}
+
 /// A generation's own name of a table.
 pub(crate) fn table_name(generation: u32, table: &Table) -> String {
     format!("g{generation}_{}", table.name)
@@ -121,6 +133,41 @@ pub(crate) fn delete(generation: u32, table: &Table, keys: usize) -> String {
     format!("DELETE FROM {} WHERE {}", table_name(generation, table), any_key(table, keys))
 }
 
+/// The same, of those that these still hold for; their values come after the keys.
+pub(crate) fn delete_where(
+    generation: u32,
+    table: &Table,
+    keys: usize,
+    filters: &[Filter],
+) -> (String, Vec<Value>) {
+    let mut values = Vec::new();
+    let mut all = vec![format!("({})", any_key(table, keys))];
+    all.extend(conditions(generation, table, filters, &mut values));
+    (format!("DELETE FROM {} WHERE {}", table_name(generation, table), all.join(" AND ")), values)
+}
+
+fn conditions(generation: u32, table: &Table, filters: &[Filter], values: &mut Vec<Value>) -> Vec<String> {
+    let condition = |filter: &Filter| {
+        let (column, operator, value) = match filter {
+            Filter::Equal(column, Value::Null) => return format!("{column} IS NULL"),
+            Filter::Unnamed(other, pairs) => return unnamed(generation, table, other, pairs),
+            Filter::Equal(column, value) => (column, "=", value),
+            Filter::Unequal(column, value) => (column, "<>", value),
+            Filter::AtLeast(column, value) => (column, ">=", value),
+            Filter::Below(column, value) => (column, "<", value),
+        };
+        values.push(value.clone());
+        format!("{column} {operator} ?")
+    };
+    filters.iter().map(condition).collect()
+}
+
+fn unnamed(generation: u32, table: &Table, other: &Table, pairs: &[(&str, &str)]) -> String {
+    let (table, other) = (table_name(generation, table), table_name(generation, other));
+    let same: Vec<_> = pairs.iter().map(|(theirs, ours)| format!("other.{theirs}={table}.{ours}")).collect();
+    format!("NOT EXISTS (SELECT 1 FROM {other} AS other WHERE {})", same.join(" AND "))
+}
+
 /// A question, and what stands for its question marks.
 ///
 /// A place in a sorted list is written `a <= ? AND (a < ? OR (b < ?))`: neither database uses an index for
@@ -129,21 +176,7 @@ pub(crate) fn select(generation: u32, select: &Select) -> (String, Vec<Value>) {
     let table = select.table;
     let mut sql = format!("SELECT {} FROM {}", list(table.columns), table_name(generation, table));
     let mut values = Vec::new();
-    let mut conditions = Vec::new();
-    for filter in &select.filters {
-        let (column, operator, value) = match filter {
-            Filter::Equal(column, Value::Null) => {
-                conditions.push(format!("{column} IS NULL"));
-                continue;
-            }
-            Filter::Equal(column, value) => (column, "=", value),
-            Filter::Unequal(column, value) => (column, "<>", value),
-            Filter::AtLeast(column, value) => (column, ">=", value),
-            Filter::Below(column, value) => (column, "<", value),
-        };
-        conditions.push(format!("{column} {operator} ?"));
-        values.push(value.clone());
-    }
+    let mut conditions = conditions(generation, table, &select.filters, &mut values);
     if let Some(after) = &select.after {
         conditions.push(beyond(select.order, after, select.descending, &mut values));
     }

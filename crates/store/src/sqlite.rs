@@ -5,6 +5,7 @@
 //! folded again. Losing the position alone, or half a transaction, cannot happen in WAL mode.
 
 mod generations;
+mod sinks;
 mod statements;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::sql::{self, Dialect};
-use crate::{Error, Generation, Position, RowBatch, Select, Snapshot, Table, Tables, Value, Written};
+use crate::{
+    Error, Generation, Position, RowBatch, Select, SinkNote, Snapshot, Table, Tables, Value, Written,
+};
 
 /// How long a writer of another process is waited for.
 const BUSY: Duration = Duration::from_secs(10);
@@ -181,6 +184,15 @@ impl Tables for SqliteTables {
         self.change("raise the horizon", |transaction| generations::raise_horizon(transaction, before_ms))
     }
 
+    fn left_grants(&self) -> Result<BTreeMap<i64, i64>, Error> {
+        self.read(generations::left_grants)
+    }
+
+    fn raise_left_grant(&self, shard: i64, grant: i64) -> Result<(), Error> {
+        const WHAT: &str = "note which grants may have left the tables";
+        self.change(WHAT, |transaction| generations::raise_left_grant(transaction, shard, grant))
+    }
+
     fn purge(&self, select: &Select) -> Result<usize, Error> {
         self.change("delete old rows", |transaction| {
             let generation = generations::active(transaction)?.ok_or(Error::NoGeneration)?;
@@ -190,6 +202,14 @@ impl Tables for SqliteTables {
             statements::delete(transaction, generation, select.table, &keys)?;
             Ok(keys.len())
         })
+    }
+
+    fn note_sinks(&self, notes: &[SinkNote], forget_before_ms: i64) -> Result<(), Error> {
+        self.change("note how far sinks are", |transaction| sinks::note(transaction, notes, forget_before_ms))
+    }
+
+    fn sinks(&self) -> Result<Vec<SinkNote>, Error> {
+        self.read(sinks::read)
     }
 
     fn snapshot(&self) -> Result<Box<dyn Snapshot + '_>, Error> {

@@ -14,14 +14,20 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Longer than the server waits for a lock, so that it is the server that gives up.
 const ANSWER: Duration = Duration::from_secs(120);
 
-pub(super) struct Connections {
+/// A database of a server, and how everybody who writes to one speaks to it: READ COMMITTED, strict about values, every
+/// wait bounded.
+#[derive(Clone)]
+pub struct MysqlServer {
     opts: Opts,
     place: String,
-    idle: Mutex<Vec<Conn>>,
 }
 
-impl Connections {
-    pub(super) fn new(url: &str) -> Result<Self, Error> {
+impl MysqlServer {
+    /// Of `mysql://user:password@host:port/database`. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`Error::Open`].
+    pub fn new(url: &str) -> Result<Self, Error> {
         let opts = Opts::from_url(url).map_err(|source| Error::Open {
             // Not the text itself: it may hold a password.
             place: "the configured address".to_owned(),
@@ -41,12 +47,40 @@ impl Connections {
             .tcp_connect_timeout(Some(CONNECT))
             .read_timeout(Some(ANSWER))
             .write_timeout(Some(ANSWER));
-        Ok(Self { opts: opts.into(), place, idle: Mutex::default() })
+        Ok(Self { opts: opts.into(), place })
+    }
+
+    /// For people: never a password.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// A new connection.
+    ///
+    /// # Errors
+    /// The server.
+    pub fn connect(&self) -> mysql::Result<Conn> {
+        Conn::new(self.opts.clone())
+    }
+}
+
+pub(super) struct Connections {
+    server: MysqlServer,
+    idle: Mutex<Vec<Conn>>,
+}
+
+impl Connections {
+    pub(super) fn new(url: &str) -> Result<Self, Error> {
+        Ok(Self { server: MysqlServer::new(url)?, idle: Mutex::default() })
     }
 
     pub(super) fn open(&self) -> Result<Conn, Error> {
-        Conn::new(self.opts.clone())
-            .map_err(|source| Error::Open { place: self.place.clone(), source: source.into() })
+        let failed = |source: mysql::Error| {
+            let place = self.server.place.clone();
+            Error::Open { place, source: source.into() }
+        };
+        self.server.connect().map_err(failed)
     }
 
     /// Lends a connection. It is kept after, unless it broke; then all kept ones are closed, for the server

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
-use super::{DIALECT, failed, refusal};
+use super::{DIALECT, failed, refusal, sinks};
+use crate::sql::{left_grants_of, shard_of_left_grants};
 use crate::{Error, FORMAT, Generation, Position, RowBatch, rows, sql, views};
 
 const NO_SUCH_TABLE: u16 = 1146;
@@ -19,6 +20,7 @@ pub(super) fn make_meta(connection: &mut Conn, collation: &str) -> Result<(), Er
         "tidemill_generations (number BIGINT PRIMARY KEY, format BIGINT NOT NULL)",
         "tidemill_positions (generation BIGINT NOT NULL, partition_no BIGINT NOT NULL, \
          journal_offset BIGINT NOT NULL, head MEDIUMTEXT NOT NULL, PRIMARY KEY (generation, partition_no))",
+        sinks::TABLE,
     ];
     for table in tables {
         let sql = format!(
@@ -49,10 +51,26 @@ pub(super) fn horizon(connection: &mut Conn) -> Result<Option<i64>, Error> {
 }
 
 pub(super) fn raise_horizon(connection: &mut Conn, before_ms: i64) -> Result<i64, Error> {
-    let sql = "INSERT INTO tidemill_meta VALUES ('horizon', ?) \
-               ON DUPLICATE KEY UPDATE value = GREATEST(value, VALUES(value))";
-    connection.exec_drop(sql, (before_ms,)).map_err(failed("raise the horizon"))?;
+    raise(connection, "horizon", before_ms).map_err(failed("raise the horizon"))?;
     Ok(horizon(connection)?.unwrap_or(before_ms))
+}
+
+fn raise(connection: &mut Conn, name: &str, value: i64) -> mysql::Result<()> {
+    let sql = "INSERT INTO tidemill_meta VALUES (?, ?) \
+               ON DUPLICATE KEY UPDATE value = GREATEST(value, VALUES(value))";
+    connection.exec_drop(sql, (name, value))
+}
+
+pub(super) fn left_grants(connection: &mut Conn) -> Result<BTreeMap<i64, i64>, Error> {
+    let sql = "SELECT name, value FROM tidemill_meta";
+    let found: Vec<(String, i64)> =
+        connection.exec(sql, ()).map_err(failed("ask which grants may have left the tables"))?;
+    Ok(found.into_iter().filter_map(|(name, grant)| Some((shard_of_left_grants(&name)?, grant))).collect())
+}
+
+pub(super) fn raise_left_grant(connection: &mut Conn, shard: i64, grant: i64) -> Result<(), Error> {
+    raise(connection, &left_grants_of(shard), grant)
+        .map_err(failed("note which grants may have left the tables"))
 }
 
 /// None where somebody dropped everything by hand: then the first set is to be made again.

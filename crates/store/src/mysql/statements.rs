@@ -4,7 +4,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Params};
 
 use super::{DIALECT, failed};
-use crate::{Error, Table, TableChanges, Value, sql};
+use crate::{Error, Filter, Table, TableChanges, Value, sql};
 
 pub(super) fn bound(value: &Value) -> mysql::Value {
     match value {
@@ -39,6 +39,22 @@ pub(super) fn delete(
     for piece in sql::pieces(keys, sql::MAX_ROWS) {
         let sql = sql::delete(generation, table, piece.len());
         connection.exec_drop(sql, params(piece.iter().flatten())).map_err(failed("delete rows"))?;
+    }
+    Ok(())
+}
+
+/// Deletes those of the rows that these still hold for.
+pub(super) fn delete_where(
+    connection: &mut Conn,
+    generation: u32,
+    table: &Table,
+    keys: &[Vec<Value>],
+    filters: &[Filter],
+) -> Result<(), Error> {
+    for piece in sql::pieces(keys, sql::MAX_ROWS) {
+        let (sql, values) = sql::delete_where(generation, table, piece.len(), filters);
+        let values = params(piece.iter().flatten().chain(&values));
+        connection.exec_drop(sql, values).map_err(failed("delete rows"))?;
     }
     Ok(())
 }

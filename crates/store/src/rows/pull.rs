@@ -101,7 +101,7 @@ row! {
 row! {
     /// A version of a task that clients pull, as grants name it. The same in every shard that the task was in.
     PullTaskVersionRow in "pull_task_versions", key (id: i64, version: i64, shard: i64),
-    fixed (definition), indexes [] {
+    fixed (definition), indexes [[recorded_at]] {
         /// The task.
         id: i64 = Int,
         /// Its version.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{DIALECT, failed};
+use crate::sql::{left_grants_of, shard_of_left_grants};
 use crate::{Error, FORMAT, Generation, Position, RowBatch, rows, sql, views};
 
 /// The tables that are there once, beside all sets.
@@ -15,6 +16,9 @@ CREATE TABLE IF NOT EXISTS tidemill_generations (number INTEGER PRIMARY KEY, for
 CREATE TABLE IF NOT EXISTS tidemill_positions (
   generation INTEGER NOT NULL, partition_no INTEGER NOT NULL, journal_offset INTEGER NOT NULL,
   head TEXT NOT NULL, PRIMARY KEY (generation, partition_no)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tidemill_sinks (
+  sink TEXT NOT NULL, partition_no INTEGER NOT NULL, stored INTEGER, changes INTEGER NOT NULL, error TEXT,
+  stopped INTEGER NOT NULL, noted_at INTEGER NOT NULL, PRIMARY KEY (sink, partition_no)) STRICT, WITHOUT ROWID;
 ";
 
 pub(super) fn active(connection: &Connection) -> Result<Option<u32>, Error> {
@@ -35,10 +39,27 @@ pub(super) fn horizon(connection: &Connection) -> Result<Option<i64>, Error> {
 }
 
 pub(super) fn raise_horizon(connection: &Connection, before_ms: i64) -> Result<i64, Error> {
-    let sql = "INSERT INTO tidemill_meta VALUES ('horizon', ?1) \
-               ON CONFLICT DO UPDATE SET value = MAX(value, ?1) RETURNING value";
-    let raise = || connection.prepare_cached(sql)?.query_row([before_ms], |row| row.get(0));
-    raise().map_err(failed("raise the horizon"))
+    raise(connection, "horizon", before_ms).map_err(failed("raise the horizon"))
+}
+
+fn raise(connection: &Connection, name: &str, value: i64) -> rusqlite::Result<i64> {
+    let sql = "INSERT INTO tidemill_meta VALUES (?1, ?2) \
+               ON CONFLICT DO UPDATE SET value = MAX(value, ?2) RETURNING value";
+    connection.prepare_cached(sql)?.query_row(params![name, value], |row| row.get(0))
+}
+
+pub(super) fn left_grants(connection: &Connection) -> Result<BTreeMap<i64, i64>, Error> {
+    let read = || -> rusqlite::Result<Vec<(String, i64)>> {
+        let mut statement = connection.prepare_cached("SELECT name, value FROM tidemill_meta")?;
+        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+    };
+    let found = read().map_err(failed("ask which grants may have left the tables"))?;
+    Ok(found.into_iter().filter_map(|(name, grant)| Some((shard_of_left_grants(&name)?, grant))).collect())
+}
+
+pub(super) fn raise_left_grant(connection: &Connection, shard: i64, grant: i64) -> Result<(), Error> {
+    let raised = raise(connection, &left_grants_of(shard), grant);
+    raised.map(|_| ()).map_err(failed("note which grants may have left the tables"))
 }
 
 pub(super) fn list(connection: &Connection) -> Result<Vec<Generation>, Error> {

@@ -18,7 +18,8 @@ pub(crate) use reads::{
 pub(crate) use rows::{
     batch_from_another_position_is_refused, every_table_gives_back_what_was_written, keys_compare_by_bytes,
     large_texts_fit, old_rows_are_deleted_some_at_a_time, partitions_are_written_side_by_side,
-    repeated_batch_changes_nothing, upsert_replaces_and_delete_removes,
+    repeated_batch_changes_nothing, rows_that_are_named_are_not_deleted, sinks_are_noted_beside_the_tables,
+    upsert_replaces_and_delete_removes, what_has_left_is_noted_by_shard,
 };
 
 /// A back end under test, with a database of its own.
@@ -42,7 +43,9 @@ macro_rules! suite {
             rebuilt_set_replaces_the_first, activation_refuses_a_set_that_is_behind,
             dropped_tables_are_made_again, snapshot_does_not_see_later_writes,
             lists_page_without_gap_or_repeat, deleted_and_unnamed_jobs_are_not_found_by_name,
-            views_show_readable_times, old_rows_are_deleted_some_at_a_time
+            views_show_readable_times, old_rows_are_deleted_some_at_a_time,
+            rows_that_are_named_are_not_deleted, what_has_left_is_noted_by_shard,
+            sinks_are_noted_beside_the_tables
         }
     };
     ($bench:ty: $($name:ident),+) => {

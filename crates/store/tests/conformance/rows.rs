@@ -1,8 +1,8 @@
 //! Writing, loading and the position.
 
-use tidemill_store::rows::{AppKeyRow, BatchRow, TABLES};
+use tidemill_store::rows::{AppKeyRow, BatchRow, PullGrantRow, PullTaskVersionRow, TABLES};
 use tidemill_store::{
-    Error, Field, Filter, Kind, ReadTables, Row, RowBatch, Select, Table, TableChanges, Value,
+    Error, Field, Filter, Kind, ReadTables, Row, RowBatch, Select, SinkNote, Table, TableChanges, Value,
 };
 
 use super::{Bench, batch_row, position, prepare, upserts, write, write_batches};
@@ -165,4 +165,82 @@ pub(crate) fn old_rows_are_deleted_some_at_a_time(bench: &impl Bench) {
     assert_eq!(tables.horizon().unwrap(), Some(9));
     assert_eq!(tables.snapshot().unwrap().horizon().unwrap(), Some(9));
     assert_eq!(tables.active().unwrap().map(|it| it.number), Some(generation));
+}
+
+fn version(id: i64, version: i64) -> PullTaskVersionRow {
+    PullTaskVersionRow { id, version, shard: 1, definition: "{}".into(), recorded_at: version }
+}
+
+fn grant(id: i64, task_id: i64, task_version: i64, shard: i64) -> PullGrantRow {
+    PullGrantRow {
+        id,
+        shard,
+        group_name: "demo".into(),
+        task_id,
+        task_version,
+        task_name: None,
+        start_at: 0,
+        user_name: "ann".into(),
+        state: "live".into(),
+        granted_at: 0,
+        expires_at: None,
+        ended_at: None,
+        result: None,
+        returned_by: None,
+        reason: None,
+    }
+}
+
+/// PUL-14: rows that rows of another table name stay, by all columns of the name.
+pub(crate) fn rows_that_are_named_are_not_deleted(bench: &impl Bench) {
+    let generation = prepare(bench);
+    let versions = [version(1, 1), version(1, 2), version(1, 9), version(2, 1), version(2, 2)];
+    let grants = [grant(10, 1, 2, 1), grant(11, 2, 1, 2)];
+    write(bench, generation, vec![upserts(&versions), upserts(&grants)]);
+    let mut old = Select::new(PullTaskVersionRow::TABLE, &["id", "version"]).limit(2);
+    old.filters.push(Filter::Below("recorded_at", Value::Int(5)));
+    let names = &[("task_id", "id"), ("task_version", "version"), ("shard", "shard")];
+    old.filters.push(Filter::Unnamed(PullGrantRow::TABLE, names));
+    let deleted: Vec<_> = (0..3).map(|_| bench.tables().purge(&old).unwrap()).collect();
+    assert_eq!(deleted, [2, 1, 0]);
+    let keys: Vec<_> = versions.iter().map(|row| PullTaskVersionRow::key_values(&row.key())).collect();
+    let mut left = bench.tables().load(generation, PullTaskVersionRow::TABLE, &keys).unwrap();
+    left.sort();
+    assert_eq!(left, [versions[1].values(), versions[2].values()]);
+}
+
+/// PUL-14: what has left is noted for each shard, for every set of tables, and never taken back.
+pub(crate) fn what_has_left_is_noted_by_shard(bench: &impl Bench) {
+    let tables = bench.tables();
+    prepare(bench);
+    assert!(tables.left_grants().unwrap().is_empty());
+    for (shard, grant) in [(1, 40), (12, 7), (1, 30), (12, 8)] {
+        tables.raise_left_grant(shard, grant).unwrap();
+    }
+    tables.raise_horizon(5).unwrap();
+    tables.create_generation().unwrap();
+    assert_eq!(tables.left_grants().unwrap(), [(1, 40), (12, 8)].into());
+}
+
+/// PUL-12: how far sinks are is replaced by what they note next, and forgotten where nobody notes any more.
+pub(crate) fn sinks_are_noted_beside_the_tables(bench: &impl Bench) {
+    let tables = bench.tables();
+    let note = |sink: &str, partition, stored, noted_at| SinkNote {
+        sink: sink.to_owned(),
+        partition,
+        stored,
+        changes: 7,
+        error: stored.is_none().then(|| "the server is away".to_owned()),
+        stopped: stored.is_none(),
+        noted_at,
+    };
+    let first = [note("parquet", 0, Some(3), 10), note("mysql", 1, None, 10), note("mysql", 0, Some(9), 10)];
+    tables.note_sinks(&first, 0).unwrap();
+    let [parquet, one, zero] = first;
+    assert_eq!(tables.sinks().unwrap(), [zero, one.clone(), parquet.clone()]);
+    let later = note("mysql", 0, Some(12), 20);
+    tables.note_sinks(std::slice::from_ref(&later), 10).unwrap();
+    assert_eq!(tables.sinks().unwrap(), [later.clone(), one, parquet]);
+    tables.note_sinks(&[], 11).unwrap();
+    assert_eq!(tables.sinks().unwrap(), [later]);
 }

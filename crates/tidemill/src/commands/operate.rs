@@ -167,10 +167,11 @@ const SINKS: &[Column] = &[
     Column("STORED", &["/stored"]),
     Column("LAG", &["/lag_records"]),
     Column("CHANGES", &["/changes"]),
+    Column("NOTED AT", &["/noted_at"]),
     Column("ERROR", &["/error"]),
 ];
 
-/// Each partition of each sink, where this server has any.
+/// Each partition of each sink, where there is any.
 fn sinks(answer: &Value) -> String {
     let mut rows = Vec::new();
     for sink in answer["sinks"].as_array().into_iter().flatten() {

@@ -103,13 +103,23 @@ pub(crate) fn sink(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
             "set sinks.mysql.url, sinks.elasticsearch.url or sinks.parquet.root in the configuration",
         ));
     }
+    let openers = sinks::openers(&settings.sinks)?;
     let log = log::shared(settings)?;
     let tables = tables::open(settings)?;
     let shutdown = Shutdown::new();
-    let running = sinks::start(&settings.sinks, &log, &tables, &tidemill_sinks::Progress::new(), &shutdown)?;
+    let progress = tidemill_sinks::Progress::new();
+    let running = sinks::start(openers, &log, &tables, &progress, &shutdown)?;
+    // Until the sinks have ended, so that the last note is of what they have stored at the end.
+    let ended_all = Shutdown::new();
+    let noting = tidemill_sinks::keep_noting(progress, tables, ended_all.clone())
+        .map_err(|error| Failure::caused("cannot note how far the sinks are", &error))?;
     let ended = until(stop, || running.is_finished());
     shutdown.request();
-    join("sinks", running).and(ended)
+    let joined = join("sinks", running);
+    ended_all.request();
+    let noted =
+        noting.join().map_err(|_| Failure::new(Exit::Failure, "noting how far the sinks are has failed"));
+    joined.and(noted).and(ended)
 }
 
 /// The first failure is told; the others are waited for all the same.

@@ -58,13 +58,14 @@ impl SharedCluster {
                 void_records: head.as_ref().map_or(0, |head| head.offset.saturating_sub(head.seq) + tail),
             })
         });
-        let partitions = partitions.collect::<Result<_, String>>()?;
-        Ok(ClusterStatus {
-            log_id: self.log.log_id().to_string(),
-            partitions,
-            paths: None,
-            sinks: Vec::new(),
-        })
+        let partitions = partitions.collect::<Result<Vec<_>, String>>()?;
+        let notes = self.tables.sinks().map_err(|error| error.to_string())?;
+        let end = |number| {
+            let partition = partitions.iter().find(|it: &&PartitionStatus| it.partition == number);
+            partition.map_or(0, |it| it.journal_end)
+        };
+        let sinks = tidemill_sinks::noted(notes, end);
+        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths: None, sinks })
     }
 
     /// How many records right after the head do not count: a position is that of the last one that does, so a

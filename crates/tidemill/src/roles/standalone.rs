@@ -60,6 +60,7 @@ impl Standalone {
     /// Starts every role; gives it back when all of them work.
     pub(crate) fn start(settings: &Settings) -> Done<Self> {
         check_address(&settings.api)?;
+        let passing_on = sinks::openers(&settings.sinks)?;
         let keys = settings.keys()?;
         let embedded = log::embedded(settings)?;
         let log: Arc<dyn Log> = embedded;
@@ -82,7 +83,7 @@ impl Standalone {
         let hints = hints::here();
         let keeper = start_keeper(&log, &hints)?;
         let passed_on = tidemill_sinks::Progress::new();
-        let sinks = start_sinks(settings, &log, &tables, &passed_on)?;
+        let sinks = start_sinks(passing_on, &log, &tables, &passed_on)?;
         let operator = Operator::new(settings.projector_config(), &log, &tables);
         let cluster = LocalCluster {
             log: Arc::clone(&log),
@@ -222,13 +223,13 @@ fn start_projector(
 }
 
 fn start_sinks(
-    settings: &Settings,
+    sinks: Vec<tidemill_sinks::Opener>,
     log: &Arc<dyn Log>,
     tables: &Arc<dyn Tables>,
     progress: &tidemill_sinks::Progress,
 ) -> Done<Role<Shutdown>> {
     let stop = Shutdown::new();
-    let thread = sinks::start(&settings.sinks, log, tables, progress, &stop)?;
+    let thread = sinks::start(sinks, log, tables, progress, &stop)?;
     Ok(Role { stop, thread })
 }
 

@@ -79,6 +79,14 @@ fn six_of_twenty_get_it_though_the_owner_dies() {
         );
         (logs == vec![r#"completed count {"text":"a b"} fine"#; TIMES]).then_some(())
     });
+    until("the status shows how far the sink is", || {
+        let sinks = cluster.json(&["status"])["sinks"].clone();
+        let partition = &sinks[0]["partitions"][Cluster::DEMO as usize];
+        let is_whole =
+            sinks[0]["sink"] == "mysql" && partition["error"].is_null() && partition["stopped"] == false;
+        (is_whole && partition["noted_at"].is_string() && partition["changes"].as_u64() > Some(0))
+            .then_some(())
+    });
     let wanted = json!({
         "taken": TIMES, "live": 0, "completed": TIMES, "returned": 0, "expired": 0, "balanced": true,
     });
