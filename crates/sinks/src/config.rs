@@ -44,8 +44,11 @@ impl std::fmt::Debug for MysqlConfig {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ElasticsearchConfig {
-    /// `http://host:port`. Default none: no such sink.
+    /// `http://host:port`, or `https://host:port` (feature `tls`). Default none: no such sink.
     pub url: Option<String>,
+    /// A file of certificates (PEM), one of which has to stand behind that of an `https` server. Default: those that
+    /// the machine trusts.
+    pub ca_file: Option<String>,
     /// The index, made where it is not there; its positions are in `<index>-positions`. 1 to 200 of `a-z 0-9 - _ .`,
     /// beginning with a letter or digit. Default `tidemill-task-log`.
     pub index: String,
@@ -70,6 +73,7 @@ impl Default for ElasticsearchConfig {
     fn default() -> Self {
         Self {
             url: None,
+            ca_file: None,
             index: "tidemill-task-log".to_owned(),
             user: None,
             password: None,
@@ -147,11 +151,37 @@ impl std::fmt::Debug for S3Config {
     }
 }
 
+/// Features that this program was built with; an empty one is none.
+const BUILT: [&str; 4] = [
+    if cfg!(feature = "mysql") { "mysql" } else { "" },
+    if cfg!(feature = "parquet") { "parquet" } else { "" },
+    if cfg!(feature = "s3") { "s3" } else { "" },
+    if cfg!(feature = "tls") { "tls" } else { "" },
+];
+
 impl Config {
     /// Whether there is any sink.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.mysql.url.is_some() || self.elasticsearch.url.is_some() || self.parquet.root.is_some()
+    }
+
+    /// The first setting that this program was built without: its name, and the feature that it needs.
+    #[must_use]
+    pub fn not_built(&self) -> Option<(&'static str, &'static str)> {
+        self.not_in(&BUILT)
+    }
+
+    fn not_in(&self, built: &[&'static str]) -> Option<(&'static str, &'static str)> {
+        let root = self.parquet.root.as_ref();
+        let needed = [
+            (self.mysql.url.is_some(), "sinks.mysql.url", "mysql"),
+            (self.elasticsearch.is_encrypted(), "sinks.elasticsearch.url", "tls"),
+            (root.is_some(), "sinks.parquet.root", "parquet"),
+            (root.is_some_and(|root| root.starts_with("s3://")), "sinks.parquet.root", "s3"),
+        ];
+        let missing = needed.into_iter().find(|(is_set, _, feature)| *is_set && !built.contains(feature));
+        missing.map(|(_, setting, feature)| (setting, feature))
     }
 
     /// Checks every field.
@@ -192,18 +222,25 @@ impl MysqlConfig {
 }
 
 impl ElasticsearchConfig {
+    fn is_encrypted(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("https://"))
+    }
+
     fn check(&self) -> Result<(), FieldError> {
         if let Some(url) = &self.url {
-            let host = url.strip_prefix("http://").unwrap_or_default();
+            let host = url.strip_prefix("http://").or(url.strip_prefix("https://")).unwrap_or_default();
             if host.is_empty()
                 || host.starts_with('/')
                 || url.contains(char::is_whitespace)
                 || host.contains('@')
             {
-                let rule =
-                    "has to be http://HOST:PORT, without a password; for TLS name a proxy on this host";
+                let rule = "has to be http://HOST:PORT or https://HOST:PORT, without a password";
                 return Err(FieldError::new("url", "…", rule));
             }
+        }
+        if self.ca_file.is_some() && !self.is_encrypted() {
+            let file = self.ca_file.as_deref().unwrap_or_default();
+            return Err(FieldError::new("ca_file", file, "goes with a url of https://"));
         }
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
         let begins = self.index.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
@@ -257,7 +294,11 @@ mod tests {
             (r#"{"mysql": {"table": "a b"}}"#, "mysql.table"),
             (r#"{"mysql": {"table": ""}}"#, "mysql.table"),
             (r#"{"elasticsearch": {"url": "search:9200"}}"#, "elasticsearch.url"),
-            (r#"{"elasticsearch": {"url": "https://search:9200"}}"#, "elasticsearch.url"),
+            (r#"{"elasticsearch": {"url": "https://"}}"#, "elasticsearch.url"),
+            (
+                r#"{"elasticsearch": {"url": "http://search:9200", "ca_file": "/ca"}}"#,
+                "elasticsearch.ca_file",
+            ),
             (r#"{"elasticsearch": {"url": "http://a:b@search:9200"}}"#, "elasticsearch.url"),
             (r#"{"elasticsearch": {"index": "_all"}}"#, "elasticsearch.index"),
             (r#"{"elasticsearch": {"index": "Logs"}}"#, "elasticsearch.index"),
@@ -281,5 +322,28 @@ mod tests {
             serde_json::from_str(r#"{"mysql": {"url": "mysql://a:b@db:3306/logs"}}"#).unwrap();
         config.check().unwrap();
         assert!(config.is_any() && !format!("{config:?}").contains("a:b"));
+    }
+
+    /// PUL-12: what a build lacks is found by the settings alone, before anything is opened.
+    #[test]
+    fn settings_that_a_build_lacks_are_named_with_their_feature() {
+        let missing = |text: &str, built: &[&'static str]| {
+            let config: Config = serde_json::from_str(text).unwrap();
+            config.check().unwrap();
+            config.not_in(built)
+        };
+        for (text, setting, features) in [
+            (r#"{"mysql": {"url": "mysql://a:b@db:3306/logs"}}"#, "sinks.mysql.url", vec!["mysql"]),
+            (r#"{"elasticsearch": {"url": "https://search"}}"#, "sinks.elasticsearch.url", vec!["tls"]),
+            (r#"{"parquet": {"root": "/logs"}}"#, "sinks.parquet.root", vec!["parquet"]),
+            (r#"{"parquet": {"root": "s3://logs/here"}}"#, "sinks.parquet.root", vec!["parquet", "s3"]),
+        ] {
+            for (known, feature) in features.iter().enumerate() {
+                assert_eq!(missing(text, &features[..known]), Some((setting, *feature)), "{text}");
+            }
+            assert_eq!(missing(text, &features), None, "{text}");
+        }
+        assert_eq!(missing(r#"{"elasticsearch": {"url": "http://search"}}"#, &[]), None);
+        assert_eq!(missing("{}", &[]), None);
     }
 }

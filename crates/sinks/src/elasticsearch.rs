@@ -7,6 +7,8 @@
 mod bulk;
 mod document;
 mod http;
+#[cfg(feature = "tls")]
+mod tls;
 
 use tidemill_log::Head;
 
@@ -14,7 +16,7 @@ use crate::config::ElasticsearchConfig;
 use crate::pace::Pace;
 use crate::{Batch, Error, Sink, Stored};
 use bulk::Bulk;
-use http::Server;
+pub(crate) use http::Server;
 
 /// One partition's task logs in an index.
 pub struct ElasticsearchSink {
@@ -26,10 +28,8 @@ pub struct ElasticsearchSink {
 
 impl ElasticsearchSink {
     /// The sink of a partition. Nothing is connected yet.
-    #[must_use]
-    pub fn new(config: &ElasticsearchConfig, partition: u32) -> Self {
-        let config = config.clone();
-        Self { server: Server::new(&config), config, partition, pace: Pace::default() }
+    pub(crate) fn new(config: &ElasticsearchConfig, server: &Server, partition: u32) -> Self {
+        Self { server: server.clone(), config: config.clone(), partition, pace: Pace::default() }
     }
 
     fn position_path(&self) -> String {

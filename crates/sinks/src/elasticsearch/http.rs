@@ -20,25 +20,32 @@ pub(super) struct Answer {
     pub(super) text: String,
 }
 
-/// The server.
-pub(super) struct Server {
+/// The server. A clone shares its connections.
+#[derive(Clone)]
+pub(crate) struct Server {
     agent: Agent,
     url: String,
     authorization: Option<String>,
 }
 
 impl Server {
-    pub(super) fn new(config: &ElasticsearchConfig) -> Self {
+    /// Nothing is connected yet.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] where the file of certificates is of no use.
+    pub(crate) fn new(config: &ElasticsearchConfig) -> Result<Self, Error> {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_global(Some(Duration::from_millis(config.timeout_ms)))
-            .build();
+            .timeout_global(Some(Duration::from_millis(config.timeout_ms)));
+        #[cfg(feature = "tls")]
+        let agent = agent.tls_config(super::tls::config(config.ca_file.as_deref())?);
+        let agent = agent.build();
         let basic = config.user.as_ref().zip(config.password.as_ref());
         let basic = basic
             .map(|(user, password)| format!("Basic {}", base64(format!("{user}:{password}").as_bytes())));
         let url = config.url.as_deref().unwrap_or_default().trim_end_matches('/').to_owned();
         let key = config.api_key.as_ref().map(|key| format!("ApiKey {key}"));
-        Self { agent: agent.into(), url, authorization: key.or(basic) }
+        Ok(Self { agent: agent.into(), url, authorization: key.or(basic) })
     }
 
     /// For people.
