@@ -101,15 +101,11 @@ fn killed_sink_loses_and_doubles_nothing() {
     site.works(40);
     let (dies, died) = dying(sink(directory.path()), 30);
     let running = site.start(vec![dies]);
-    for round in 0..20 {
-        running.stores(&mut site, 4);
-        if round == 10 {
-            site.sleeps();
-        }
-    }
+    (0..10).for_each(|_| running.stores(&mut site, 4));
+    site.sleeps();
+    running.stores_until(&mut site, (10, 4), "sinks died often", || died.load(Ordering::SeqCst) >= 20);
     running.catch_up(&site);
     running.stop().unwrap();
-    assert!(died.load(Ordering::SeqCst) >= 20, "{died:?}");
     agrees(directory.path(), &site);
     // Another life goes on where the last one ended.
     let running = site.start(vec![sink(directory.path())]);
@@ -172,12 +168,9 @@ fn death_in_the_middle_of_a_file_loses_and_doubles_nothing() {
         Ok(Box::new(ParquetSink::new(&config(&root), Box::new(files), partition)) as Box<dyn Sink>)
     };
     let running = site.start(vec![Opener { name: "parquet", open: Box::new(open) }]);
-    for _ in 0..30 {
-        running.stores(&mut site, 5);
-    }
+    running.stores_until(&mut site, (30, 5), "files were torn", || puts.load(Ordering::SeqCst) >= 40);
     running.catch_up(&site);
     running.stop().unwrap();
-    assert!(puts.load(Ordering::SeqCst) >= 40, "{puts:?}");
     agrees(directory.path(), &site);
 }
 
@@ -222,14 +215,11 @@ fn killed_sink_loses_and_doubles_nothing_in_a_bucket() {
     let mut site = Site::new(14);
     let (dies, died) = dying(sink(), 12);
     let running = site.start(vec![dies]);
-    for _ in 0..20 {
-        running.stores(&mut site, 3);
-    }
+    (0..20).for_each(|_| running.stores(&mut site, 3));
     site.sleeps();
-    running.stores(&mut site, 10);
+    running.stores_until(&mut site, (1, 10), "sinks died often", || died.load(Ordering::SeqCst) >= 8);
     running.catch_up(&site);
     running.stop().unwrap();
-    assert!(died.load(Ordering::SeqCst) >= 8, "{died:?}");
     let running = site.start(vec![sink()]);
     running.stores(&mut site, 5);
     running.catch_up(&site);

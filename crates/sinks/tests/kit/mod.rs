@@ -200,11 +200,29 @@ impl Running {
         });
     }
 
-    /// Has the site decide so many times, and waits until part of that is stored.
+    /// Has the site decide so many times, and waits until a sink has stored part of that.
     pub(crate) fn stores(&self, site: &mut Site, decisions: usize) {
-        let end = site.ends[0];
+        let ends = site.ends.clone();
         site.works(decisions);
-        until("a part is stored", || self.partitions().iter().any(|it| it.stored > Some(end)));
+        let is_part = |it: &PartitionStatus| it.stored > Some(ends[it.partition as usize]);
+        until("a part is stored", || self.partitions().iter().any(is_part));
+    }
+
+    /// The same again and again, so often at least, until enough has happened: how much goes in one piece depends on
+    /// how threads come about.
+    pub(crate) fn stores_until(
+        &self,
+        site: &mut Site,
+        (rounds, decisions): (usize, usize),
+        what: &str,
+        enough: impl Fn() -> bool,
+    ) {
+        let begun_at = Instant::now();
+        (0..rounds).for_each(|_| self.stores(site, decisions));
+        while !enough() {
+            assert!(begun_at.elapsed() < 3 * LONG, "not within {:?}: {what}", 3 * LONG);
+            self.stores(site, decisions);
+        }
     }
 
     /// Waits until every partition goes on no more; why the first does not.
