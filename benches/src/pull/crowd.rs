@@ -15,8 +15,8 @@ use super::site::Site;
 pub(super) const ASSIGNED_AT_ONCE: usize = 500;
 /// Connections that prepare something.
 const PREPARING: usize = 32;
-/// Until a shard knows its members.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Until a shard knows its members, 100,000 at most.
+const PATIENCE: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What a pull gave.

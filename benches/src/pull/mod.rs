@@ -143,7 +143,7 @@ fn lap(begun: Instant, before: &Usage, times_ms: Vec<Vec<f64>>) -> Lap {
 /// Polls while everybody has a hint that nothing is due.
 async fn empty(site: &Site, lasts: Duration) -> anyhow::Result<(Lap, More)> {
     let crowd = Crowd::assign(site, USERS).await?;
-    prepare(site, &crowd).await?;
+    ensure!(prepare(site, &crowd).await?.has_all_hints(), "not everybody has a hint after {TRIES} rounds");
     let mut last = None;
     for _ in 0..TRIES {
         let (commands, journal) = site.records()?;
@@ -173,9 +173,23 @@ async fn empty(site: &Site, lasts: Duration) -> anyhow::Result<(Lap, More)> {
     last.ok_or_else(|| anyhow::anyhow!("nothing was measured"))
 }
 
-/// Polls until a whole round asks no owner any more. Gives how many commands that took.
-async fn prepare(site: &Site, crowd: &Crowd) -> anyhow::Result<u64> {
-    let first = site.records()?.0;
+/// What came of polls while nothing was due.
+struct Prepared {
+    /// Commands that the last round took.
+    last: u64,
+}
+
+impl Prepared {
+    fn has_all_hints(&self) -> bool {
+        // Something of another kind may come in between.
+        self.last <= 2
+    }
+}
+
+/// Polls until a whole round asks no owner any more, or for some rounds: on a machine that is too busy for a projector
+/// that keeps up, no hint counts.
+async fn prepare(site: &Site, crowd: &Crowd) -> anyhow::Result<Prepared> {
+    let mut prepared = Prepared { last: u64::MAX };
     for _ in 0..TRIES {
         let before = site.records()?.0;
         crowd
@@ -187,12 +201,12 @@ async fn prepare(site: &Site, crowd: &Crowd) -> anyhow::Result<u64> {
             })
             .await?;
         let now = site.records()?.0;
-        // Something of another kind may come in between.
-        if now - before <= 2 {
-            return Ok(now - first);
+        prepared = Prepared { last: now - before };
+        if prepared.has_all_hints() {
+            break;
         }
     }
-    anyhow::bail!("not everybody has a hint after {TRIES} rounds")
+    Ok(prepared)
 }
 
 /// Everybody has a hint that nothing is due; then one task comes, and everybody gets it at the first poll a second
@@ -201,7 +215,7 @@ async fn wake_up(site: &Site, users: usize) -> anyhow::Result<(Lap, More)> {
     let commands = site.records()?.0;
     let preparing = Instant::now();
     let crowd = Crowd::assign(site, users).await?;
-    prepare(site, &crowd).await?;
+    let prepared = prepare(site, &crowd).await?;
     let prepared_s = preparing.elapsed().as_secs_f64();
     let assignments = users.div_ceil(ASSIGNED_AT_ONCE) as u64;
     let asked = site.records()?.0 - commands - assignments;
@@ -226,6 +240,7 @@ async fn wake_up(site: &Site, users: usize) -> anyhow::Result<(Lap, More)> {
     let more = vec![
         ("until everybody had been assigned and had a hint, s", prepared_s),
         ("questions to the owner until then", asked as f64),
+        ("questions in the last round before the task", prepared.last as f64),
         ("until everybody had the task, s", lap.seconds),
         ("questions to the owner for it", woken as f64),
         ("first polls after a second without it", 0.0),

@@ -138,7 +138,8 @@ fn waiting_pull_gets_a_task_that_comes() {
         let there_at = Instant::now();
         let told = waits.join().unwrap();
         assert_eq!(told.body["grant"]["task"], task, "{told:?}");
-        assert!(there_at.elapsed() < 2 * SECOND, "{:?}", there_at.elapsed());
+        // Long before its wait would have ended.
+        assert!(there_at.elapsed() < 20 * SECOND, "{:?}", there_at.elapsed());
     });
     site.ends_in_order();
 }
@@ -167,6 +168,14 @@ fn task_is_offered_to_everybody_a_second_after_it_was_acknowledged() {
         }
         clients.comes_to(&task, &[("taken", USERS), ("completed", USERS)]);
     }
+    site.ends_in_order();
+}
+
+/// PUL-9, E4, E5: 2,000 users of a group wake at once. `make bench` does it with 100,000.
+#[test]
+fn large_group_is_served_a_second_after_a_task_was_acknowledged() {
+    let site = Site::start();
+    site.clients.group_wakes(2_000);
     site.ends_in_order();
 }
 

@@ -87,6 +87,42 @@ impl Clients {
         }
     }
 
+    /// As often as it is answered with something else than an answer: owners take a group of new users one by one.
+    fn insist(&self, user: &str) -> Value {
+        let begun_at = Instant::now();
+        loop {
+            let told = self.pull(user, 0);
+            if told.status == 200 {
+                return told.body["grant"].clone();
+            }
+            assert!(begun_at.elapsed() < PATIENCE, "{user}: {told:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// E4, E5: a group of so many users, each of whom was told that nothing is due, wakes for one task: a second after
+    /// that was acknowledged everybody is offered it, whatever 16 clients ask at the same time, and nobody gets two.
+    pub(crate) fn group_wakes(&self, users: usize) {
+        const CLIENTS: usize = 16;
+        let names: Vec<_> = (0..users).map(|n| format!("{}-{n}", self.group)).collect();
+        for part in names.chunks(500) {
+            let told = self.post("/api/pull/users", &json!({"group": self.group, "users": part}));
+            assert_eq!(told.status, 200, "{told:?}");
+        }
+        let all_at_once = |act: &(dyn Fn(&str) + Sync)| {
+            std::thread::scope(|scope| {
+                for part in names.chunks(users.div_ceil(CLIENTS)) {
+                    scope.spawn(move || part.iter().for_each(|user| act(user)));
+                }
+            });
+        };
+        all_at_once(&|user| assert_eq!(self.insist(user), Value::Null, "{user}"));
+        let task = self.task(&json!({"dispatch_times": users}));
+        std::thread::sleep(Duration::from_secs(1));
+        all_at_once(&|user| assert_eq!(self.insist(user)["task"], task, "{user}"));
+        self.comes_to(&task, &[("taken", users), ("live", users)]);
+    }
+
     /// A new task for the group, due since a minute where `more` does not say otherwise; gives its id.
     pub(crate) fn task(&self, more: &Value) -> Value {
         let start = jiff::Timestamp::now() - Duration::from_secs(60);

@@ -100,6 +100,14 @@ fn redis_may_be_lost_at_any_moment() {
     site.is_in_order();
 }
 
+/// PUL-9, E4, E5: 2,000 users of a group wake at once, on Kafka and Redis. `make bench` does it with 100,000.
+#[test]
+fn large_group_is_served_a_second_after_a_task_was_acknowledged() {
+    let site = Site::start();
+    site.clients("demo").group_wakes(2_000);
+    site.is_in_order();
+}
+
 /// What clients saw of one task: which grants each user completed.
 type History = BTreeMap<String, Vec<i64>>;
 
