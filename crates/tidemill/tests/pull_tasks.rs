@@ -476,10 +476,10 @@ fn grant_of(pulled: &Value) -> String {
 /// The totals of a task, as its owner has them and as the tables show them: the same, and balanced.
 fn totals(server: &Server, task: i64) -> Value {
     let task = task.to_string();
-    let live = server.json(&["pull", "task", "ledger", &task, "--live"]);
-    let shown = until("the tables show it", || {
+    let (live, shown) = until("the tables show it", || {
+        let live = server.json(&["pull", "task", "ledger", &task, "--live"]);
         let shown = server.json(&["pull", "task", "ledger", &task]);
-        Some(shown.clone()).filter(|shown| shown["totals"] == live["totals"])
+        Some((live, shown)).filter(|(live, shown)| shown["totals"] == live["totals"])
     });
     assert_eq!(live["items"], shown["items"]);
     let mut sum = json!({"taken": 0, "live": 0, "completed": 0, "returned": 0, "expired": 0});
@@ -503,7 +503,7 @@ fn totals(server: &Server, task: i64) -> Value {
 fn ledger_balances_whatever_becomes_of_a_grant() {
     let dir = tempfile::tempdir().unwrap();
     let server = site(dir.path());
-    let more = json!({"dispatch_times": 2, "name": "two", "lease_s": 5, "parameters": {"a": 0.1}});
+    let more = json!({"dispatch_times": 2, "name": "two", "lease_s": 3600, "parameters": {"a": 0.1}});
     let task = add(&server, "two", &json!({"group": "default"}), &more);
     assert_eq!(totals(&server, task)["taken"], 0);
 
@@ -531,6 +531,9 @@ fn ledger_balances_whatever_becomes_of_a_grant() {
     server.json(&["pull", "return", "bob", &grant_of(&second), "--reason", "away"]);
     assert_eq!(totals(&server, task), counted(0, 1, 1, 0));
 
+    let mut brief = task_of(&server, task);
+    brief["lease_s"] = json!(5);
+    assert_eq!(server.put(&format!("/api/pull/tasks/{task}"), &brief).0, 200);
     let third = pull(&server, "carl").unwrap();
     until("its lease runs out", || {
         (server.json(&["pull", "task", "ledger", &task.to_string(), "--live"])["totals"]["expired"] == 1)

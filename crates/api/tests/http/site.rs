@@ -164,7 +164,8 @@ impl Site {
         rows::write_all(&*tables);
         let log = MemoryLog::new(1);
         let owner = Owner::start(&log, script);
-        let submit = tidemill_producers::Config { append_again_ms: 50, ..Default::default() };
+        // Nothing is lost here, however long an answer takes.
+        let submit = tidemill_producers::Config { append_again_ms: 60_000, ..Default::default() };
         let feed = ListFeed::default();
         let past = JournalPast::new(Arc::new(log.clone()), std::time::Duration::from_secs(5));
         let hints = Arc::new(MemoryHints::new());
