@@ -13,6 +13,7 @@ mod checked;
 mod clients;
 mod kit;
 mod pipeline;
+mod placement;
 mod pools;
 mod pull_tasks;
 #[cfg(feature = "redis")]

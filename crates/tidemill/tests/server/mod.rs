@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses some of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+pub(crate) mod clock;
 pub(crate) mod feed;
 
 use std::fs;

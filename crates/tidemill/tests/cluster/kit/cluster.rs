@@ -1,7 +1,6 @@
 //! A cluster: every role a process of its own, with topics, a database and directories of its own.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use tempfile::TempDir;
 use tidemill_log::{KafkaConfig, KafkaLog, Log, Topic};
 
 use super::database::Database;
-use super::{Journal, PATIENCE, Process, random, service, topics, until};
+use super::{Journal, PATIENCE, Process, free_port, random, service, topics, until};
 
 /// A copy of it is used, which a build beside the test does not replace.
 const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
@@ -165,8 +164,7 @@ impl Cluster {
     }
 
     pub(crate) fn start_dispatcher(&mut self, name: &str) {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = format!("127.0.0.1:{port}");
+        let address = format!("127.0.0.1:{}", free_port());
         self.start_role(name, "dispatcher", &[("DISPATCHER__ADDRESS", &address)]);
         self.addresses.insert(address, name.to_owned());
     }
@@ -190,6 +188,36 @@ impl Cluster {
             ("EXECUTOR__SLOTS", "shell=4,python=4,noop=100"),
         ];
         self.start_role(name, "executor", &settings);
+        until(&format!("{name} is registered"), || self.worker_at(name));
+    }
+
+    /// An executor on a machine whose load is what stands in a file, in the form of `/proc/loadavg`, with more settings.
+    #[allow(dead_code, reason = "the test of many paths needs none")]
+    pub(crate) fn start_executor_under(&mut self, load: &Path, name: &str, settings: &[(&str, &str)]) {
+        std::fs::create_dir_all(self.path(name)).unwrap();
+        let key = format!("group-{GROUP}.key");
+        std::fs::copy(self.path("admin").join(&key), self.path(name).join(&key)).unwrap();
+        self.roles.remove(name);
+        let own = self.command(&self.path(name), &["executor"]);
+        let mut command = Command::new("unshare");
+        command.args([
+            "--mount",
+            "sh",
+            "-c",
+            "mount --bind \"$1\" /proc/loadavg && exec \"$2\" executor",
+            "sh",
+        ]);
+        command.arg(load).arg(own.get_program()).current_dir(self.dir.path());
+        for (variable, value) in own.get_envs() {
+            match value {
+                Some(value) => command.env(variable, value),
+                None => command.env_remove(variable),
+            };
+        }
+        command.env("TIDEMILL__EXECUTOR__HOST", name).env("TIDEMILL__EXECUTOR__HEARTBEAT_MS", "300");
+        command.envs(settings.iter().map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
+        let process = Process::start(name, &self.path(&format!("{name}.log")), &mut command);
+        self.roles.insert(name.to_owned(), process);
         until(&format!("{name} is registered"), || self.worker_at(name));
     }
 

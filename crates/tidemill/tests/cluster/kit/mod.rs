@@ -48,6 +48,16 @@ fn service(variable: &str) -> String {
     })
 }
 
+/// A port that is free now, and that the system gives to nobody who asks for any.
+fn free_port() -> u16 {
+    until("a port is free", || {
+        let mut bytes = [0_u8; 2];
+        getrandom::fill(&mut bytes).unwrap();
+        let port = 22_000 + u16::from_ne_bytes(bytes) % 10_000;
+        std::net::TcpListener::bind(("127.0.0.1", port)).is_ok().then_some(port)
+    })
+}
+
 /// So many random bytes, in hexadecimal.
 fn random<const N: usize>() -> String {
     let mut bytes = [0_u8; N];

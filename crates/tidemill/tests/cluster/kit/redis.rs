@@ -1,7 +1,7 @@
 //! A Redis server of the test's own, which may be emptied, killed, stopped and set back.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::until;
+use super::{free_port, until};
 
 /// A server on a port of its own; it keeps nothing by itself.
 pub(crate) struct Redis {
@@ -21,7 +21,7 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) fn start() -> Self {
         let dir = TempDir::new().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let child = spawn(&dir, port);
         let this = Self { dir, port, child };
         this.serves();
