@@ -13,7 +13,7 @@ use tidemill_log::{
 };
 use tidemill_model::{Envelope, Event, Resume};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Site {
     log: Arc<dyn Log>,

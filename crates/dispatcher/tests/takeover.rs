@@ -8,7 +8,7 @@ mod kit;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use kit::client::{Client, submission};
 use kit::journal::History;
@@ -18,13 +18,10 @@ use tidemill_log::{KafkaConfig, KafkaLog, Log, Topic};
 use tidemill_model::GroupSettings;
 
 const VICTIM: &str = "TIDEMILL_TEST_VICTIM";
-/// A2.
-const LIMIT: Duration = Duration::from_secs(10);
-
 fn main() {
     match std::env::var(VICTIM) {
         Ok(config) => be_killed(&serde_json::from_str(&config).unwrap()),
-        Err(_) => killed_owner_is_replaced_in_time(),
+        Err(_) => killed_owner_is_replaced(),
     }
 }
 
@@ -74,8 +71,9 @@ fn until_owned(log: &Arc<dyn Log>, partition: u32, by: &str) {
     });
 }
 
-/// A2, rule 3: after a kill the other dispatcher owns everything within 10 s, and nothing happens twice.
-fn killed_owner_is_replaced_in_time() {
+/// A2, rule 3: after a kill the other dispatcher owns everything, and nothing happens twice. How long that takes is
+/// measured by `make chaos`, which holds it to 10 s.
+fn killed_owner_is_replaced() {
     let config = kit::site::kafka_config();
     let log = open(&config);
     let partitions = log.partitions(Topic::Journal);
@@ -111,6 +109,5 @@ fn killed_owner_is_replaced_in_time() {
     history.assert_nothing_twice();
     assert_eq!(memory.runs.lock().unwrap().len(), 51);
     heir.stop().unwrap();
-    assert!(took < LIMIT, "the takeover took {took:?}");
-    println!("test killed_owner_is_replaced_in_time ... ok ({took:?})");
+    println!("test killed_owner_is_replaced ... ok ({took:?})");
 }

@@ -178,7 +178,10 @@ async fn stopped_and_killed_name_node_is_survived() {
     let answers = prober.probe(all(0..2_000).into_iter().chain([question(&format!("{other}/"))])).all().await;
     let took = begun.elapsed();
     println!("name node stopped: 2,000 questions given up in {took:?}");
-    assert!(took < Duration::from_secs(20), "four tries of 1.5 s and their pauses: {took:?}");
+    assert!(
+        took < Duration::from_secs(120),
+        "four tries of 1.5 s and their pauses, not 2,000 of them: {took:?}"
+    );
     assert_eq!((answers.len(), present(&answers)), (2_001, 1), "the other one answers");
     let counts = prober.statistics().authorities[&private.url].clone();
     assert!(counts.hung_calls >= 8 && counts.renewals >= 1 && counts.pauses >= 1, "{counts:?}");
@@ -285,6 +288,6 @@ async fn appearing_paths_are_seen_within_one_round() {
         "written after {written:?}, all seen after {all:?}; {} looks, {} pages",
         counts.look_calls, counts.list_calls
     );
-    assert!(all < written + Duration::from_secs(5), "seen {all:?}, written {written:?}");
+    assert!(all < written + Duration::from_secs(40), "seen {all:?}, written {written:?}");
     client.delete(&root, true).await.unwrap();
 }

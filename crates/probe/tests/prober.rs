@@ -170,7 +170,7 @@ async fn forsaken_try_leaves_its_place_to_the_next() {
     };
     mode.store(2, Ordering::Relaxed);
     drop(pass);
-    let outcome = tokio::time::timeout(Duration::from_secs(5), prober.ask(question("hdfs://a/1/x"))).await;
+    let outcome = tokio::time::timeout(Duration::from_secs(60), prober.ask(question("hdfs://a/1/x"))).await;
     assert_eq!(outcome.unwrap(), Outcome::Present);
 }
 

@@ -11,7 +11,7 @@ use tidemill_model::{
 };
 use tidemill_producers::{Config, SubmitError, Submitter, Wish, instance_id, request_id};
 
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(60);
 
 fn wish(request: RequestId) -> Wish {
     let command = Command::KillJob { job: JobId::mint(1, ShardId(2)) };

@@ -101,11 +101,14 @@ fn killed_generator_loses_and_doubles_nothing() {
     let all = times(&until("it goes on", || after("default/all")));
     assert!(seconds_apart(&all).iter().all(|apart| *apart == 1), "{all:?}");
     let near = times(&until("it goes on", || after("default/near")));
-    let skipped = items(&server.json(&["job", "skipped", "default/near"]));
-    let late: i64 = skipped.iter().map(|skip| skip["count"].as_i64().unwrap()).sum();
+    let last = *near.last().unwrap();
+    let mut skipped = items(&server.json(&["job", "skipped", "default/near"]));
     assert!(skipped.iter().all(|skip| skip["reason"] == "too_late"), "{skipped:?}");
+    // Where this is slow, more have been too late before the first, or since.
+    skipped.retain(|skip| (near[0]..last).contains(&time(&skip["from"])));
+    let late: i64 = skipped.iter().map(|skip| skip["count"].as_i64().unwrap()).sum();
     assert!(late >= 2, "{skipped:?}");
-    let span = near.last().unwrap().duration_since(near[0]).as_secs() + 1;
+    let span = last.duration_since(near[0]).as_secs() + 1;
     assert_eq!(near.len() as i64 + late, span, "{near:?} {skipped:?}");
     assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }
@@ -167,16 +170,21 @@ fn overlap_is_what_the_job_says() {
 fn preview_is_what_fires_until_the_validity_ends() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let end = Timestamp::now() + SignedDuration::from_secs(9);
-    server.apply(&format!(
-        "jobs: [{{name: a, group: default, type: noop, max_concurrent: 9, \
-         schedule: {{cron: '0/2 * * * * ?', zone: Europe/Berlin}}, valid_until: '{end}'}}]"
-    ));
-    let preview = server.json(&["job", "preview", "default/a", "-n", "100"]);
-    assert_eq!(preview["zone"], "Europe/Berlin");
-    let previewed: Vec<Timestamp> =
-        preview["fires"].as_array().unwrap().iter().map(|fire| time(&fire["logical_time"])).collect();
-    assert!((2..=5).contains(&previewed.len()), "{preview}");
+    // Where this is slow, little of the validity is left when it is looked at.
+    let found = [9, 30, 60].into_iter().find_map(|seconds| {
+        let end = Timestamp::now() + SignedDuration::from_secs(seconds);
+        server.apply(&format!(
+            "jobs: [{{name: a, group: default, type: noop, max_concurrent: 99, \
+             schedule: {{cron: '0/2 * * * * ?', zone: Europe/Berlin}}, valid_until: '{end}'}}]"
+        ));
+        let preview = server.json(&["job", "preview", "default/a", "-n", "100"]);
+        assert_eq!(preview["zone"], "Europe/Berlin");
+        let previewed: Vec<Timestamp> =
+            preview["fires"].as_array().unwrap().iter().map(|fire| time(&fire["logical_time"])).collect();
+        assert!(previewed.len() as i64 <= seconds / 2 + 1, "{preview}");
+        (previewed.len() >= 2).then_some((end, previewed))
+    });
+    let (end, previewed) = found.unwrap();
     pass(end + SignedDuration::from_secs(3));
     let mut fired = times(&batches(&server, "default/a"));
     // One may have fired between the definition and the preview.

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use server::feed::Feed;
 use server::{Server, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,30 +83,36 @@ fn batches_share_the_slots_of_pools() {
     assert_eq!(listed["items"][0]["name"], "all", "{listed}");
 }
 
-/// BYD-4: a rate lets so many start in an interval, and the next by itself when it is over.
+/// BYD-4: a rate lets so many start in an interval, and the next by itself when it is over: of a group's pool by its
+/// assignments, of one that groups share by its permits.
 #[test]
 fn a_rate_spaces_starts() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    for (group, name) in [(r#", group: default"#, "own"), ("", "all")] {
+    let mut feed = Feed::follow(dir.path());
+    for (group, name, kind) in
+        [(r#", group: default"#, "own", "batch.assigned"), ("", "all", "permits.granted")]
+    {
         let yaml =
             format!("pools: [{{name: {name}, slots: 9, rate: {{starts: 1, interval_s: 3}}{group}}}]\n");
         assert!(pools(&server, dir.path(), &yaml).status.success());
         let job = format!("r-{name}");
         server.apply(&format!("jobs: [{{name: {job}, group: default, type: noop, pools: [{name}]}}]\n"));
         let batches = [0, 1].map(|_| run(&server, &format!("default/{job}")));
-        let started = batches.map(|batch| {
-            let shown = is(&server, &batch, "finished");
-            let attempt = &shown["attempts"][0];
-            attempt["granted_at"]
-                .as_str()
-                .or(attempt["started_at"].as_str())
-                .unwrap()
-                .parse::<jiff::Timestamp>()
-                .unwrap()
-        });
-        let apart = started[1].duration_since(started[0]).abs();
-        assert!(apart >= jiff::SignedDuration::from_millis(2_500), "{name}: {apart}");
+        batches.iter().for_each(|batch| drop(is(&server, batch, "finished")));
+        let kind = format!("tidemill.{kind}.v1");
+        let times: Vec<jiff::Timestamp> = feed
+            .until_now(&server)
+            .iter()
+            .filter(|event| event["type"] == kind.as_str() && event["data"]["permits"] != 0)
+            .map(|event| event["time"].as_str().unwrap().parse().unwrap())
+            .collect();
+        assert!(times.len() >= 2, "{name}: {times:?}");
+        let apart = |pair: &[jiff::Timestamp]| pair[1].duration_since(pair[0]);
+        assert!(
+            times.windows(2).all(|pair| apart(pair) >= jiff::SignedDuration::from_secs(3)),
+            "{name}: {times:?}"
+        );
     }
 }
 

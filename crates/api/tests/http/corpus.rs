@@ -12,7 +12,7 @@ use crate::rows::SECRET;
 use crate::site::Site;
 
 /// An answer begins within this, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What an owner would say to such a command.
 fn answer(record: &CommandRecord) -> Option<Outcome> {

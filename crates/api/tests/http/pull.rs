@@ -1,7 +1,7 @@
 //! Pulls: the owner decides, hints spare it, and waiting is bounded (PUL-5 to PUL-7).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
@@ -120,15 +120,21 @@ async fn without_a_life_every_pull_asks() {
 /// PUL-6: what begins soon is asked for when it begins, also by one that waits.
 #[tokio::test]
 async fn hint_ends_when_something_begins() {
-    let at = Timestamp::now() + Duration::from_millis(700);
-    let script: Script =
-        Box::new(move |_| Some(if Timestamp::now() < at { nothing(Some(at)) } else { grant() }));
+    // Counted from the first question, however long it takes until that comes.
+    let at = Arc::new(OnceLock::new());
+    let begins = Arc::clone(&at);
+    let script: Script = Box::new(move |_| {
+        let at = *begins.get_or_init(|| Timestamp::now() + Duration::from_millis(1_500));
+        Some(if Timestamp::now() < at { nothing(Some(at)) } else { grant() })
+    });
     let site = ByHand::new(Config::default(), script).await;
-    assert_eq!(site.pull(0).await["ask_again_after_s"], 1);
-    let answer = site.pull(20).await;
+    let again_after_s = site.pull(0).await["ask_again_after_s"].as_u64().unwrap();
+    assert!((1..=2).contains(&again_after_s), "{again_after_s}");
+    let answer = site.pull(30).await;
     assert_eq!(answer["grant"]["grant"], 4097);
     assert_eq!(site.asked(), 2, "it was not asked before");
-    assert!(Timestamp::now() >= at && Timestamp::now().duration_since(at).as_secs() < 5);
+    let late = Timestamp::now().duration_since(*at.get().unwrap());
+    assert!(!late.is_negative() && late.as_secs() < 20, "{late}");
 }
 
 /// PUL-6: a pull that waits gets a task that comes; it asks when the mark says so, and not before.
@@ -150,7 +156,8 @@ async fn waiting_pull_is_woken_by_a_mark() {
     site.turn(&[(Mark::Group { shard: 1 }, OFFSET)]);
     let since = Instant::now();
     assert_eq!(waits.await.unwrap()["grant"]["task"], 4098);
-    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    // It would have waited for half a minute.
+    assert!(since.elapsed() < Duration::from_secs(20), "{:?}", since.elapsed());
     assert_eq!(site.asked(), 2);
 }
 
@@ -160,7 +167,7 @@ async fn wait_ends_in_time() {
     let site = ByHand::new(Config::default(), Box::new(|_| Some(nothing(None)))).await;
     let since = Instant::now();
     assert_eq!(site.pull(1).await["grant"], Value::Null);
-    assert!(since.elapsed() >= Duration::from_secs(1) && since.elapsed() < Duration::from_secs(10));
+    assert!(since.elapsed() >= Duration::from_secs(1) && since.elapsed() < FAR);
     for body in [
         json!({"user": USER, "wait_s": 31}),
         json!({"user": "a b"}),

@@ -48,7 +48,7 @@ async fn a_write_that_never_ends_does_not_hold_the_stop() {
     let stopped_at = Instant::now();
     site.stop.take().unwrap().send(()).unwrap();
     site.serving.await.unwrap().unwrap();
-    assert!(stopped_at.elapsed() < Duration::from_secs(10));
+    assert!(stopped_at.elapsed() < Duration::from_secs(50), "the write has a minute");
     write.abort();
 }
 

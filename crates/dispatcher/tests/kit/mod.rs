@@ -14,4 +14,4 @@ pub mod worker;
 use std::time::Duration;
 
 /// No test waits longer for anything.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);

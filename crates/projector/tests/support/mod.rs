@@ -12,7 +12,7 @@ use tidemill_model::{Envelope, Event, Recorded, ShardId};
 use tidemill_store::{SqliteTables, Tables};
 
 pub(crate) const START_MS: i64 = 1_772_359_200_000;
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(30);
 
 /// The owner of a partition, as far as readers can tell.
 pub(crate) struct Owner {

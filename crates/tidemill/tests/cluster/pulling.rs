@@ -93,10 +93,12 @@ fn redis_may_be_lost_at_any_moment() {
         }
         clients.comes_to(&task, &[("completed", users.len()), ("live", 0)]);
     }
-    all_hinted(&clients, &users, &*log);
-    let before = Site::ends(&*log);
-    (0..1_000).for_each(|n| drop(clients.gets_nothing(&users[n % users.len()])));
-    assert_eq!(Site::ends(&*log), before, "empty answers touch the log");
+    // Owners still write down how far they have read of what was asked before.
+    until("a thousand empty answers do not touch the log", || {
+        let before = Site::ends(&*log);
+        (0..1_000).for_each(|n| drop(clients.gets_nothing(&users[n % users.len()])));
+        (Site::ends(&*log) == before).then_some(())
+    });
     site.is_in_order();
 }
 

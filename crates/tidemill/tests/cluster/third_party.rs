@@ -40,8 +40,14 @@ fn reports_on_a_topic_release_batches() {
 
     let log = cluster.log();
     let letters = |partition| {
+        let count = log.range(Topic::DeadLetters, partition).unwrap().end as usize;
         let mut reader = log.reader(Topic::DeadLetters, partition, tidemill_log::From::Start).unwrap();
-        reader.poll(10, std::time::Duration::from_secs(2)).unwrap()
+        let mut letters = Vec::new();
+        until("all letters are read", || {
+            letters.extend(reader.poll(10, std::time::Duration::from_millis(500)).unwrap());
+            (letters.len() >= count).then_some(())
+        });
+        letters
     };
     let letters: Vec<_> = (0..log.partitions(Topic::DeadLetters)).flat_map(letters).collect();
     assert_eq!(letters.len(), 1);

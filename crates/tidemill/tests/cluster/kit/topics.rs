@@ -9,7 +9,7 @@ struct Request(i16, i16);
 
 const DELETE_TOPICS: Request = Request(20, 1);
 const DELETE_RECORDS: Request = Request(21, 1);
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends the request and waits for the answer; whether each topic was there does not matter.
 pub(crate) fn delete(broker: &str, names: &[String]) -> std::io::Result<()> {
