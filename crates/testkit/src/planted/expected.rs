@@ -117,4 +117,28 @@ mod tests {
         let unknown: Vec<_> = rules.filter(|rule| super::super::sentence(rule).is_none()).collect();
         assert_eq!(unknown, Vec::<&&str>::new());
     }
+
+    /// What was measured is left to `make planted ARGS=--write`; what is planted, by whom it has to be noticed, and
+    /// within how many histories is here.
+    #[test]
+    fn the_page_has_all_bugs_as_they_are_here() {
+        let page = include_str!("../../../../docs/reference/planted.md");
+        let rows = page.lines().filter(|line| line.starts_with("| `"));
+        let rows: Vec<Vec<&str>> =
+            rows.map(|row| row.trim_matches(['|', ' ']).split(" | ").collect()).collect();
+        let found: Vec<_> = rows.iter().map(|row| (row[0], row[1], row[4])).collect();
+        let texts: Vec<_> = EXPECTED
+            .iter()
+            .map(|it| (format!("`{}`", it.bug.name()), it.bug.what(), it.within.to_string()))
+            .collect();
+        let wanted: Vec<_> = texts.iter().map(|(name, what, within)| (&**name, &**what, &**within)).collect();
+        assert_eq!(found, wanted, "run `make planted ARGS=--write`");
+        for (row, expected) in rows.iter().zip(EXPECTED) {
+            let rule = row[2].trim_matches(['*', '`']);
+            assert!(expected.by.contains(&rule), "{row:?}");
+            let histories: u64 = row[3].parse().unwrap();
+            assert!((1..=expected.within).contains(&histories), "{row:?}");
+        }
+        assert!(page.contains(&format!("\n{} bugs, ", EXPECTED.len())));
+    }
 }
