@@ -128,11 +128,9 @@ fn who_has_waited_long_goes_first_whatever_the_priority() {
 
 /// Of a batch, the record that holds the only event of this kind.
 fn record_of(events: &[Value], kind: &str, batch: &str) -> String {
-    let kind = format!("tidemill.{kind}.v1");
-    let of_batch: Vec<_> = events
-        .iter()
-        .filter(|event| event["type"] == kind.as_str() && event["data"]["batch"].to_string() == batch)
-        .collect();
+    let (kind, batch) = (format!("tidemill.{kind}.v1"), batch.parse::<i64>().unwrap());
+    let of_batch: Vec<_> =
+        events.iter().filter(|event| event["type"] == *kind && event["data"]["batch"] == batch).collect();
     assert_eq!(of_batch.len(), 1, "{kind} of batch {batch}: {of_batch:?}");
     let (offset, _) = of_batch[0]["id"].as_str().unwrap().split_once('-').unwrap();
     format!("{}@{offset}", of_batch[0]["source"])
