@@ -134,6 +134,7 @@ pub(crate) fn delete(generation: u32, table: &Table, keys: usize) -> String {
 }
 
 /// The same, of those that these still hold for; their values come after the keys.
+#[cfg(feature = "mysql")]
 pub(crate) fn delete_where(
     generation: u32,
     table: &Table,
