@@ -143,7 +143,7 @@ fn waits_for(gate: &Path) -> String {
 
 /// DSP-3, DSP-2: nobody looks for work every so often: the record that fulfils a batch's last condition assigns it,
 /// too, be that its own generation where a worker is free, or what frees a slot, a job's maximum, a pool, or a parent's
-/// child. How long that takes is measured by the rows `embedded/dispatch` of the benchmarks, not here.
+/// child. How long that takes is measured by the row `placement` of the benchmarks, not here.
 #[test]
 fn what_frees_a_batch_assigns_it() {
     let dir = tempfile::tempdir().unwrap();
