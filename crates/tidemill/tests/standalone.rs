@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde_json::Value;
 use server::{Server, TIDEMILL, code, json, text, tidemill};
 
@@ -338,11 +339,11 @@ fn the_most_urgent_batch_comes_first() {
         let batch = &server.json(&["batch", "ls", "--job", job])["items"][0];
         if batch["state"] == "finished" {
             let batch = server.json(&["batch", "show", &batch["id"].to_string()]);
-            break batch["attempts"][0]["started_at"].as_str().unwrap().to_owned();
+            break batch["attempts"][0]["started_at"].as_str().unwrap().parse().unwrap();
         }
         thread::sleep(Duration::from_millis(50));
     };
-    let times: Vec<String> = jobs.iter().map(started).collect();
+    let times: Vec<Timestamp> = jobs.iter().map(started).collect();
     assert!(times[1] < times[2] && times[2] < times[0], "{times:?}");
 }
 
