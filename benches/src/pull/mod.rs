@@ -243,7 +243,6 @@ async fn wake_up(site: &Site, users: usize) -> anyhow::Result<(Lap, More)> {
         ("questions in the last round before the task", prepared.last as f64),
         ("until everybody had the task, s", lap.seconds),
         ("questions to the owner for it", woken as f64),
-        ("first polls after a second without it", 0.0),
     ];
     Ok((lap, more))
 }

@@ -4,13 +4,9 @@
 
 mod server;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use server::{Server, code, text};
+use server::{Server, code, text, until};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Group `default` has a worker; what the others run completes by itself.
 const JOBS: &str = "jobs:\n\
     - {name: load, group: default, type: shell, command: 'while [ ! -e \"$TIDEMILL_PARAM_GO\" ]; do sleep 0.1; done',\n\
@@ -18,17 +14,6 @@ const JOBS: &str = "jobs:\n\
     - {name: publish, group: lake, type: anchor, parents: [default/load]}\n\
     - {name: report, group: shop, type: anchor, parents: [lake/publish]}\n\
     - {name: notify, group: default, type: noop, parents: [shop/report]}\n";
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// Three groups and a chain of jobs through them, of which the first ends once the file is there.
 fn chain(dir: &std::path::Path) -> (Server, std::path::PathBuf) {

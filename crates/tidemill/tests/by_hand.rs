@@ -4,24 +4,8 @@
 
 mod server;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use server::{Server, code, text};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
+use server::{Server, code, run_job, text, until};
 
 fn show_until(server: &Server, batch: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     until(what, || Some(server.json(&["batch", "show", batch])).filter(|shown| holds(shown)))
@@ -34,10 +18,6 @@ fn newest(server: &Server, job: &str) -> String {
     })
 }
 
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
-}
-
 /// BYD-16: a failed batch is marked success, and its child goes on; who, when and why stand in the batch.
 #[test]
 fn failed_batch_is_marked_and_its_child_goes_on() {
@@ -47,7 +27,7 @@ fn failed_batch_is_marked_and_its_child_goes_on() {
         "jobs: [{name: p, group: default, type: shell, command: exit 1}, \
          {name: c, group: default, type: noop, parents: [p]}]",
     );
-    let batch = run(&server, "default/p");
+    let batch = run_job(&server, "default/p");
     show_until(&server, &batch, "it fails", |shown| shown["result"] == "failed");
     let child = newest(&server, "default/c");
     assert_eq!(server.json(&["batch", "why", &child])["conditions"][0]["kind"], "dependency");
@@ -68,7 +48,7 @@ fn running_batch_is_killed_and_skipped() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
     server.apply("jobs: [{name: p, group: default, type: shell, command: exec sleep 1000}]");
-    let batch = run(&server, "default/p");
+    let batch = run_job(&server, "default/p");
     show_until(&server, &batch, "it runs", |shown| shown["state"] == "running");
     let path = format!("/api/batches/{batch}/mark");
     let mark = json!({"result": "skipped", "reason": "not needed today"});
@@ -103,7 +83,7 @@ fn frozen_group_generates_and_waits() {
         "--reason",
         "moved",
     ]);
-    let batch = run(&server, "default/a");
+    let batch = run_job(&server, "default/a");
     let why = until("it is frozen", || {
         let why = server.json(&["batch", "why", &batch])["conditions"][0].clone();
         (why["kind"] == "frozen").then_some(why)
@@ -131,7 +111,7 @@ fn batch_waits_for_its_earliest_start() {
     server.apply(
         "jobs: [{name: a, group: default, type: noop, max_concurrent: 5, earliest_start_minutes: 30}]",
     );
-    let ahead = run(&server, "default/a");
+    let ahead = run_job(&server, "default/a");
     let why = server.json(&["batch", "why", &ahead])["conditions"].clone();
     assert_eq!(why[0]["kind"], "earliest_start", "{why}");
     let waited = [3, 12, 40].into_iter().any(|seconds| {

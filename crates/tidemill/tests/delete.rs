@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use server::{Server, code, text};
+use server::{Server, code, run_job, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A parent with its child, and a job that runs until it is ended.
@@ -21,10 +21,6 @@ fn site(data: &std::path::Path) -> Server {
     let server = Server::start(data);
     server.apply(JOBS);
     server
-}
-
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
 }
 
 /// The batch, once the condition holds.
@@ -58,7 +54,7 @@ fn names(server: &Server) -> Vec<String> {
 fn deletion_is_refused_by_what_stands_in_its_way() {
     let dir = tempfile::tempdir().unwrap();
     let server = site(dir.path());
-    let batch = run(&server, "default/long");
+    let batch = run_job(&server, "default/long");
     for (job, named) in [("default/parent", "default/child"), ("default/long", batch.as_str())] {
         for more in [&[][..], &["--cancel"][..]] {
             if job == "default/long" && !more.is_empty() {
@@ -81,7 +77,7 @@ fn deletion_is_refused_by_what_stands_in_its_way() {
 fn deletion_with_cancel_ends_the_batches_and_the_job() {
     let dir = tempfile::tempdir().unwrap();
     let server = site(dir.path());
-    let running = run(&server, "default/long");
+    let running = run_job(&server, "default/long");
     let at_once = ["job", "run", "default/long", "--logical-time", "2026-01-01T00:00:00Z"];
     // Behind the first one: the job's limit is one at a time.
     let waiting = server.json(&at_once)["batch"].to_string();
@@ -100,7 +96,7 @@ fn deletion_with_cancel_ends_the_batches_and_the_job() {
 fn pruning_asks_for_unfinished_batches_as_deleting_does() {
     let dir = tempfile::tempdir().unwrap();
     let server = site(dir.path());
-    let batch = run(&server, "default/long");
+    let batch = run_job(&server, "default/long");
     let kept = json!({"name": "kept", "group": "default", "type": "noop"});
     let (status, refused) =
         server.post("/api/jobs/apply", "prune-1", &json!({"jobs": [kept], "prune": ["default"]}));

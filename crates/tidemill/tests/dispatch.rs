@@ -5,27 +5,12 @@
 mod server;
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use server::Server;
 use server::clock::Clock;
 use server::feed::Feed;
-
-const PATIENCE: Duration = Duration::from_secs(120);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
+use server::{Server, until};
 
 /// A batch of the job, for a logical time of its own.
 fn run(server: &Server, job: &str, number: usize) -> String {

@@ -10,28 +10,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use server::{Server, TIDEMILL, text};
-
-const PATIENCE: Duration = Duration::from_secs(90);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
-}
+use server::{Server, TIDEMILL, run_job, text, until};
 
 fn shown(server: &Server, batch: &str) -> Value {
     server.json(&["batch", "show", batch])
@@ -62,7 +43,7 @@ fn open_dir() -> tempfile::TempDir {
 /// The events of the feed about this batch, up to one that is made now.
 fn feed(server: &Server, batch: &str) -> Vec<Value> {
     server.apply("jobs: [{name: last, group: default, type: noop}]");
-    let last = run(server, "default/last");
+    let last = run_job(server, "default/last");
     let mut tail = Command::new(TIDEMILL)
         .args(["events", "tail", "--from", "start", "-o", "json", "--data"])
         .arg(&server.data)
@@ -110,7 +91,7 @@ fn final_command_runs_once_after_the_batch() {
         - {{name: still, group: default, type: noop, final_command: '{note}'}}\n\
         - {{name: nowhere, group: default, type: shell, command: 'true', host: none, final_command: '{note}'}}\n",
     ));
-    let failing = run(&server, "default/failing");
+    let failing = run_job(&server, "default/failing");
     let shown = over(&server, &failing);
     assert_eq!((&shown["result"], &shown["final_result"]), (&json!("failed"), &json!("success")), "{shown}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "failing failed 3 2\n");
@@ -119,7 +100,7 @@ fn final_command_runs_once_after_the_batch() {
         ["batch.finished", "final_command.assigned", "final_command.ended"]
     );
 
-    let fine = run(&server, "default/fine");
+    let fine = run_job(&server, "default/fine");
     let shown = over(&server, &fine);
     assert_eq!((&shown["result"], &shown["final_result"]), (&json!("success"), &json!("failed")), "{shown}");
     assert_eq!(shown["final_message"], "exit code 4");
@@ -130,10 +111,10 @@ fn final_command_runs_once_after_the_batch() {
     );
     assert_eq!(events.last().unwrap()["data"]["kind"], "final_command_failed");
 
-    let still = run(&server, "default/still");
+    let still = run_job(&server, "default/still");
     assert_eq!(over(&server, &still)["final_result"], "success");
 
-    let nowhere = run(&server, "default/nowhere");
+    let nowhere = run_job(&server, "default/nowhere");
     assert!(server.run(&["batch", "kill", &nowhere]).status.success());
     ended(&server, &nowhere);
     assert_eq!(kinds(&feed(&server, &nowhere)), ["batch.finished"]);
@@ -158,7 +139,7 @@ fn job_runs_as_the_account_that_its_owner_may_use() {
         - {{name: gone, group: default, type: shell, owner: ann, run_as: nobody-at-all, command: 'true'}}\n",
     ));
     // The directory above everything is the test's own, and nobody else's to pass.
-    let closed = ended(&server, &run(&server, "default/good"));
+    let closed = ended(&server, &run_job(&server, "default/good"));
     assert_eq!(closed["result"], "failed", "{closed}");
     let message = closed["message"].as_str().unwrap();
     assert!(
@@ -167,22 +148,22 @@ fn job_runs_as_the_account_that_its_owner_may_use() {
     );
 
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let good = run(&server, "default/good");
+    let good = run_job(&server, "default/good");
     let shown = ended(&server, &good);
     assert_eq!(shown["result"], "success", "{shown} {}", log(&server, &good));
     let said = log(&server, &good);
     assert!(said.starts_with("daemon\ndaemon\n/usr/sbin\n"), "{said}");
 
-    let shown = ended(&server, &run(&server, "default/other"));
+    let shown = ended(&server, &run_job(&server, "default/other"));
     assert_eq!(shown["message"], "bob may not use account daemon", "{shown}");
     assert_eq!((&shown["result"], &shown["attempt_count"]), (&json!("failed"), &json!(0)), "{shown}");
 
-    let shown = ended(&server, &run(&server, "default/gone"));
+    let shown = ended(&server, &run_job(&server, "default/gone"));
     let message = shown["message"].as_str().unwrap();
     assert!(message.contains("this host has no account nobody-at-all"), "{message}");
     // Without accounts named, a definition again leaves the settings as they are.
     server.json(&["group", "define", "default"]);
-    assert_eq!(ended(&server, &run(&server, "default/good"))["result"], "success");
+    assert_eq!(ended(&server, &run_job(&server, "default/good"))["result"], "success");
 }
 
 /// BYD-20, EXE-2, JOB-8: a job that runs as another account passes values on, also where its output path decides; its
@@ -204,7 +185,7 @@ fn values_of_another_account_reach_final_commands() {
             final_command: 'echo ${{values.who.who}} \"[$TIDEMILL_VALUES]\" >> {file}'}}\n",
         file = file.display(),
     ));
-    let who = ended(&server, &run(&server, "default/who"));
+    let who = ended(&server, &run_job(&server, "default/who"));
     assert_eq!(who["result"], "success", "{who}");
     assert_eq!(who["attempts"][0]["values"], json!({"who": "daemon"}), "{who}");
     let told = server.json(&["batch", "ls", "--job", "default/told"])["items"][0]["id"].to_string();
@@ -213,7 +194,7 @@ fn values_of_another_account_reach_final_commands() {
     assert_eq!(told["attempts"][0]["values"], json!({"n": "daemon"}), "{told}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "daemon []\n");
 
-    let silent = ended(&server, &run(&server, "default/silent"));
+    let silent = ended(&server, &run_job(&server, "default/silent"));
     assert_eq!(silent["result"], "success", "{silent}");
     assert_eq!(silent["attempts"][0]["values"], json!({}), "{silent}");
     assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
@@ -261,7 +242,7 @@ fn output_path_decides() {
         ("hdfs-absent", "failed"),
         ("s3", "success"),
     ] {
-        let shown = ended(&server, &run(&server, &format!("default/{name}")));
+        let shown = ended(&server, &run_job(&server, &format!("default/{name}")));
         assert_eq!(shown["result"], result, "{name}: {shown}");
         let message = shown["message"].as_str().unwrap();
         assert_eq!(message.contains("does not exist"), result == "failed", "{name}: {shown}");
@@ -332,7 +313,7 @@ fn user_code_decides() {
     let (status, answer) = server.post("/api/jobs/apply", "codes", &json!({"jobs": jobs}));
     assert_eq!(status, 200, "{answer}");
 
-    let good = run(&server, "default/good");
+    let good = run_job(&server, "default/good");
     let shown = ended(&server, &good);
     let said = log(&server, &good);
     assert_eq!(shown["result"], "success", "{shown} {said}");
@@ -342,12 +323,12 @@ fn user_code_decides() {
     assert_eq!((&attempt["exit_code"], &attempt["user_code"]), (&json!(5), &json!(0)), "{shown}");
     assert_eq!(attempt["values"], json!({"codes": "3 0 0 1"}), "{shown}");
 
-    let bad = ended(&server, &run(&server, "default/bad"));
+    let bad = ended(&server, &run_job(&server, "default/bad"));
     assert_eq!(bad["result"], "failed");
     assert!(bad["message"].as_str().unwrap().contains("reported code 3"), "{bad}");
     assert_eq!(bad["attempts"][0]["values"], json!({"codes": "3"}), "{bad}");
 
-    let ignored = run(&server, "default/ignored");
+    let ignored = run_job(&server, "default/ignored");
     assert_eq!(ended(&server, &ignored)["result"], "failed", "exit code 5");
     assert!(log(&server, &ignored).starts_with("0 422 invalid\n"), "{}", log(&server, &ignored));
 }
@@ -374,7 +355,7 @@ fn label_format_and_types_of_configuration() {
         - {name: away, group: default, type: shell, worker_group: tpu, command: 'true'}\n\
         - {name: greet, group: default, type: greet, command: 'a text'}\n",
     );
-    let here = run(&server, "default/here");
+    let here = run_job(&server, "default/here");
     assert_eq!(ended(&server, &here)["result"], "success");
     let said = log(&server, &here);
     let times: Vec<&str> = said.split_whitespace().collect();
@@ -383,13 +364,13 @@ fn label_format_and_types_of_configuration() {
     let command = preview["fires"][0]["command"].as_str().unwrap();
     assert!(command.starts_with("echo $TIDEMILL_LOGICAL_TIME 20") && command.len() == 38, "{command}");
 
-    let away = run(&server, "default/away");
+    let away = run_job(&server, "default/away");
     let why = server.json(&["batch", "why", &away]);
     assert_eq!(why["conditions"][0]["kind"], "worker_group", "{why}");
     let message = why["conditions"][0]["message"].as_str().unwrap();
     assert!(message.contains("no worker of the group") && message.contains("has label tpu"), "{message}");
 
-    let greet = run(&server, "default/greet");
+    let greet = run_job(&server, "default/greet");
     assert_eq!(ended(&server, &greet)["result"], "success");
     assert_eq!(log(&server, &greet), "hello\na text");
     let workers = server.json(&["worker", "ls"]);
@@ -467,9 +448,9 @@ fn full_disk_costs_no_attempt() {
     let disk = Disk::mount(&dir.path().join("worker"));
     let server = Server::start_with(dir.path(), &[("EXECUTOR__DISK_RESERVE_MB", "1")]);
     server.apply("jobs: [{name: a, group: default, type: shell, command: 'true'}]");
-    assert_eq!(ended(&server, &run(&server, "default/a"))["result"], "success");
+    assert_eq!(ended(&server, &run_job(&server, "default/a"))["result"], "success");
     disk.fill();
-    let batch = run(&server, "default/a");
+    let batch = run_job(&server, "default/a");
     let why = until("why says so", || {
         Some(server.json(&["batch", "why", &batch])).filter(|why| why["conditions"][0]["kind"] == "unfit")
     });

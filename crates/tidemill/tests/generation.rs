@@ -5,25 +5,10 @@
 mod server;
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp, ToSpan};
 use serde_json::{Value, json};
-use server::{Server, code, text};
-
-const PATIENCE: Duration = Duration::from_secs(90);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(100));
-    }
-}
+use server::{Server, code, text, until};
 
 fn pass(time: Timestamp) {
     until("time passes", || (Timestamp::now() > time).then_some(()));

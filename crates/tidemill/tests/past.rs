@@ -4,24 +4,8 @@
 
 mod server;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use server::{Server, text};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
+use server::{Server, text, until};
 
 fn why(server: &Server, batch: &str, moment: &str) -> Value {
     server.json(&["batch", "why", batch, "--as-of", moment])

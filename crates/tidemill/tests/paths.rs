@@ -6,28 +6,16 @@ mod server;
 
 use std::fs;
 use std::net::TcpListener;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
-use server::Server;
+use server::{Server, run_job};
 
 /// DEP-4 allows 30 s and one check; here it is far less, for nothing else is asked.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
+fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    server::until_within(PATIENCE, what, look)
 }
 
 fn succeeds(server: &Server, batch: &str) {
@@ -59,7 +47,7 @@ fn batch_waits_for_a_path_and_its_mark() {
         - {{name: plain, group: default, type: noop, inputs: ['{0}/2026']}}\n",
         input.display(),
     ));
-    let [load, plain] = ["default/load", "default/plain"].map(|job| run(&server, job));
+    let [load, plain] = ["default/load", "default/plain"].map(|job| run_job(&server, job));
     until("both are looked for", || (status(&server)["paths"] == 2).then_some(()));
     assert_eq!(conditions(&server, &load), ["path"]);
     fs::create_dir_all(input.join("2026")).unwrap();
@@ -91,7 +79,7 @@ fn hung_check_is_told_and_holds_up_no_other_path() {
         - {{name: free, group: default, type: noop, inputs: ['{}']}}\n",
         there.display(),
     ));
-    let [stuck, free] = ["default/stuck", "default/free"].map(|job| run(&server, job));
+    let [stuck, free] = ["default/stuck", "default/free"].map(|job| run_job(&server, job));
     let shown = until("the hung calls are shown", || {
         let paths = status(&server);
         let of = paths["authorities"].as_array()?.iter().find(|it| it["authority"] == name_node)?.clone();
@@ -135,7 +123,7 @@ fn path_outside_of_the_roots_is_not_looked_for() {
     let job =
         format!("jobs:\n- {{name: a, group: default, type: noop, inputs: ['{}']}}\n", dir.path().display());
     server.apply(&job);
-    let batch = run(&server, "default/a");
+    let batch = run_job(&server, "default/a");
     let arguments =
         ["events", "tail", "--from", "start", "--type", "checks.late", "--limit", "1", "-o", "json"];
     let event: Value = serde_json::from_slice(&server.run(&arguments).stdout).unwrap();

@@ -4,28 +4,8 @@
 
 mod server;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
-use server::{Server, text};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
-}
+use server::{Server, run_job, text, until};
 
 /// DSP-4: a batch that needs more memory than any worker has waits and says so; one that needs less runs. MON-7: what
 /// the worker's machine has is shown.
@@ -38,7 +18,7 @@ fn memory_decides_where_a_batch_runs() {
         - {name: huge, group: default, type: noop, memory_mb: 16000000}\n\
         - {name: small, group: default, type: noop, memory_mb: 1}\n",
     );
-    let (huge, small) = (run(&server, "default/huge"), run(&server, "default/small"));
+    let (huge, small) = (run_job(&server, "default/huge"), run_job(&server, "default/small"));
     until("the small one runs", || {
         Some(server.json(&["batch", "show", &small])).filter(|batch| batch["result"] == "success")
     });

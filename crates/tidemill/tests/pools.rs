@@ -5,29 +5,10 @@
 mod server;
 
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use server::feed::Feed;
-use server::{Server, text};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
-}
+use server::{Server, run_job, text, until};
 
 fn is(server: &Server, batch: &str, state: &str) -> Value {
     let look = || Some(server.json(&["batch", "show", batch])).filter(|found| found["state"] == state);
@@ -63,9 +44,9 @@ fn batches_share_the_slots_of_pools() {
         ("own", "default/a", "default/b", "1 of 1 slots are taken and it needs 1; own is held by batch"),
         ("all", "default/c", "default/d", "pool all: 2 of 2 slots are taken: default has 2"),
     ] {
-        let first = run(&server, holder);
+        let first = run_job(&server, holder);
         is(&server, &first, "running");
-        let second = run(&server, waiter);
+        let second = run_job(&server, waiter);
         let why = until("it waits for the pool", || {
             let why = server.json(&["batch", "why", &second]);
             Some(why.clone()).filter(|_| why["conditions"][0]["kind"] == "pool")
@@ -98,7 +79,7 @@ fn a_rate_spaces_starts() {
         assert!(pools(&server, dir.path(), &yaml).status.success());
         let job = format!("r-{name}");
         server.apply(&format!("jobs: [{{name: {job}, group: default, type: noop, pools: [{name}]}}]\n"));
-        let batches = [0, 1].map(|_| run(&server, &format!("default/{job}")));
+        let batches = [0, 1].map(|_| run_job(&server, &format!("default/{job}")));
         batches.iter().for_each(|batch| drop(is(&server, batch, "finished")));
         let kind = format!("tidemill.{kind}.v1");
         let times: Vec<jiff::Timestamp> = feed

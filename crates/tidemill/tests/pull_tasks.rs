@@ -6,28 +6,14 @@ mod server;
 
 use std::path::Path;
 use std::process::Output;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use server::feed::Feed;
-use server::{Server, code, text};
+use server::{Server, code, text, until};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const TEMPLATES: &str = "templates:\n- name: copy\n  comment: copies a file\n  fields:\n    path: {type: string}\n    \
                          size: {type: number, required: false}\n    way: {}\n";
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// So many minutes from now, to the second.
 fn minutes(from_now: i64) -> String {

@@ -6,25 +6,9 @@ mod server;
 #[path = "../../producers/tests/kit/service.rs"]
 mod service;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use server::Server;
+use server::{Server, until};
 use service::QualityService;
-
-const PATIENCE: Duration = Duration::from_secs(45);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
 
 /// The service's answer, sent to where the question says.
 fn answer(server: &Server, question: &Value, body: &Value) {

@@ -5,26 +5,13 @@
 mod server;
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use server::{Server, code, text};
+use server::{Server, code, text, until};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Three days of a span that no schedule reaches.
 const DAYS: [&str; 3] = ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z"];
 const SPAN: [&str; 4] = ["--from", DAYS[0], "--to", DAYS[2]];
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        std::thread::sleep(Duration::from_millis(30));
-    }
-}
 
 /// `a` → `b` → `c` every day, `bad` that fails until a file is there, and an hourly one.
 fn site(data: &std::path::Path) -> Server {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use server::{Server, text};
+use server::{Server, run_job, text};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,10 +25,6 @@ fn ended(server: &Server, batch: &str) -> Value {
     }
 }
 
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
-}
-
 /// BYD-19: exit codes that mean *no retry* and *skip*; children of what was skipped go on.
 #[test]
 fn exit_codes_of_real_processes_mean_what_the_job_says() {
@@ -40,13 +36,13 @@ fn exit_codes_of_real_processes_mean_what_the_job_says() {
         - {name: idle, group: default, type: shell, command: exit 4, retries: 5, exit_codes: {skip: [4, 5]}}\n\
         - {name: child, group: default, type: noop, parents: [idle]}\n",
     );
-    let gone = ended(&server, &run(&server, "default/gone"));
+    let gone = ended(&server, &run_job(&server, "default/gone"));
     assert_eq!(
         (&gone["result"], gone["attempts"].as_array().unwrap().len()),
         (&json!("failed"), 1),
         "{gone}"
     );
-    let idle = ended(&server, &run(&server, "default/idle"));
+    let idle = ended(&server, &run_job(&server, "default/idle"));
     assert_eq!(
         (&idle["result"], idle["attempts"].as_array().unwrap().len()),
         (&json!("skipped"), 1),
@@ -66,7 +62,7 @@ fn pauses_between_real_attempts_grow() {
         "jobs: [{name: a, group: default, type: shell, command: exit 1, retries: 2, retry_interval_s: 1, \
          retry_backoff: {factor: 2.5, max_interval_s: 60}, exit_codes: {skip: [7]}}]",
     );
-    let shown = ended(&server, &run(&server, "default/a"));
+    let shown = ended(&server, &run_job(&server, "default/a"));
     let time = |attempt: usize, field: &str| -> Timestamp {
         shown["attempts"][attempt][field].as_str().unwrap().parse().unwrap()
     };
@@ -97,7 +93,7 @@ fn values_go_from_a_process_to_its_children() {
         - {name: asks, group: default, type: shell, command: 'echo ${param.days} days', parents: [count], \
            parameters: {days: '${values.count.days}'}}\n",
     );
-    let count = ended(&server, &run(&server, "default/count"));
+    let count = ended(&server, &run_job(&server, "default/count"));
     assert_eq!(count["result"], "success", "{count}");
     assert_eq!(count["attempts"][0]["values"], json!({"rows": "42"}), "{count}");
     let child = |job: &str| server.json(&["batch", "ls", "--job", job])["items"][0]["id"].to_string();
@@ -114,7 +110,7 @@ fn values_go_from_a_process_to_its_children() {
     assert_eq!(ended(&server, &given)["result"], "success");
     assert_eq!(text(&server.run(&["batch", "logs", &given]).stdout), "3 days\n");
     for (job, fault) in [("wrong", "is not a JSON object of texts"), ("long", "is longer than 8192 bytes")] {
-        let shown = ended(&server, &run(&server, &format!("default/{job}")));
+        let shown = ended(&server, &run_job(&server, &format!("default/{job}")));
         assert_eq!(shown["result"], "failed", "{shown}");
         assert!(shown["message"].as_str().unwrap().contains(fault), "{shown}");
     }

@@ -4,26 +4,10 @@
 
 mod server;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use jiff::{Timestamp, ToSpan};
 use serde_json::{Value, json};
-use server::Server;
 use server::clock::Clock;
-
-const PATIENCE: Duration = Duration::from_secs(120);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
+use server::{Server, until};
 
 fn time(text: &str) -> Timestamp {
     text.parse().unwrap()

@@ -4,26 +4,11 @@
 
 mod server;
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
-use server::{Server, code, text};
+use server::{Server, code, text, until};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 const NINE: &str = "2026-03-02T09:00:00Z";
 const TEN: &str = "2026-03-02T10:00:00Z";
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
 
 fn show_until(server: &Server, batch: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     until(what, || Some(server.json(&["batch", "show", batch])).filter(|shown| holds(shown)))

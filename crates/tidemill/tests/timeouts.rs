@@ -7,25 +7,11 @@ mod server;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
-use server::{Server, TIDEMILL, text};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun_at = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun_at.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
-        thread::sleep(Duration::from_millis(50));
-    }
-}
+use server::{Server, TIDEMILL, run_job, text, until};
 
 /// The batch, once the field says something.
 fn marked(server: &Server, batch: &str, field: &str) -> Value {
@@ -38,13 +24,9 @@ fn ended(server: &Server, batch: &str) -> Value {
     })
 }
 
-fn run(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
-}
-
 /// The batch of `job` that its parent's batch brings.
 fn child_of(server: &Server, parent: &str, job: &str) -> String {
-    run(server, parent);
+    run_job(server, parent);
     until("the child's batch", || {
         let batches = server.json(&["batch", "ls", "--job", job]);
         Some(batches["items"].as_array()?.first()?["id"].to_string())
@@ -53,7 +35,7 @@ fn child_of(server: &Server, parent: &str, job: &str) -> String {
 
 /// The alarms of the feed about this batch, by kind: all that come before a batch that is made now.
 fn alarms(server: &Server, batch: &str) -> Vec<String> {
-    let last = run(server, "default/last");
+    let last = run_job(server, "default/last");
     let mut tail = Command::new(TIDEMILL)
         .args(["events", "tail", "--from", "start", "-o", "json", "--data"])
         .arg(&server.data)
@@ -109,7 +91,7 @@ fn run_late(server: &Server) -> String {
     let batch = [4, 15, 50].into_iter().find_map(|seconds| {
         let by = Timestamp::now() + SignedDuration::from_secs(seconds);
         server.apply(&format!("jobs:\n{}", late(by)));
-        let batch = run(server, "default/late");
+        let batch = run_job(server, "default/late");
         let shown = server.json(&["batch", "show", &batch]);
         let generated_at: Timestamp = shown["generated_at"].as_str().unwrap().parse().unwrap();
         if generated_at.as_second() < by.as_second() {
@@ -141,7 +123,7 @@ fn late_batch_is_marked_and_may_succeed_or_is_ended() {
     let dir = tempfile::tempdir().unwrap();
     let server = site(dir.path());
     let [slow, endless, failing] =
-        ["default/slow", "default/endless", "default/failing"].map(|job| run(&server, job));
+        ["default/slow", "default/endless", "default/failing"].map(|job| run_job(&server, job));
     let late = run_late(&server);
     marked(&server, &slow, "output_timeout_at");
     std::fs::write(dir.path().join("go"), "").unwrap();
@@ -214,7 +196,7 @@ fn attempt_over_its_execution_timeout_is_ended() {
         "jobs: [{name: long, group: default, type: shell, command: 'sleep 1000 & sleep 1000', \
          execution_timeout_s: 1, retries: 1, retry_interval_s: 0}]",
     );
-    let batch = run(&server, "default/long");
+    let batch = run_job(&server, "default/long");
     let shown = ended(&server, &batch);
     assert_eq!(shown["result"], "failed", "{shown}");
     assert!(shown["message"].as_str().unwrap().contains("execution timeout"), "{shown}");

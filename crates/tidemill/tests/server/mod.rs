@@ -10,10 +10,34 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 pub(crate) const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
+
+/// Looks until it is there, however slow the machine is.
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_within(Duration::from_secs(120), what, look)
+}
+
+/// Looks until it is there, for so long at most.
+pub(crate) fn until_within<T>(patience: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun_at = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun_at.elapsed() < patience, "not within {patience:?}: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Runs a job, and gives its batch.
+pub(crate) fn run_job(server: &Server, job: &str) -> String {
+    server.json(&["job", "run", job])["batch"].to_string()
+}
 
 pub(crate) fn tidemill(data: &Path, arguments: &[&str]) -> Output {
     Command::new(TIDEMILL)
