@@ -73,6 +73,8 @@ impl LiveHandle {
             | LiveQuery::WantedQuality { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
+            | LiveQuery::Told { .. }
+            | LiveQuery::Post { .. }
             | LiveQuery::Pool { .. } => PATIENCE,
         };
         self.ask(partition, patience, |answer| Question::Live { shard, query, answer })

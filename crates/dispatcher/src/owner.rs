@@ -220,8 +220,14 @@ impl Owner {
     }
 
     /// Answers a question about the present, from what the journal holds; `None` while an append is under way.
+    /// What is asked of a state that this owner has not reached, another one knows, or this one later.
     pub fn answer(&self, shard: ShardId, query: &LiveQuery) -> Option<LiveAnswer> {
-        self.state().map(|state| state.answer(shard, query))
+        let reached = self.head().map(|head| head.offset);
+        let is_behind = query.at_least().is_some_and(|offset| reached < Some(offset));
+        let answer = |state: &Partition| {
+            if is_behind { LiveAnswer::NotFound } else { state.answer(shard, query) }
+        };
+        self.state().map(answer)
     }
 
     /// Commands read and not yet decided.

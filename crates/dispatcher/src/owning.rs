@@ -358,7 +358,7 @@ impl Turn<'_> {
             // Whoever asked may have given up.
             match question {
                 Question::Live { shard, query, answer } if owner.role() == Role::Owning => {
-                    let _ = answer.send(state.answer(shard, &query));
+                    let _ = owner.answer(shard, &query).map(|told| answer.send(told));
                 }
                 // Dropped, it says that this process does not own the partition.
                 Question::Live { .. } => {}

@@ -30,6 +30,11 @@ impl Post {
         outbox.waiting.push_back((outbox.last, message));
     }
 
+    /// Number of the last message ever put in for this shard.
+    pub(crate) fn sent(&self, to: ShardId) -> u64 {
+        self.outgoing.get(&to).map_or(0, |outbox| outbox.last)
+    }
+
     pub(crate) fn acknowledge(&mut self, to: ShardId, upto: u64) {
         let Some(outbox) = self.outgoing.get_mut(&to) else { return };
         while outbox.waiting.front().is_some_and(|(number, _)| *number <= upto) {

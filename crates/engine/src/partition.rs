@@ -268,7 +268,11 @@ impl Partition {
             LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))
             }
+            LiveQuery::Told { jobs, groups, .. } => {
+                self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.told(jobs, groups))
+            }
             LiveQuery::Why { .. }
+            | LiveQuery::Post { .. }
             | LiveQuery::Pool { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }

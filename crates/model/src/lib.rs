@@ -54,7 +54,10 @@ pub use id::{
     BatchId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, RerunId, ShardId, TaskId,
     ThingId, Token, WorkerId,
 };
-pub use live::{ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, Why};
+pub use live::{
+    ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, PostWith, ToldShard,
+    Why,
+};
 pub use mark::MarkedResult;
 pub use name::{
     Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, WorkerLabel,

@@ -103,9 +103,40 @@ pub enum LiveQuery {
         /// Groups whose other jobs would be deleted.
         prune: Vec<GroupName>,
     },
+    // What an `apply` has reached.
+    /// Whom the catalogue told of definitions. To the catalogue's owner.
+    Told {
+        /// Which jobs.
+        jobs: Vec<JobId>,
+        /// Groups whose shards were told in any case: those of deleted jobs.
+        groups: Vec<GroupName>,
+        /// Offset of the record that defined them; an owner that has not read so far does not answer.
+        at_least: u64,
+    },
+    /// How far messages between the shard and others are. To the shard's owner.
+    Post {
+        /// Which others.
+        with: Vec<ShardId>,
+    },
 }
 
 impl LiveQuery {
+    /// The journal's offset up to which an owner must have read to answer.
+    pub fn at_least(&self) -> Option<u64> {
+        match self {
+            LiveQuery::Told { at_least, .. } => Some(*at_least),
+            LiveQuery::Why { .. }
+            | LiveQuery::NewestBatch { .. }
+            | LiveQuery::WantedThings { .. }
+            | LiveQuery::WantedQuality { .. }
+            | LiveQuery::Pool { .. }
+            | LiveQuery::TaskLedger { .. }
+            | LiveQuery::User { .. }
+            | LiveQuery::PlanApply { .. }
+            | LiveQuery::Post { .. } => None,
+        }
+    }
+
     /// The shard whose owner knows.
     pub fn shard(&self, of_job: Option<ShardId>) -> ShardId {
         match self {
@@ -118,8 +149,10 @@ impl LiveQuery {
                 of_job.or(after.map(BatchId::shard)).unwrap_or(ShardId::CATALOGUE)
             }
             LiveQuery::TaskLedger { task, .. } => of_job.unwrap_or(task.shard()),
-            LiveQuery::Pool { .. } | LiveQuery::User { .. } => of_job.unwrap_or(ShardId::CATALOGUE),
-            LiveQuery::PlanApply { .. } => ShardId::CATALOGUE,
+            LiveQuery::Pool { .. } | LiveQuery::User { .. } | LiveQuery::Post { .. } => {
+                of_job.unwrap_or(ShardId::CATALOGUE)
+            }
+            LiveQuery::PlanApply { .. } | LiveQuery::Told { .. } => ShardId::CATALOGUE,
         }
     }
 }
@@ -164,8 +197,42 @@ pub enum LiveAnswer {
     Planned(Box<ApplyPlan>),
     /// To [`LiveQuery::PlanApply`], when it would be refused.
     Refused(Rejection),
+    /// To [`LiveQuery::Told`].
+    Told {
+        /// In order of their numbers.
+        shards: Vec<ToldShard>,
+    },
+    /// To [`LiveQuery::Post`], in the order of the question.
+    Post {
+        /// Each of the others.
+        with: Vec<PostWith>,
+    },
     /// The state does not hold it (any more); the read tables may.
     NotFound,
+}
+
+/// A shard that the catalogue told of definitions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldShard {
+    /// Which.
+    pub shard: ShardId,
+    /// The number of the last message to it.
+    pub upto: u64,
+    /// The shards of the parents in other groups that it follows for them.
+    pub parents: Vec<ShardId>,
+}
+
+/// How far messages between two shards are, as one of them knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PostWith {
+    /// The other shard.
+    pub shard: ShardId,
+    /// The number of its last message that is recorded here.
+    pub received: u64,
+    /// The number of the last message that was recorded here for it.
+    pub sent: u64,
+    /// Something about definitions is still to be put into a message to it, once there is room.
+    pub unsaid: bool,
 }
 
 /// What an `apply` would change.

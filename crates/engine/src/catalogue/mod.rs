@@ -16,6 +16,7 @@ mod reports;
 mod reruns;
 mod staging;
 mod templates;
+mod told;
 mod users;
 mod values;
 

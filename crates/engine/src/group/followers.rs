@@ -56,6 +56,11 @@ struct Generations {
 }
 
 impl Followers {
+    /// Whether the shard is still to be told which logical times there are of a job that it follows.
+    pub(crate) fn is_behind(&self, to: ShardId) -> bool {
+        self.untold.get(&to).is_some_and(|untold| !untold.known.is_empty())
+    }
+
     /// Whether some other shard may still ask or hear about the job.
     pub(crate) fn concern(&self, job: JobId) -> bool {
         let mut watched = self.watches.range((job, Timestamp::MIN)..=(job, Timestamp::MAX));

@@ -120,6 +120,11 @@ impl Foreign {
         self.times.get(&(parent, time))?.standing.as_ref()
     }
 
+    /// Whether the shard is still to be told what this one wants to hear of its jobs.
+    pub(crate) fn is_behind(&self, to: ShardId) -> bool {
+        self.unsaid.get(&to).is_some_and(|unsaid| !unsaid.follow.is_empty())
+    }
+
     fn shard_of(&self, parent: JobId) -> Option<ShardId> {
         self.parents.get(&parent).map(|parent| parent.shard)
     }

@@ -48,6 +48,7 @@ mod submit;
 pub(crate) mod things;
 mod timeouts;
 mod times;
+mod told;
 mod turns;
 mod user_code;
 mod values;

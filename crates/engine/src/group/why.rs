@@ -23,7 +23,8 @@ impl GroupShard {
     /// Answers a question about the present.
     pub fn answer(&self, query: &LiveQuery) -> LiveAnswer {
         match query {
-            LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
+            LiveQuery::PlanApply { .. } | LiveQuery::Told { .. } => LiveAnswer::NotFound,
+            LiveQuery::Post { with } => self.post_with(with),
             LiveQuery::WantedThings { after, limit } => self.wanted_things(*after, *limit),
             LiveQuery::WantedQuality { after, limit } => self.wanted_quality(*after, *limit),
             LiveQuery::Why { batch } => self.why(*batch).map_or(LiveAnswer::NotFound, LiveAnswer::Why),
