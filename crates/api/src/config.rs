@@ -34,6 +34,9 @@ pub struct Config {
     pub at_least_timeout_ms: u64,
     /// How long the outcome of a write is waited for, milliseconds. Default 10,000; 100 to 60,000.
     pub write_timeout_ms: u64,
+    /// How long a change of definitions waits until it is in force in every group, milliseconds. Default 10,000; 100 to
+    /// 60,000. After that it answers that it is not yet.
+    pub settle_timeout_ms: u64,
     /// How long an owner or worker may take to begin its answer, milliseconds. Default 3,000; 10 to 60,000.
     pub peer_timeout_ms: u64,
     /// How long an application key is trusted without another look at the tables, milliseconds. Default 1,000;
@@ -61,6 +64,7 @@ impl Default for Config {
             read_timeout_ms: 10_000,
             at_least_timeout_ms: 2_000,
             write_timeout_ms: 10_000,
+            settle_timeout_ms: 10_000,
             peer_timeout_ms: 3_000,
             key_cache_ms: 1_000,
             stop_timeout_ms: 5_000,
@@ -90,6 +94,7 @@ impl Config {
         within("read_timeout_ms", self.read_timeout_ms, 100, 600_000)?;
         within("at_least_timeout_ms", self.at_least_timeout_ms, 0, 60_000)?;
         within("write_timeout_ms", self.write_timeout_ms, 100, 60_000)?;
+        within("settle_timeout_ms", self.settle_timeout_ms, 100, 60_000)?;
         within("peer_timeout_ms", self.peer_timeout_ms, 10, 60_000)?;
         within("key_cache_ms", self.key_cache_ms, 0, 1_000)?;
         within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
@@ -107,6 +112,10 @@ impl Config {
 
     pub(crate) fn write_timeout(&self) -> Duration {
         Duration::from_millis(self.write_timeout_ms)
+    }
+
+    pub(crate) fn settle_timeout(&self) -> Duration {
+        Duration::from_millis(self.settle_timeout_ms)
     }
 
     pub(crate) fn key_cache(&self) -> Duration {

@@ -22,6 +22,7 @@ mod config;
 mod error;
 mod freshness;
 mod homes;
+mod in_force;
 mod journal_feed;
 mod layers;
 mod live_http;

@@ -58,18 +58,37 @@ pub(crate) struct Call {
     request: Option<SchemaOf>,
     answer: Option<SchemaOf>,
     media: &'static str,
+    /// It may be done and not yet be in force.
+    settles: bool,
 }
 
 impl Call {
     pub(crate) fn new(verb: Verb, path: &'static str, summary: &'static str) -> Self {
         let media = "application/json";
-        Self { verb, path, summary, role: None, scheme: None, query: &[], request: None, answer: None, media }
+        Self {
+            verb,
+            path,
+            summary,
+            role: None,
+            scheme: None,
+            query: &[],
+            request: None,
+            answer: None,
+            media,
+            settles: false,
+        }
     }
 
     /// The least role; without one the call needs no key.
     pub(crate) fn role(mut self, role: Role) -> Self {
         self.role = Some(role);
         self.scheme = Some("key");
+        self
+    }
+
+    /// It waits until it is in force in every group, for a bounded time.
+    pub(crate) fn settles(mut self) -> Self {
+        self.settles = true;
         self
     }
 
@@ -186,6 +205,13 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         "parameters": parameters,
         "responses": {"200": {"description": "Done.", "content": content}, "default": problems},
     });
+    if call.settles {
+        let about =
+            "Done and durable, and within the time to wait not in force in the groups of `not_yet_in`.";
+        let done = operation["responses"]["200"]["content"].clone();
+        operation["responses"]["202"] = json!({"description": about, "content": done});
+        operation["responses"]["200"]["description"] = json!("Done, and in force in every group.");
+    }
     if let Some(request) = call.request {
         operation["requestBody"] = json!({"content": {"application/json": {"schema": request(generator)}}});
     }

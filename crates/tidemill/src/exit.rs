@@ -10,6 +10,7 @@ pub(crate) enum Exit {
     NotFound,
     Unreachable,
     OutcomeUnknown,
+    NotInForce,
     BatchFailed,
     BatchKilled,
     RuleBroken,
@@ -17,7 +18,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// Every code, in order of its number.
-    pub(crate) const ALL: [Exit; 10] = [
+    pub(crate) const ALL: [Exit; 11] = [
         Exit::Success,
         Exit::Failure,
         Exit::BadInput,
@@ -25,6 +26,7 @@ impl Exit {
         Exit::NotFound,
         Exit::Unreachable,
         Exit::OutcomeUnknown,
+        Exit::NotInForce,
         Exit::BatchFailed,
         Exit::BatchKilled,
         Exit::RuleBroken,
@@ -40,6 +42,7 @@ impl Exit {
             Exit::NotFound => 4,
             Exit::Unreachable => 5,
             Exit::OutcomeUnknown => 6,
+            Exit::NotInForce => 7,
             Exit::BatchFailed => 10,
             Exit::BatchKilled => 11,
             Exit::RuleBroken => 12,
@@ -56,6 +59,7 @@ impl Exit {
             Exit::NotFound => "there is no such job, batch, worker, group or key",
             Exit::Unreachable => "the server cannot be reached; nothing was done",
             Exit::OutcomeUnknown => "no answer came, so it may or may not have been done",
+            Exit::NotInForce => "it is done and recorded, and not yet in force in every group",
             Exit::BatchFailed => "with --wait: the batch, or one of a rerun, failed",
             Exit::BatchKilled => "with --wait: the batch was killed, or the rerun cancelled",
             Exit::RuleBroken => "verify --journal: the journal breaks a rule",
@@ -97,6 +101,6 @@ mod tests {
     fn exit_codes_are_distinct() {
         let mut codes = Exit::ALL.map(Exit::code).to_vec();
         codes.dedup();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 10, 11, 12]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12]);
     }
 }

@@ -23,10 +23,6 @@ fn chain(dir: &std::path::Path) -> (Server, std::path::PathBuf) {
     }
     let go = dir.join("go");
     server.apply(&JOBS.replace("GO}", &format!("'{}'}}", go.display())));
-    // Batches of a parent bring forth those of its children once its group has heard of them: first that the
-    // group of the child has such children, then that they want each generation.
-    let heard = ["events", "tail", "--from", "start", "--type", "parent.followed", "--limit", "6"];
-    assert_eq!(code(&server.run(&heard)), 0);
     (server, go)
 }
 
@@ -179,4 +175,71 @@ fn definitions_with_parents_in_other_groups_are_held_together() {
     let told = text(&refused.stderr);
     assert_eq!(code(&refused), 3, "{told}");
     assert!(told.contains("lake/publish"), "{told}");
+}
+
+/// A root, and jobs in four groups that run after it, each with one chain of `width`; beside them jobs whose
+/// definitions come first.
+fn fan(round: usize, width: usize, beside: usize) -> Vec<Value> {
+    let anchor = |group: &str, name: String, parents: Vec<String>| json!({"name": format!("{name}-{round}"), "group": group, "type": "anchor", "parents": parents});
+    let groups = ["lake", "shop", "mill", "default"];
+    let mut jobs = vec![anchor("default", "root".to_owned(), Vec::new())];
+    jobs.extend((0..beside).map(|n| anchor(groups[n % 4], format!("beside-{n}"), Vec::new())));
+    for n in 0..width {
+        let mut parent = format!("default/root-{round}");
+        for (step, group) in groups.into_iter().enumerate() {
+            jobs.push(anchor(group, format!("step-{step}-{n}"), vec![parent]));
+            parent = format!("{group}/step-{step}-{n}-{round}");
+        }
+    }
+    jobs
+}
+
+fn finished(server: &Server) -> usize {
+    let (status, page) = server.get("/api/batches?state=finished&result=success&limit=1000");
+    assert_eq!(status, 200, "{page}");
+    page["items"].as_array().unwrap().len()
+}
+
+/// JOB-5, GEN-9: what is done after an `apply` has answered finds all of it in force: a run by hand of the first job,
+/// at once, brings forth the batches of all that follow, through four groups; so it does after an `apply` too large for
+/// one command, and after one that gives a job of before its first child in another group.
+#[test]
+fn whatever_is_done_after_an_apply_finds_it_in_force_in_every_group() {
+    const WIDTH: usize = 10;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    for group in ["lake", "shop", "mill"] {
+        server.json(&["group", "define", group]);
+    }
+    let apply = |request: &str, jobs: &[Value]| {
+        let (status, applied) = server.post("/api/jobs/apply", request, &json!({ "jobs": jobs }));
+        assert_eq!(status, 200, "{applied}");
+        applied["changes"].as_array().unwrap().iter().map(|change| change["job"].clone()).collect::<Vec<_>>()
+    };
+    let run = |root: &Value, request: &str| {
+        let (status, run) = server.post(&format!("/api/jobs/{root}/run"), request, &json!({}));
+        assert_eq!(status, 200, "{run}");
+    };
+    let mut expected = 0;
+    for (round, beside) in [300, 600, 300].into_iter().enumerate() {
+        let root = &apply(&format!("apply-{round}"), &fan(round, WIDTH, beside))[0];
+        run(root, &format!("run-{round}"));
+        let late = json!({"name": format!("late-{round}"), "group": "mill", "type": "anchor",
+            "parents": [format!("lake/step-0-0-{round}")]});
+        expected += 1 + 4 * WIDTH;
+        until("all that follows the root has run", || (finished(&server) == expected).then_some(()));
+        apply(&format!("late-{round}"), &[late]);
+        run(root, &format!("again-{round}"));
+        expected += 1 + 4 * WIDTH + 1;
+        until("so it has once more, with the late one", || (finished(&server) == expected).then_some(()));
+    }
+    // What a shard has to say of so many parents takes several messages, one after the other.
+    const MANY: usize = 400;
+    let anchor = |n: usize, group: &str, name: &str, parents: &[String]| json!({"name": format!("{name}-{n}"), "group": group, "type": "anchor", "parents": parents});
+    let mut jobs: Vec<Value> = (0..MANY).map(|n| anchor(n, "default", "parent", &[])).collect();
+    jobs.extend((0..MANY).map(|n| anchor(n, "lake", "child", &[format!("default/parent-{n}")])));
+    run(&apply("many", &jobs)[MANY - 1], "run-last");
+    expected += 2;
+    until("the child of the last parent has run", || (finished(&server) == expected).then_some(()));
+    assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
 }

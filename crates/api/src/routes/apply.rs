@@ -15,6 +15,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{LargeBody, parse};
+use crate::in_force::{self, Changed};
 use crate::params::Params;
 use crate::spec::spec_of;
 use crate::view::definition_of;
@@ -53,16 +54,21 @@ pub(crate) struct Applied {
     /// Give this as `at_least` to reads that must show it. Absent for a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) position: Option<String>,
+    /// With status 202: groups in which it is not in force yet, though recorded, and `the read tables` where calls by name
+    /// and lists do not show it yet. A repeat of the call waits again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) not_yet_in: Vec<String>,
 }
 
-/// Adds and changes jobs, all or none (JOB-5).
+/// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in force in every
+/// group, however many it goes through.
 pub(super) async fn apply(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     params: Params,
     headers: HeaderMap,
     LargeBody(body): LargeBody,
-) -> Result<Json<Applied>, Problem> {
+) -> Result<(StatusCode, Json<Applied>), Problem> {
     params.only(&["dry_run"])?;
     let dry_run = params.parse("dry_run", "must be true or false")?.unwrap_or(false);
     let request: ApplyRequest = parse(body)?;
@@ -81,9 +87,14 @@ pub(super) async fn apply(
     let write = Write::new(&app, &caller, &headers)?;
     let wish = Wish { jobs, prune: request.prune, cancel: request.cancel };
     if dry_run {
-        return wish.plan(&app).await.map(|plan| Json(Applied::of(plan, None)));
+        return wish.plan(&app).await.map(|plan| (StatusCode::OK, Json(Applied::of(plan, None))));
     }
-    wish.apply(&app, &write).await.map(Json)
+    let (mut applied, position) = wish.apply(&app, &write).await?;
+    applied.not_yet_in = in_force::wait(&app, &Changed::by(&applied.changes, position)).await;
+    if !applied.not_yet_in.is_empty() {
+        applied.warnings.push(in_force::warning(&applied.not_yet_in));
+    }
+    Ok((in_force::status(&applied.not_yet_in), Json(applied)))
 }
 
 /// Every job by itself, so that an error names its place; a schedule without a zone gets the configured one.

@@ -155,6 +155,8 @@ pub(super) async fn why(
             | LiveAnswer::Pool { .. }
             | LiveAnswer::TaskLedger(_)
             | LiveAnswer::User(_)
+            | LiveAnswer::Told { .. }
+            | LiveAnswer::Post { .. }
             | LiveAnswer::Refused(_),
         ) => finished(batch_row(&app, batch).await?).map(Json),
         Err(error) => {

@@ -83,7 +83,7 @@ pub(super) async fn define(
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
     let command = Command::DefineKey { app: name.clone(), hash, role, groups, first_only: false };
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    let Json(Written { position }) = written(done)?;
+    let Json(Written { position, .. }) = written(done)?;
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
 }
 

@@ -70,6 +70,7 @@ fn job_calls(calls: Calls) -> Calls {
             Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
                 .role(Role::User)
                 .query(&[("dry_run", "`true`: only say what would change; nothing is done.")])
+                .settles()
                 .takes::<apply::ApplyRequest>()
                 .gives::<apply::Applied>(),
             apply::apply,
@@ -109,6 +110,7 @@ fn job_calls(calls: Calls) -> Calls {
                     "cancel",
                     "`true`: end what is unfinished of it; else it is refused while something is.",
                 )])
+                .settles()
                 .gives::<Written>(),
             run::delete,
         )
@@ -145,12 +147,14 @@ fn job_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/jobs/{id}/enable", "Batches are generated from now on")
                 .role(Role::User)
+                .settles()
                 .gives::<Written>(),
             run::enable,
         )
         .add(
             Call::new(Verb::Post, "/api/jobs/{id}/disable", "No more batches are generated")
                 .role(Role::User)
+                .settles()
                 .gives::<Written>(),
             run::disable,
         )

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -14,6 +14,7 @@ use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::{Body, parse};
+use crate::in_force::{self, Changed};
 use crate::params::{Params, id};
 use crate::view::Written;
 use crate::write::{Done, Write};
@@ -75,7 +76,7 @@ impl Generated {
 /// Checks that the write says nothing else, and gives its position.
 pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
     match done.answer {
-        Answer::Done => Ok(Json(Written { position: done.position.to_string() })),
+        Answer::Done => Ok(Json(Written { position: done.position.to_string(), not_yet_in: Vec::new() })),
         _ => Err(done.unexpected()),
     }
 }
@@ -110,7 +111,7 @@ pub(super) async fn enable(
     path: Path<String>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
+) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     change(app, caller, path, headers, |job| Command::SwitchJob { job, enabled: true }).await
 }
@@ -122,7 +123,7 @@ pub(super) async fn disable(
     path: Path<String>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
+) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     change(app, caller, path, headers, |job| Command::SwitchJob { job, enabled: false }).await
 }
@@ -134,7 +135,7 @@ pub(super) async fn delete(
     path: Path<String>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Json<Written>, Problem> {
+) -> Result<(StatusCode, Json<Written>), Problem> {
     let cancel = params.parse("cancel", "must be true or false")?.unwrap_or(false);
     params.only(&["cancel"])?;
     change(app, caller, path, headers, |job| Command::DeleteJob { job, cancel }).await
@@ -147,10 +148,13 @@ async fn change(
     Path(text): Path<String>,
     headers: HeaderMap,
     command: impl FnOnce(JobId) -> Command,
-) -> Result<Json<Written>, Problem> {
+) -> Result<(StatusCode, Json<Written>), Problem> {
     let job: JobId = id("job", &text)?;
     let place = job_place(&app, job).await?;
     caller.may_act(&place.group)?;
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
-    written(done)
+    let changed = Changed::job(job, &place.group, done.position);
+    let Json(mut written) = written(done)?;
+    written.not_yet_in = in_force::wait(&app, &changed).await;
+    Ok((in_force::status(&written.not_yet_in), Json(written)))
 }

@@ -63,13 +63,20 @@ impl Wish {
                 | LiveAnswer::Pool { .. }
                 | LiveAnswer::TaskLedger(_)
                 | LiveAnswer::User(_)
+                | LiveAnswer::Told { .. }
+                | LiveAnswer::Post { .. }
                 | LiveAnswer::NotFound,
             ) => Err(Problem::unavailable("no_answer", "the catalogue's owner gave no plan; try again")),
             Err(error) => Err(live_problem(&error)),
         }
     }
 
-    pub(super) async fn apply(self, app: &App, write: &Write<'_>) -> Result<Applied, Problem> {
+    /// Does it, and gives the place in the journal that shows all of it.
+    pub(super) async fn apply(
+        self,
+        app: &App,
+        write: &Write<'_>,
+    ) -> Result<(Applied, JournalPosition), Problem> {
         let sizes: Vec<usize> = self.jobs.iter().map(json_bytes).collect();
         if let Some(large) = sizes.iter().position(|bytes| *bytes > MAX_JOB_BYTES) {
             let rule = format!("one job takes at most {MAX_JOB_BYTES} bytes of JSON");
@@ -88,7 +95,7 @@ impl Wish {
         for round in 0.. {
             let plan = self.plan(app).await?;
             match self.carry_out(write, &plan, round).await? {
-                Ok(position) => return Ok(Applied::of(plan, Some(position))),
+                Ok(position) => return Ok((Applied::of(plan, Some(position)), position)),
                 // Something else came between plan and commit: plan again.
                 Err(
                     Rejection::RevisionChanged { .. }
@@ -102,20 +109,24 @@ impl Wish {
     }
 
     /// A wish that fits into one command. The plan is only for the diff: the command decides.
-    async fn apply_at_once(self, write: &Write<'_>, plan: Option<ApplyPlan>) -> Result<Applied, Problem> {
+    async fn apply_at_once(
+        self,
+        write: &Write<'_>,
+        plan: Option<ApplyPlan>,
+    ) -> Result<(Applied, JournalPosition), Problem> {
         let planned = plan.map(|plan| plan.changes).unwrap_or_default();
         let mut diffs: BTreeMap<String, PlannedChange> =
             planned.into_iter().map(|planned| (planned.change.name.clone(), planned)).collect();
         let command = Command::ApplyJobs { jobs: self.jobs, prune: self.prune, cancel: self.cancel };
         let done = write.send(ShardId::CATALOGUE, command).await?;
-        let position = Some(done.position.to_string());
+        let position = done.position;
         let Answer::Applied { changes, warnings } = done.answer else { return Err(done.unexpected()) };
         let mut told = |change: JobChange| {
             let planned = diffs.remove(&change.name).filter(|planned| planned.change == change);
             planned.unwrap_or(PlannedChange { change, diff: Vec::new() })
         };
         let changes = changes.into_iter().map(&mut told).collect();
-        Ok(Applied { changes, warnings, position })
+        Ok((Applied::of(ApplyPlan { revision: 0, changes, warnings }, Some(position)), position))
     }
 
     /// Stages and commits what the plan changes; the position shows all of it.
@@ -159,7 +170,7 @@ impl Wish {
 impl Applied {
     pub(super) fn of(plan: ApplyPlan, position: Option<JournalPosition>) -> Self {
         let position = position.map(|position| position.to_string());
-        Self { changes: plan.changes, warnings: plan.warnings, position }
+        Self { changes: plan.changes, warnings: plan.warnings, position, not_yet_in: Vec::new() }
     }
 }
 

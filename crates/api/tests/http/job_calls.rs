@@ -158,6 +158,8 @@ async fn status_is_a_number_and_a_result() {
             | LiveQuery::Pool { .. }
             | LiveQuery::TaskLedger { .. }
             | LiveQuery::User { .. }
+            | LiveQuery::Told { .. }
+            | LiveQuery::Post { .. }
             | LiveQuery::PlanApply { .. } => LiveAnswer::NotFound,
         })
     };

@@ -42,6 +42,8 @@ async fn site() -> Site {
         | LiveQuery::Pool { .. }
         | LiveQuery::TaskLedger { .. }
         | LiveQuery::User { .. }
+        | LiveQuery::Told { .. }
+        | LiveQuery::Post { .. }
         | LiveQuery::PlanApply { .. } => Ok(LiveAnswer::NotFound),
     };
     let site = Site::with(config, answers_done(), Box::new(answers)).await;

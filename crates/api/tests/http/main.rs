@@ -8,6 +8,7 @@ mod bad_input;
 mod corpus;
 mod document;
 mod events;
+mod in_force;
 mod job_calls;
 mod journal_feed;
 mod live;

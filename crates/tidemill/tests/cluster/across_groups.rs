@@ -39,8 +39,6 @@ fn a_chain_through_groups_outlives_the_owner_of_its_middle() {
     }
     let go = cluster.path("go");
     cluster.apply(&jobs(go.to_str().unwrap()));
-    // Each of the three parents' groups has heard that there are children, and that they want each generation.
-    cluster.succeeds(&["events", "tail", "--from", "start", "--type", "parent.followed", "--limit", "6"]);
     let extract = cluster.json(&["job", "show", "demo/extract"])["id"].clone();
     let mut journal = cluster.journal();
     let owner = cluster.both_own(&mut journal)[MIDDLE].clone();
@@ -66,4 +64,31 @@ fn a_chain_through_groups_outlives_the_owner_of_its_middle() {
     let checked: Value = cluster.json(&["verify", "--journal"]);
     assert_eq!(checked["finding_count"], 0, "{checked:#}");
     assert_eq!(cluster.json(&["verify"])["difference_count"], 0);
+}
+
+/// JOB-5, GEN-9: on Kafka, too, a run by hand right after an `apply` brings forth the batches of all jobs that follow, in
+/// groups of other partitions and owners.
+#[test]
+fn a_run_right_after_an_apply_reaches_children_in_other_groups() {
+    const ROUNDS: usize = 4;
+    let cluster = Cluster::start();
+    let groups = cluster.json(&["group", "ls"]);
+    let key = groups["items"][0]["worker_key"].clone();
+    for name in ["middle", "last"] {
+        cluster.post("/api/groups", &json!({"name": name, "worker_key": key}));
+    }
+    let anchor = |name: String, group: &str, parents: &[String]| json!({"name": name, "group": group, "type": "anchor", "parents": parents});
+    for round in 0..ROUNDS {
+        let mut jobs = vec![anchor(format!("root-{round}"), "demo", &[])];
+        jobs.extend((0..100).map(|n| anchor(format!("beside-{round}-{n}"), ["middle", "last"][n % 2], &[])));
+        jobs.push(anchor(format!("second-{round}"), "middle", &[format!("demo/root-{round}")]));
+        jobs.push(anchor(format!("third-{round}"), "last", &[format!("middle/second-{round}")]));
+        jobs.push(anchor(format!("fourth-{round}"), "demo", &[format!("last/third-{round}")]));
+        let applied = cluster.post("/api/jobs/apply", &json!({ "jobs": jobs }));
+        assert!(applied["not_yet_in"].is_null(), "{applied}");
+        cluster.post(&format!("/api/jobs/{}/run", applied["changes"][0]["job"]), &json!({}));
+        for (group, jobs) in [("demo", 2), ("middle", 1), ("last", 1)] {
+            cluster.succeeded(&format!("group={group}"), (round + 1) * jobs);
+        }
+    }
 }

@@ -383,7 +383,18 @@ impl Cluster {
     }
 
     pub(crate) fn apply_file(&self, file: &Path) -> Value {
-        let answer = self.json(&["job", "apply", "-f", file.to_str().unwrap()]);
+        let apply = ["job", "apply", "-f", file.to_str().unwrap(), "-o", "json"];
+        let answer: Value = until("it is in force in every group", || {
+            let output = self.run(&apply);
+            let (out, told) =
+                (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            match output.status.code() {
+                Some(0) => Some(serde_json::from_str(&out).unwrap()),
+                // Some group has no owner at the moment.
+                Some(7) => None,
+                _ => panic!("{apply:?}: {out}{told}"),
+            }
+        });
         for change in answer["changes"].as_array().unwrap() {
             self.knows(change["name"].as_str().unwrap());
         }

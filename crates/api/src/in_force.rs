@@ -1,0 +1,224 @@
+//! Waits until changed definitions are in force everywhere, so that whatever is done next finds them so (JOB-5).
+//!
+//! The catalogue's record makes an `apply` durable; the groups' shards take it in a moment later, and then say to the
+//! shards of parents in other groups what they want to hear of them. The proof that all of it is done is numbers of
+//! messages that owners have on record:
+//!
+//! ```text
+//!  catalogue ── definitions, upto n ──► shard of a child ── Follow, upto m ──► shard of its parent
+//!                                                         ◄── Known, upto k ──
+//! ```
+//!
+//! Messages between two shards arrive in order, and owners answer from what stands in their journals. So a shard
+//! that says it has n on record decides everything that is sent to it from then on with all that came before n.
+//!
+//! *Invariant:* nothing here decides anything. Who does not wait, or waits in vain, has an `apply` that is as durable.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use futures_util::future::{join, join_all};
+use tidemill_model::{GroupName, JobId, LiveAnswer, LiveQuery, PlannedChange, PostWith, ShardId, ToldShard};
+
+use crate::app::App;
+use crate::position::JournalPosition;
+
+/// Between two rounds of questions, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+/// What the tables are called beside groups, whose names have no blanks.
+const TABLES: &str = "the read tables";
+/// Owners that are asked at once.
+const AT_ONCE: usize = 8;
+
+/// Definitions that were changed.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    jobs: Vec<JobId>,
+    groups: BTreeSet<GroupName>,
+    position: JournalPosition,
+}
+
+impl Changed {
+    /// One job, in its group.
+    pub(crate) fn job(job: JobId, group: &str, position: JournalPosition) -> Self {
+        let groups = GroupName::try_from(group).into_iter().collect();
+        Self { jobs: vec![job], groups, position }
+    }
+
+    /// What an `apply` says that it did. Unchanged jobs count: a change of them before may be under way.
+    pub(crate) fn by(changes: &[PlannedChange], position: JournalPosition) -> Self {
+        let group = |planned: &PlannedChange| {
+            let (group, _) = planned.change.name.split_once('/')?;
+            GroupName::try_from(group).ok()
+        };
+        let jobs = changes.iter().map(|planned| planned.change.job).collect();
+        Self { jobs, groups: changes.iter().filter_map(group).collect(), position }
+    }
+
+    fn query(&self) -> LiveQuery {
+        LiveQuery::Told {
+            jobs: self.jobs.clone(),
+            groups: self.groups.iter().cloned().collect(),
+            at_least: self.position.offset,
+        }
+    }
+}
+
+/// What one shard must have on record.
+#[derive(Debug, Clone, PartialEq)]
+struct Wait {
+    shard: ShardId,
+    /// Messages of this one,
+    from: ShardId,
+    /// up to this number.
+    upto: u64,
+    then: Then,
+}
+
+/// What follows once it has.
+#[derive(Debug, Clone, PartialEq)]
+enum Then {
+    /// It has told these shards what it wants to hear of their jobs.
+    Follows(Vec<ShardId>),
+    /// It has told whoever followed which logical times there are.
+    Answers,
+    Nothing,
+}
+
+impl Wait {
+    fn for_definitions(told: ToldShard) -> Self {
+        let ToldShard { shard, upto, parents } = told;
+        Self { shard, from: ShardId::CATALOGUE, upto, then: Then::Follows(parents) }
+    }
+
+    /// Whom the shard says something in turn.
+    fn tells(&self) -> Vec<ShardId> {
+        match &self.then {
+            Then::Follows(parents) => parents.clone(),
+            Then::Answers => vec![self.from],
+            Then::Nothing => Vec::new(),
+        }
+    }
+
+    fn after(&self, told: &PostWith) -> Self {
+        let then = match self.then {
+            Then::Follows(_) => Then::Answers,
+            Then::Answers | Then::Nothing => Then::Nothing,
+        };
+        Self { shard: told.shard, from: self.shard, upto: told.sent, then }
+    }
+
+    /// What is to be waited for next; `None`: still for this.
+    async fn look(&self, app: &App) -> Option<Vec<Wait>> {
+        let mut with = self.tells();
+        with.push(self.from);
+        let query = LiveQuery::Post { with };
+        let Ok(LiveAnswer::Post { with }) = app.deps.live.query(self.shard, query).await else { return None };
+        let (heard, told) = with.split_last()?;
+        let is_done = heard.received >= self.upto && told.iter().all(|post| !post.unsaid);
+        is_done.then(|| told.iter().map(|post| self.after(post)).collect())
+    }
+}
+
+/// Waits until all that follows from the changes is on record where it belongs, and the tables, by which calls find
+/// jobs, show them; for a bounded time. Gives the groups that are not so far, and the tables if they are not.
+pub(crate) async fn wait(app: &App, changed: &Changed) -> Vec<String> {
+    let (query, timeout) = (changed.query(), app.config.settle_timeout());
+    let (mut open, mut is_shown) = (None, false);
+    let JournalPosition { partition, offset } = changed.position;
+    let tables = async { is_shown = app.deps.freshness.wait(partition, offset, timeout).await };
+    let mut stopping = app.stopping.clone();
+    let stopped = async {
+        // Without a sender nothing ever stops it.
+        if stopping.wait_for(|stopping| *stopping).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        // What is under way gets its time, and has to answer within it.
+        tokio::time::sleep(app.config.stop_timeout() / 2).await;
+    };
+    tokio::select! {
+        _ = join(rounds(app, &query, &mut open), tables) => {}
+        () = tokio::time::sleep(timeout) => {}
+        () = stopped => {}
+    }
+    let mut late = match open {
+        None => changed.groups.iter().map(GroupName::to_string).collect(),
+        Some(open) => groups_of(app, &open).await,
+    };
+    late.extend((!is_shown).then(|| TABLES.to_owned()));
+    late
+}
+
+async fn groups_of(app: &App, waits: &[Wait]) -> Vec<String> {
+    let shards: BTreeSet<ShardId> = waits.iter().map(|wait| wait.shard).collect();
+    let mut groups = Vec::new();
+    for shard in shards {
+        // It is done, whatever becomes of this look at the tables.
+        let group = app.group_of_shard(shard).await.ok().flatten();
+        groups.push(
+            group.map_or_else(|| format!("the group of shard {shard}"), |group| group.name.to_string()),
+        );
+    }
+    groups
+}
+
+/// Asks until nothing is open any more. What is open stands in `open`; `None`: the catalogue has not answered yet.
+async fn rounds(app: &App, query: &LiveQuery, open: &mut Option<Vec<Wait>>) {
+    let mut pause = PAUSES.0;
+    loop {
+        let is_news = match open {
+            None => {
+                *open = told(app, query).await;
+                open.is_some()
+            }
+            Some(waits) => {
+                let (left, is_news) = round(app, waits).await;
+                *waits = left;
+                is_news
+            }
+        };
+        match open {
+            Some(waits) if waits.is_empty() => return,
+            _ if is_news => pause = PAUSES.0,
+            _ => {
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(PAUSES.1);
+            }
+        }
+    }
+}
+
+async fn told(app: &App, query: &LiveQuery) -> Option<Vec<Wait>> {
+    match app.deps.live.query(ShardId::CATALOGUE, query.clone()).await {
+        Ok(LiveAnswer::Told { shards }) => Some(shards.into_iter().map(Wait::for_definitions).collect()),
+        _ => None,
+    }
+}
+
+/// Looks at each once; what is left, and whether that is something else.
+async fn round(app: &App, waits: &[Wait]) -> (Vec<Wait>, bool) {
+    let (mut left, mut is_news) = (Vec::new(), false);
+    for some in waits.chunks(AT_ONCE) {
+        let looks: Vec<_> = some.iter().map(|wait| wait.look(app)).collect();
+        for (wait, next) in some.iter().zip(join_all(looks).await) {
+            is_news |= next.is_some();
+            left.extend(next.unwrap_or_else(|| vec![wait.clone()]));
+        }
+    }
+    (left, is_news)
+}
+
+/// What the answer says of it at once.
+pub(crate) fn status(groups: &[String]) -> StatusCode {
+    if groups.is_empty() { StatusCode::OK } else { StatusCode::ACCEPTED }
+}
+
+/// For people: what it means that groups are not so far.
+pub(crate) fn warning(groups: &[String]) -> String {
+    format!(
+        "it is recorded, and not yet in force in {}: what is done there, or runs for jobs there, may miss it until \
+         then; repeat the call to wait again",
+        groups.join(", ")
+    )
+}
