@@ -6,6 +6,7 @@
 //! ```
 //! - Partition numbers are always ours; keys are only for people and tools.
 //! - No transactions and no fencing by the broker: the chain is the fence.
+//! - What is appended while some of the partition are on their way waits for them, and then goes as one lot.
 //! - Appends are idempotent within one producer. A timeout, a fatal error, or a success without an offset is
 //!   [`Unknown`](crate::AppendError::Unknown); the owner drops the producer and claims again.
 //! - The log id is made by whoever opens the log first, as the genesis of the journal's partition 0. Of
@@ -16,6 +17,7 @@ mod connection;
 mod context;
 mod genesis;
 mod intake;
+mod lots;
 mod membership;
 mod producer;
 mod reader;

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use super::config::KafkaConfig;
 use super::connection::number;
 use super::context::{complain, log};
+use super::lots::{Left, Lots, Next, Sizeable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
 use crate::{AppendError, Error, Producer, Topic};
@@ -22,16 +23,26 @@ use crate::{AppendError, Error, Producer, Topic};
 /// How long the thread that serves deliveries sleeps when nothing happens.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Passes outcomes on.
-struct Deliveries;
+/// How long a broker that is asked ahead of the first append may take to answer.
+const ASKING: Duration = Duration::from_millis(500);
+
+/// Passes outcomes on, and hands over what waited for them.
+#[derive(Default)]
+struct Deliveries {
+    /// Not there while the last of it is being dropped: then nothing waits any more.
+    feed: OnceLock<Weak<Feed>>,
+}
 
 /// A pending append on its way through librdkafka. The lock is never waited for: it only lets a completion,
 /// which one thread at a time may have, pass for something that threads may share.
-struct Travelling(Mutex<Pending>);
+struct Travelling {
+    lane: usize,
+    pending: Mutex<Pending>,
+}
 
 impl Travelling {
-    fn finish(self, outcome: Result<u64, AppendError>) {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).finish(outcome);
+    fn arrive(self) -> (usize, Pending) {
+        (self.lane, self.pending.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -48,13 +59,38 @@ impl ClientContext for Deliveries {
 impl ProducerContext for Deliveries {
     type DeliveryOpaque = Box<Travelling>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, pending: Box<Travelling>) {
-        let outcome = outcome(result);
-        // Others of the same answer still wait for theirs.
-        if catch_unwind(AssertUnwindSafe(|| pending.finish(outcome))).is_err() {
-            tracing::error!("the completion of an append panicked");
-        }
+    fn delivery(&self, result: &DeliveryResult<'_>, travelling: Box<Travelling>) {
+        let (lane, pending) = travelling.arrive();
+        let feed = self.feed.get().and_then(Weak::upgrade);
+        let outcome = match outcome(result) {
+            // Of several in one request, only the first lacks its offset: librdkafka counts on from there.
+            Ok(_) if feed.as_ref().is_some_and(|feed| feed.lots.is_in_doubt(lane)) => Err(follows_unknown()),
+            known => known,
+        };
+        let left =
+            if matches!(outcome, Err(AppendError::Unknown(_))) { Left::InDoubt } else { Left::Certain };
+        // First, so that the broker has something to do meanwhile.
+        let given_up = feed.map(|feed| feed.leave(lane, left)).unwrap_or_default();
+        tell(pending, outcome);
+        give_up(given_up);
     }
+}
+
+/// Others of the same answer still wait for theirs, so a completion that panics does not keep it from them.
+fn tell(pending: Pending, outcome: Result<u64, AppendError>) {
+    if catch_unwind(AssertUnwindSafe(|| pending.finish(outcome))).is_err() {
+        tracing::error!("the completion of an append panicked");
+    }
+}
+
+fn give_up(waiting: Vec<Waiting>) {
+    for Waiting { pending, .. } in waiting {
+        tell(pending, Err(follows_unknown()));
+    }
+}
+
+fn follows_unknown() -> AppendError {
+    AppendError::Unknown("it followed one whose outcome is unknown".to_owned())
 }
 
 /// Only what can be known for certain is more than unknown: a retry may have met another error than the first
@@ -70,41 +106,165 @@ fn outcome(result: &DeliveryResult<'_>) -> Result<u64, AppendError> {
     }
 }
 
-pub(crate) struct KafkaProducer {
-    client: Arc<BaseProducer<Deliveries>>,
-    in_flight: Arc<InFlight>,
+/// A record that waits for those before it.
+struct Waiting {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    pending: Pending,
+}
+
+impl Sizeable for Waiting {
+    fn bytes(&self) -> usize {
+        self.key.len() + self.value.len()
+    }
+}
+
+/// The client, and what waits to be handed to it.
+struct Feed {
+    client: BaseProducer<Deliveries>,
+    lots: Lots<Waiting>,
     names: [String; Topic::ALL.len()],
     counts: [u32; Topic::ALL.len()],
-    stop: Arc<AtomicBool>,
+    stop: AtomicBool,
+}
+
+impl Feed {
+    fn make(config: &KafkaConfig, counts: [u32; Topic::ALL.len()]) -> Result<Arc<Self>, Error> {
+        let client: BaseProducer<Deliveries> =
+            config
+                .producer()
+                .create_with_context(Deliveries::default())
+                .map_err(|error| Error::open("make a Kafka producer", error))?;
+        let feed = Arc::new(Self {
+            client,
+            lots: Lots::new(counts.iter().map(|count| *count as usize).sum()),
+            names: Topic::ALL.map(|topic| config.topic_name(topic)),
+            counts,
+            stop: AtomicBool::new(false),
+        });
+        let known = feed.client.context().feed.set(Arc::downgrade(&feed));
+        assert!(known.is_ok(), "the context of a client is that of one feed");
+        Ok(feed)
+    }
+
+    fn has_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Serves deliveries until it is stopped.
+    fn serve(&self) {
+        self.get_ready();
+        while !self.has_stopped() {
+            self.client.poll(IDLE);
+        }
+    }
+
+    /// Asks for the topics' leaders ahead of the first append. librdkafka asks for a producer's number when a broker
+    /// has told it of topics, and otherwise only each half second: without this the first append took a second.
+    fn get_ready(&self) {
+        let topics = self.names.iter().zip(self.counts).filter(|(_, count)| *count > 0);
+        for (name, _) in topics {
+            // A broker that is away is waited for by librdkafka itself.
+            if self.has_stopped() || self.client.client().fetch_metadata(Some(name), ASKING).is_err() {
+                return;
+            }
+            self.client.poll(Duration::ZERO);
+        }
+    }
+
+    /// The lanes of a topic follow those of the topics before it.
+    fn lane(&self, topic: Topic, partition: u32) -> usize {
+        let before: u32 = self.counts[..topic.index()].iter().sum();
+        (before + partition) as usize
+    }
+
+    fn place(&self, lane: usize) -> (&str, i32) {
+        let mut partition =
+            u32::try_from(lane).expect("the partitions of all topics are numbered in 32 bits");
+        for (name, count) in self.names.iter().zip(self.counts) {
+            if partition < count {
+                return (name, number(partition));
+            }
+            partition -= count;
+        }
+        unreachable!("each lane is that of a partition")
+    }
+
+    fn enter(&self, lane: usize, waiting: Waiting) {
+        self.hand_over(lane, self.lots.enter(lane, waiting));
+    }
+
+    /// One that was handed over has its outcome. Gives those that have to be given up.
+    #[must_use]
+    fn leave(&self, lane: usize, left: Left) -> Vec<Waiting> {
+        match self.lots.leave(lane, left) {
+            Next::HandOver(lot) => {
+                self.hand_over(lane, lot);
+                Vec::new()
+            }
+            Next::GiveUp(waiting) => waiting,
+        }
+    }
+
+    /// Hands a lot to librdkafka, and those that may follow it at once.
+    fn hand_over(&self, lane: usize, mut lot: Vec<Waiting>) {
+        while !lot.is_empty() {
+            for waiting in lot {
+                let Some((refused, pending)) = self.send(lane, waiting) else { continue };
+                match self.lots.leave(lane, Left::Certain) {
+                    Next::HandOver(none) => {
+                        assert!(none.is_empty(), "no lot is given while one is handed over")
+                    }
+                    Next::GiveUp(waiting) => give_up(waiting),
+                }
+                tell(pending, Err(refused));
+            }
+            lot = self.lots.handed_over(lane);
+        }
+    }
+
+    /// Gives it back if it was not even queued.
+    fn send(&self, lane: usize, waiting: Waiting) -> Option<(AppendError, Pending)> {
+        let Waiting { key, value, pending } = waiting;
+        let (name, partition) = self.place(lane);
+        let travelling = Box::new(Travelling { lane, pending: Mutex::new(pending) });
+        let record = BaseRecord::with_opaque_to(name, travelling);
+        let record = record.partition(partition).key(key.as_slice()).payload(value.as_slice());
+        let (error, record) = self.client.send(record).err()?;
+        let refused = match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::QueueFull) => AppendError::Full,
+            Some(RDKafkaErrorCode::MessageSizeTooLarge) => AppendError::TooLarge,
+            _ => AppendError::Refused(error.to_string()),
+        };
+        Some((refused, record.delivery_opaque.arrive().1))
+    }
+}
+
+pub(crate) struct KafkaProducer {
+    feed: Arc<Feed>,
+    in_flight: Arc<InFlight>,
 }
 
 impl KafkaProducer {
     pub(crate) fn start(config: &KafkaConfig, counts: [u32; Topic::ALL.len()]) -> Result<Self, Error> {
-        let client: BaseProducer<Deliveries> = config
-            .producer()
-            .create_with_context(Deliveries)
-            .map_err(|error| Error::open("make a Kafka producer", error))?;
-        let (client, stop) = (Arc::new(client), Arc::new(AtomicBool::new(false)));
-        let (served, stopped) = (Arc::clone(&client), Arc::clone(&stop));
+        let feed = Feed::make(config, counts)?;
+        let served = Arc::clone(&feed);
         thread::Builder::new()
             .name("kafka-producer".to_owned())
-            .spawn(move || {
-                while !stopped.load(Ordering::Relaxed) {
-                    served.poll(IDLE);
-                }
-                // The last to let go of the client: what is left is purged, and told to be unknown.
-            })
+            // The last to let go of the client: what is left is purged, and told to be unknown.
+            .spawn(move || served.serve())
             .map_err(|error| Error::open("start a Kafka producer's thread", error))?;
-        let names = Topic::ALL.map(|topic| config.topic_name(topic));
-        Ok(Self { client, in_flight: InFlight::new(config.queue), names, counts, stop })
+        Ok(Self { feed, in_flight: InFlight::new(config.queue) })
     }
 }
 
 /// The completion may be the one that drops the producer, on the serving thread: so nothing is waited for here.
 impl Drop for KafkaProducer {
     fn drop(&mut self) {
-        self.client.purge(PurgeConfig::default().queue().inflight());
-        self.stop.store(true, Ordering::Relaxed);
+        // First what waits, or it would follow what is purged. Forgotten, each tells that its outcome is unknown.
+        drop(self.feed.lots.give_up());
+        self.feed.client.purge(PurgeConfig::default().queue().inflight());
+        self.feed.stop.store(true, Ordering::Relaxed);
     }
 }
 
@@ -113,26 +273,13 @@ impl Producer for KafkaProducer {
         if topic.is_too_large(key, &value) {
             return done(Err(AppendError::TooLarge));
         }
-        let count = self.counts[topic.index()];
+        let count = self.feed.counts[topic.index()];
         if partition >= count {
             let error = Error::NoSuchPartition { topic, partition, count };
             return done(Err(AppendError::Refused(error.to_string())));
         }
         let Some(pending) = self.in_flight.enter(key.len() + value.len(), done) else { return };
-        let record =
-            BaseRecord::with_opaque_to(&self.names[topic.index()], Box::new(Travelling(Mutex::new(pending))))
-                .partition(number(partition))
-                .key(key)
-                .payload(value.as_slice());
-        if let Err((error, record)) = self.client.send(record) {
-            // It was not even queued.
-            let refused = match error.rdkafka_error_code() {
-                Some(RDKafkaErrorCode::QueueFull) => AppendError::Full,
-                Some(RDKafkaErrorCode::MessageSizeTooLarge) => AppendError::TooLarge,
-                _ => AppendError::Refused(error.to_string()),
-            };
-            record.delivery_opaque.finish(Err(refused));
-        }
+        self.feed.enter(self.feed.lane(topic, partition), Waiting { key: key.to_vec(), value, pending });
     }
 
     fn flush(&self, timeout: Duration) -> Result<(), Error> {

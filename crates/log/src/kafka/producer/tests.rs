@@ -1,6 +1,7 @@
 //! What a real broker does too seldom: against librdkafka's own mock of one.
 
 use std::sync::mpsc::{self, Receiver};
+use std::time::Instant;
 
 use rdkafka::bindings::rd_kafka_resp_err_t as Code;
 use rdkafka::mocking::MockCluster;
@@ -105,4 +106,88 @@ fn completion_may_drop_its_producer() {
     drop(producer);
     go.send(()).unwrap();
     assert!(unknown(&outcome.recv_timeout(PATIENCE).unwrap()));
+}
+
+/// Order and offsets are those of the appends, however many come at once.
+#[test]
+fn order_is_kept_however_many_come_at_once() {
+    let (cluster, producer) = cluster();
+    cluster.broker_round_trip_time(1, Duration::from_millis(10)).unwrap();
+    let (told, outcomes) = mpsc::channel();
+    for number in 0..3_000_u64 {
+        let told = told.clone();
+        let done = Box::new(move |result| told.send((number, result)).unwrap());
+        producer.append(Topic::Journal, 0, b"", vec![b'x'; 300], done);
+        // One at a time, then many, then one at a time again.
+        if number % 1_000 < 10 {
+            producer.flush(PATIENCE).unwrap();
+        }
+    }
+    producer.flush(PATIENCE).unwrap();
+    drop(told);
+    let outcomes: Vec<_> = outcomes.iter().collect();
+    let expected: Vec<_> = (0..3_000).map(|number| (number, Ok(number))).collect();
+    assert_eq!(outcomes, expected);
+}
+
+/// Each lane is the place that it was made of.
+#[test]
+fn partition_of_each_topic_has_a_lane_of_its_own() {
+    let config = KafkaConfig::new("127.0.0.1:1");
+    let mut counts = [0; Topic::ALL.len()];
+    (counts[Topic::Commands.index()], counts[Topic::Work.index()]) = (2, 3);
+    let feed = Feed::make(&config, counts).unwrap();
+    let places =
+        [(Topic::Commands, 0), (Topic::Commands, 1), (Topic::Work, 0), (Topic::Work, 1), (Topic::Work, 2)];
+    let mut lanes = Vec::new();
+    for (topic, partition) in places {
+        let lane = feed.lane(topic, partition);
+        assert_eq!(feed.place(lane), (config.topic_name(topic).as_str(), number(partition)));
+        lanes.push(lane);
+    }
+    lanes.sort_unstable();
+    assert_eq!(lanes, [0, 1, 2, 3, 4]);
+}
+
+/// What waits for the broker behind others has the same outcome as they.
+#[test]
+fn dropped_producer_tells_those_who_wait_behind_others() {
+    let (cluster, producer) = cluster();
+    assert_eq!(append(&producer), Ok(0));
+    cluster.broker_down(1).unwrap();
+    let outcomes: Vec<_> = (0..100).map(|_| start(&producer)).collect();
+    drop(producer);
+    for outcome in outcomes {
+        let outcome = outcome.recv_timeout(PATIENCE).unwrap();
+        assert!(unknown(&outcome), "{outcome:?}");
+    }
+}
+
+/// Those of the same request have no offset either. Those that wait are not sent: not ten seconds for the first, and
+/// ten more for them.
+#[test]
+fn what_follows_an_unknown_outcome_is_told_with_it() {
+    let (cluster, producer) = cluster();
+    assert_eq!(append(&producer), Ok(0));
+    cluster.broker_round_trip_time(1, Duration::from_millis(100)).unwrap();
+    cluster.request_errors(RDKafkaApiKey::Produce, &[Code::RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER]);
+    let outcomes: Vec<_> = (0..10).map(|_| start(&producer)).collect();
+    for outcome in outcomes {
+        let outcome = outcome.recv_timeout(PATIENCE).unwrap();
+        assert!(unknown(&outcome), "{outcome:?}");
+    }
+    let next = append(&producer).unwrap();
+    assert!((1..=4).contains(&next), "those that waited were not sent: {next}");
+}
+
+/// Without being asked for, a producer's number comes after half a second or a whole one.
+#[test]
+fn first_append_does_not_wait_for_the_half_second_of_the_client() {
+    let quick = (0..3).any(|_| {
+        let (_cluster, producer) = cluster();
+        let since = Instant::now();
+        assert_eq!(append(&producer), Ok(0));
+        since.elapsed() < Duration::from_millis(400)
+    });
+    assert!(quick);
 }
