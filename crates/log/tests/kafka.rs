@@ -193,6 +193,19 @@ fn setting_that_loses_records_is_refused() {
     }
 }
 
+/// A producer's number that is not asked for comes after half a second or a whole one.
+#[test]
+fn first_append_does_not_wait_for_the_half_second_of_the_client() {
+    let topics = Topics::make();
+    let log = KafkaLog::open(&topics.0).unwrap();
+    let took = [(); 4].map(|()| {
+        let begun = Instant::now();
+        append(log.producer().unwrap().as_ref(), Topic::Commands, 0, "x").unwrap();
+        begun.elapsed()
+    });
+    assert!(took.iter().any(|took| *took < Duration::from_millis(450)), "{took:?}");
+}
+
 #[test]
 fn broker_that_does_not_answer_is_named() {
     let config = KafkaConfig::new("127.0.0.1:9");
