@@ -26,8 +26,6 @@ use crate::position::JournalPosition;
 
 /// Between two rounds of questions, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// What the tables are called beside groups, whose names have no blanks.
-const TABLES: &str = "the read tables";
 /// Owners that are asked at once.
 const AT_ONCE: usize = 8;
 
@@ -121,13 +119,30 @@ impl Wait {
     }
 }
 
-/// Waits until all that follows from the changes is on record where it belongs, and the tables, by which calls find
-/// jobs, show them; for a bounded time. Gives the groups that are not so far, and the tables if they are not.
-pub(crate) async fn wait(app: &App, changed: &Changed) -> Vec<String> {
-    let (query, timeout) = (changed.query(), app.config.settle_timeout());
+/// What was not so far when the time to wait was over.
+#[derive(Debug, Default)]
+pub(crate) struct Late {
+    /// Groups in which the changes are not in force.
+    pub(crate) groups: Vec<String>,
+    /// The tables do not show them.
+    pub(crate) is_unshown: bool,
+}
+
+impl Late {
+    /// What the answer says of it at once.
+    pub(crate) fn status(&self) -> StatusCode {
+        if self.groups.is_empty() && !self.is_unshown { StatusCode::OK } else { StatusCode::ACCEPTED }
+    }
+}
+
+/// Waits until all that follows from the changes is on record where it belongs, for a bounded time; and for the tables,
+/// by which calls find jobs, as long as a read does.
+pub(crate) async fn wait(app: &App, changed: &Changed) -> Late {
+    let query = changed.query();
     let (mut open, mut is_shown) = (None, false);
     let JournalPosition { partition, offset } = changed.position;
-    let tables = async { is_shown = app.deps.freshness.wait(partition, offset, timeout).await };
+    let patience = app.config.at_least_timeout();
+    let tables = async { is_shown = app.deps.freshness.wait(partition, offset, patience).await };
     let mut stopping = app.stopping.clone();
     let stopped = async {
         // Without a sender nothing ever stops it.
@@ -139,15 +154,14 @@ pub(crate) async fn wait(app: &App, changed: &Changed) -> Vec<String> {
     };
     tokio::select! {
         _ = join(rounds(app, &query, &mut open), tables) => {}
-        () = tokio::time::sleep(timeout) => {}
+        () = tokio::time::sleep(app.config.settle_timeout()) => {}
         () = stopped => {}
     }
-    let mut late = match open {
+    let groups = match open {
         None => changed.groups.iter().map(GroupName::to_string).collect(),
         Some(open) => groups_of(app, &open).await,
     };
-    late.extend((!is_shown).then(|| TABLES.to_owned()));
-    late
+    Late { groups, is_unshown: !is_shown }
 }
 
 async fn groups_of(app: &App, waits: &[Wait]) -> Vec<String> {
@@ -207,11 +221,6 @@ async fn round(app: &App, waits: &[Wait]) -> (Vec<Wait>, bool) {
         }
     }
     (left, is_news)
-}
-
-/// What the answer says of it at once.
-pub(crate) fn status(groups: &[String]) -> StatusCode {
-    if groups.is_empty() { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
 /// For people: what it means that groups are not so far.

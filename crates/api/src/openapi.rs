@@ -206,8 +206,7 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         "responses": {"200": {"description": "Done.", "content": content}, "default": problems},
     });
     if call.settles {
-        let about =
-            "Done and durable, and within the time to wait not in force in the groups of `not_yet_in`.";
+        let about = "Done and durable, and within the time to wait not in force in the groups of `not_yet_in`, or not shown by lists.";
         let done = operation["responses"]["200"]["content"].clone();
         operation["responses"]["202"] = json!({"description": about, "content": done});
         operation["responses"]["200"]["description"] = json!("Done, and in force in every group.");

@@ -76,7 +76,11 @@ impl Generated {
 /// Checks that the write says nothing else, and gives its position.
 pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
     match done.answer {
-        Answer::Done => Ok(Json(Written { position: done.position.to_string(), not_yet_in: Vec::new() })),
+        Answer::Done => Ok(Json(Written {
+            position: done.position.to_string(),
+            not_yet_in: Vec::new(),
+            not_yet_shown: false,
+        })),
         _ => Err(done.unexpected()),
     }
 }
@@ -155,6 +159,8 @@ async fn change(
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
     let changed = Changed::job(job, &place.group, done.position);
     let Json(mut written) = written(done)?;
-    written.not_yet_in = in_force::wait(&app, &changed).await;
-    Ok((in_force::status(&written.not_yet_in), Json(written)))
+    let late = in_force::wait(&app, &changed).await;
+    let status = late.status();
+    (written.not_yet_in, written.not_yet_shown) = (late.groups, late.is_unshown);
+    Ok((status, Json(written)))
 }

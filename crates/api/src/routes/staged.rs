@@ -170,7 +170,13 @@ impl Wish {
 impl Applied {
     pub(super) fn of(plan: ApplyPlan, position: Option<JournalPosition>) -> Self {
         let position = position.map(|position| position.to_string());
-        Self { changes: plan.changes, warnings: plan.warnings, position, not_yet_in: Vec::new() }
+        Self {
+            changes: plan.changes,
+            warnings: plan.warnings,
+            position,
+            not_yet_in: Vec::new(),
+            not_yet_shown: false,
+        }
     }
 }
 

@@ -50,10 +50,13 @@ impl<T> List<T> {
 pub(crate) struct Written {
     /// Give this as `at_least` to reads that must show it.
     pub(crate) position: String,
-    /// With status 202: groups in which it is not in force yet, and `the read tables` where calls by name and lists do
-    /// not show it yet. A repeat of the call waits again.
+    /// With status 202: groups in which it is not in force yet. A repeat of the call waits
+    /// again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_yet_in: Vec<String>,
+    /// With status 202: calls that look a job up, and lists, do not show it yet; `at_least` waits for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) not_yet_shown: bool,
 }
 
 /// A time of a row.
