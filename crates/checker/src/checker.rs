@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use tidemill_model::{Reply, WorkMessage};
+use tidemill_model::{Envelope, Reply, WorkMessage};
 
 use crate::effects::Effects;
 use crate::findings::{Findings, Report};
 use crate::messages::Messages;
-use crate::partition::{Partition, Shared};
+use crate::partition::{Partition, Pushed, Shared};
 use crate::places::Places;
 use crate::shard::Bounds;
 
@@ -69,20 +69,32 @@ impl Checker {
 
     /// The next record of a journal; never panics, whatever the bytes.
     pub fn push(&mut self, partition: u32, offset: u64, bytes: &[u8]) {
-        self.push_taken(partition, offset, None, bytes);
+        self.push_record(partition, Pushed { offset, taken_ms: None, bytes, decoded: None });
     }
 
     /// The next record of a journal, with the log's time of its append in milliseconds since 1970.
     pub fn push_timed(&mut self, partition: u32, offset: u64, taken_ms: i64, bytes: &[u8]) {
-        self.push_taken(partition, offset, Some(taken_ms), bytes);
+        self.push_record(partition, Pushed { offset, taken_ms: Some(taken_ms), bytes, decoded: None });
     }
 
-    fn push_taken(&mut self, partition: u32, offset: u64, taken_ms: Option<i64>, bytes: &[u8]) {
+    /// The same of a caller who has decoded these very bytes already, if they are an envelope: once is enough.
+    pub fn push_decoded(
+        &mut self,
+        partition: u32,
+        offset: u64,
+        taken_ms: i64,
+        bytes: &[u8],
+        decoded: Option<&Envelope>,
+    ) {
+        self.push_record(partition, Pushed { offset, taken_ms: Some(taken_ms), bytes, decoded });
+    }
+
+    fn push_record(&mut self, partition: u32, record: Pushed<'_>) {
         let bounds = self.bounds();
         let (found, messages, effects) = (&mut self.found, &mut self.messages, &mut self.effects);
         let mut shared = Shared { found, messages, places: &mut self.places, effects };
         let partition = self.partitions.entry(partition).or_insert_with(|| Partition::new(partition, bounds));
-        partition.push(offset, taken_ms, bytes, &mut shared);
+        partition.push(record, &mut shared);
     }
 
     /// The next command of a partition, with the log's time of its append where that is known.

@@ -1,6 +1,7 @@
 //! The commands of one partition that no envelope has covered yet, and what an envelope says of them.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_log::Hash;
@@ -16,7 +17,7 @@ struct Given {
     offset: u64,
     at: Option<Timestamp>,
     hash: Hash,
-    record: Option<CommandRecord>,
+    record: Option<Arc<CommandRecord>>,
 }
 
 /// What an operator accepted as lost.
@@ -56,12 +57,12 @@ impl Commands {
             return;
         }
         let at = timestamp_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-        let record = serde_json::from_slice(value).ok();
+        let record = serde_json::from_slice(value).ok().map(Arc::new);
         self.pending.push_back(Given { offset, at, hash: Hash::of(value), record });
     }
 
     /// The record of a pending command.
-    pub(crate) fn record(&self, offset: u64) -> Option<&CommandRecord> {
+    pub(crate) fn record(&self, offset: u64) -> Option<&Arc<CommandRecord>> {
         self.given(offset).and_then(|given| given.record.as_ref())
     }
 
@@ -169,7 +170,7 @@ impl Commands {
 
     /// A command without a cause: right only where nobody waits and nothing changed, as for a heartbeat.
     fn passed_over(&self, at: &At<'_>, given: &Given, found: &mut Findings) {
-        let why = match &given.record {
+        let why = match given.record.as_deref() {
             None => "cannot be decoded and was not set aside".to_owned(),
             Some(CommandRecord { request: Some(request), .. }) => {
                 format!("has request {request} and no outcome")
@@ -222,7 +223,7 @@ impl Commands {
 fn names_its_sender(at: &At<'_>, given: &Given, cause: &Cause, found: &mut Findings) {
     let Source::Command { offset, request, reply_to, actor } = &cause.source else { return };
     let set_aside = matches!(cause.outcome, Outcome::Refused(Rejection::Quarantined { .. }));
-    let why = match &given.record {
+    let why = match given.record.as_deref() {
         Some(record) if (&record.request, &record.reply_to, &record.actor) == (request, reply_to, actor) => {
             return;
         }

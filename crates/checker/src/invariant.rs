@@ -55,7 +55,7 @@ invariants! {
     ResumePointMovesForward => "resume_point_moves_forward",
     /// Each command is decided at most once, in order; with the commands given, none is passed over and each decision names its sender.
     EveryCommandDecidedOnce => "every_command_decided_once",
-    /// A request id has one outcome in 24 hours; only a repeat of it is answered as one.
+    /// A request id has one outcome in 24 hours of work; only a repeat of it is answered as one.
     OneOutcomePerRequest => "one_outcome_per_request",
     /// What was refused, or was a repeat, has no event; what was set aside has that one.
     RefusedChangesNothing => "refused_changes_nothing",

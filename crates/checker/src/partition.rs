@@ -1,6 +1,7 @@
 //! One partition: its chain, its time, its commands, its shards.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_log::{Frame, Kind};
@@ -22,6 +23,16 @@ use crate::shard::{Bounds, Shard};
 
 /// The most that one decision of a command may weigh, bytes of its events.
 const MAX_DECISION_BYTES: usize = 256 * 1024;
+
+/// A record of a journal as it is given.
+#[derive(Clone, Copy)]
+pub(crate) struct Pushed<'a> {
+    pub(crate) offset: u64,
+    pub(crate) taken_ms: Option<i64>,
+    pub(crate) bytes: &'a [u8],
+    /// The envelope in it, where the giver has it.
+    pub(crate) decoded: Option<&'a Envelope>,
+}
 
 /// What partitions share.
 pub(crate) struct Shared<'a> {
@@ -64,11 +75,12 @@ impl Partition {
         }
     }
 
-    pub(crate) fn push(&mut self, offset: u64, taken_ms: Option<i64>, bytes: &[u8], shared: &mut Shared<'_>) {
+    pub(crate) fn push(&mut self, record: Pushed<'_>, shared: &mut Shared<'_>) {
+        let offset = record.offset;
         self.records += 1;
         self.offsets_dense(offset, shared.found);
-        match self.link.judge(self.id, offset, bytes) {
-            Ok(frame) => self.frame(offset, taken_ms, &frame, shared),
+        match self.link.judge(self.id, offset, record.bytes) {
+            Ok(frame) => self.frame(&record, &frame, shared),
             Err(rejected) => {
                 shared.found.void(self.id, offset, rejected.void);
                 if let Some((rule, why)) = rejected.fault {
@@ -98,10 +110,12 @@ impl Partition {
         At::record(self.id, offset, now)
     }
 
-    fn frame(&mut self, offset: u64, taken_ms: Option<i64>, frame: &Frame, shared: &mut Shared<'_>) {
-        match frame.kind {
-            Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped => {}
-            Kind::Envelope => match serde_json::from_slice::<Envelope>(&frame.body) {
+    fn frame(&mut self, record: &Pushed<'_>, frame: &Frame, shared: &mut Shared<'_>) {
+        let Pushed { offset, taken_ms, decoded, .. } = *record;
+        match (frame.kind, decoded) {
+            (Kind::Genesis | Kind::Claim | Kind::Resigned | Kind::Stopped, _) => {}
+            (Kind::Envelope, Some(envelope)) => self.envelope(offset, taken_ms, envelope, shared),
+            (Kind::Envelope, None) => match serde_json::from_slice::<Envelope>(&frame.body) {
                 Ok(envelope) => self.envelope(offset, taken_ms, &envelope, shared),
                 Err(error) => {
                     self.broken = true;
@@ -125,6 +139,7 @@ impl Partition {
         self.commands.resume_point_moves_forward(&at, envelope, found);
         self.commands.every_command_decided_once(&at, envelope, found);
         let covered = causes_cover_events(&at, envelope, found);
+        self.requests.pass(at.now);
         let mut next = 0;
         for cause in &envelope.causes {
             let count = usize::try_from(cause.events).unwrap_or(usize::MAX);
@@ -176,14 +191,14 @@ impl Partition {
                     shared.effects.decided(at, request, &cause.outcome);
                 }
                 decision_bounded(at, &envelope.events[events.clone()], shared.found);
-                Some(self.commands.record(*offset).cloned())
+                Some(self.commands.record(*offset).map(Arc::clone))
             }
             Source::Timer | Source::Observed => None,
         };
         if cause.source == Source::Timer {
             self.timers(at, envelope, events.clone(), shared.found);
         }
-        let asked = record.as_ref().map_or(Asked::Owner, |record| Asked::Command(record.as_ref()));
+        let asked = record.as_ref().map_or(Asked::Owner, |record| Asked::Command(record.as_deref()));
         self.events(at, envelope, asked, events.clone(), shared);
         if let Some(Some(record)) = &record {
             self.pulls_answered(at, record, (&cause.outcome, &envelope.events[events]), shared.found);

@@ -11,6 +11,8 @@ use crate::at::At;
 use crate::findings::Findings;
 
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
+/// The most that the time between two envelopes counts, so that nothing is forgotten while everything is off.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
 /// Below the bound of the owners' own memory, so that what is known here is known there.
 const MOST: usize = 100_000;
 
@@ -46,13 +48,32 @@ pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
 /// The requests of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    decided: HashMap<u64, (Timestamp, u64)>,
-    order: VecDeque<(u64, Timestamp)>,
+    /// Where each was decided.
+    decided: HashMap<u64, u64>,
+    /// The same, oldest first, with the work done until then.
+    order: VecDeque<(u64, SignedDuration)>,
+    /// The time of the last envelope.
+    seen: Option<Timestamp>,
+    /// The work since the first one.
+    worked: SignedDuration,
     /// Something was forgotten, so an unknown request may have been decided long ago.
     forgot: bool,
 }
 
 impl Requests {
+    /// An envelope of this time is checked: what is too old by now is forgotten.
+    pub(crate) fn pass(&mut self, now: Timestamp) {
+        let pause = self.seen.replace(now).map_or(SignedDuration::ZERO, |seen| now.duration_since(seen));
+        self.worked += pause.clamp(SignedDuration::ZERO, LONGEST_PAUSE);
+        while let Some((key, then)) = self.order.front().copied()
+            && (self.order.len() > MOST || self.worked - then >= KEPT)
+        {
+            self.decided.remove(&key);
+            self.order.pop_front();
+            self.forgot = true;
+        }
+    }
+
     /// `one_outcome_per_request`
     pub(crate) fn one_outcome_per_request(
         &mut self,
@@ -61,7 +82,6 @@ impl Requests {
         outcome: &Outcome,
         found: &mut Findings,
     ) {
-        self.forget(at.now);
         let rule = Invariant::OneOutcomePerRequest;
         let key = fingerprint(request);
         let before = self.decided.get(&key).copied();
@@ -73,25 +93,15 @@ impl Requests {
             }
             (
                 Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred,
-                Some((_, offset)),
+                Some(offset),
             ) => {
                 let why = format!("request {request} is decided again");
                 at.contradicts(found, rule, why, &[offset]);
             }
             (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred, None) => {
-                self.decided.insert(key, (at.now, at.offset));
-                self.order.push_back((key, at.now));
+                self.decided.insert(key, at.offset);
+                self.order.push_back((key, self.worked));
             }
-        }
-    }
-
-    fn forget(&mut self, now: Timestamp) {
-        while let Some((key, then)) = self.order.front().copied()
-            && (self.order.len() > MOST || now.duration_since(then) >= KEPT)
-        {
-            self.decided.remove(&key);
-            self.order.pop_front();
-            self.forgot = true;
         }
     }
 }

@@ -1,4 +1,7 @@
-//! The answers given in the last 24 hours, so that a repeated request gets the first one, from any owner.
+//! The answers given in the last 24 hours of work, so that a repeated request gets the first one, from any owner.
+//!
+//! Work, not the calendar: a repeat may stand in the commands, undecided, for as long as everything is off. So a pause
+//! between two envelopes ages an answer by an hour at most, however long it was.
 
 use std::collections::VecDeque;
 
@@ -9,6 +12,9 @@ use tidemill_model::{Answer, Outcome, RequestId};
 use crate::weight::{of_outcome, of_text};
 
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
+
+/// The most that the time between two envelopes counts as work.
+const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
 
 /// An answer weighs 1, and 1 more for each job that it lists. Bytes are those of the request ids and of the
 /// outcomes, about as they stand in the journal.
@@ -40,8 +46,12 @@ impl Size {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Answers {
     by_request: FxHashMap<RequestId, Outcome>,
-    order: VecDeque<(Timestamp, RequestId, Size)>,
+    order: VecDeque<(SignedDuration, RequestId, Size)>,
     sum: Size,
+    /// The time of the last envelope.
+    seen: Option<Timestamp>,
+    /// The work since the first one.
+    worked: SignedDuration,
 }
 
 impl Answers {
@@ -49,11 +59,17 @@ impl Answers {
         self.by_request.get(request)
     }
 
-    pub(crate) fn keep(&mut self, now: Timestamp, request: RequestId, outcome: Outcome) {
-        self.keep_within(MOST, now, request, outcome);
+    /// An envelope of this time is folded.
+    pub(crate) fn pass(&mut self, now: Timestamp) {
+        let pause = self.seen.replace(now).map_or(SignedDuration::ZERO, |seen| now.duration_since(seen));
+        self.worked += pause.clamp(SignedDuration::ZERO, LONGEST_PAUSE);
     }
 
-    fn keep_within(&mut self, most: Size, now: Timestamp, request: RequestId, outcome: Outcome) {
+    pub(crate) fn keep(&mut self, request: RequestId, outcome: Outcome) {
+        self.keep_within(MOST, request, outcome);
+    }
+
+    fn keep_within(&mut self, most: Size, request: RequestId, outcome: Outcome) {
         if outcome == Outcome::Deferred {
             // It stands until the answer replaces it, which may have come in this same envelope. Only so many
             // wishes wait at once.
@@ -62,15 +78,15 @@ impl Answers {
         }
         let size = Size::of(&request, &outcome);
         self.sum = Size { weight: self.sum.weight + size.weight, bytes: self.sum.bytes + size.bytes };
-        self.order.push_back((now, request.clone(), size));
+        self.order.push_back((self.worked, request.clone(), size));
         self.by_request.insert(request, outcome);
-        self.forget(most, now);
+        self.forget(most);
     }
 
-    fn forget(&mut self, most: Size, now: Timestamp) {
+    fn forget(&mut self, most: Size) {
         while let Some((at, request, size)) = self.order.front() {
             let fits = self.sum.weight <= most.weight && self.sum.bytes <= most.bytes;
-            if fits && now.duration_since(*at) < KEPT {
+            if fits && self.worked - *at < KEPT {
                 return;
             }
             self.by_request.remove(request);
@@ -116,7 +132,8 @@ mod tests {
             let name = |number: usize| RequestId::new(format!("r{number}"));
             let mut now = Timestamp::UNIX_EPOCH;
             for number in 0..count {
-                answers.keep_within(MOST, now, name(number), outcome.clone());
+                answers.pass(now);
+                answers.keep_within(MOST, name(number), outcome.clone());
                 now += apart;
             }
             let left: Vec<usize> =
@@ -125,21 +142,48 @@ mod tests {
             assert_eq!(answers.by_request.len(), answers.order.len(), "{what}");
         }
     }
+
     /// However long a wish is put off, its repeats find it, and its answer is then kept as long as any other;
     /// also where both are of one envelope.
     #[test]
     fn what_was_put_off_is_kept_until_it_is_decided_and_its_answer_for_a_day() {
         let request = || RequestId::new("r");
-        let day = SignedDuration::from_hours(24);
-        let (put_off, decided) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH + day * 2);
         let mut answers = Answers::default();
-        answers.keep(put_off, request(), Outcome::Deferred);
-        answers.keep(decided, RequestId::new("other"), Outcome::Done);
+        let mut now = Timestamp::UNIX_EPOCH;
+        let mut work_for = |answers: &mut Answers, hours: usize| {
+            for _ in 0..hours {
+                now += SignedDuration::from_hours(1);
+                answers.pass(now);
+            }
+        };
+        answers.keep(request(), Outcome::Deferred);
+        work_for(&mut answers, 48);
+        answers.keep(RequestId::new("other"), Outcome::Done);
         assert_eq!(answers.get(&request()), Some(&Outcome::Deferred));
-        answers.keep(decided, request(), Outcome::Done);
-        answers.keep(decided, request(), Outcome::Deferred);
+        answers.keep(request(), Outcome::Done);
+        answers.keep(request(), Outcome::Deferred);
         assert_eq!(answers.get(&request()), Some(&Outcome::Done));
-        answers.keep(decided + day, RequestId::new("later"), Outcome::Done);
+        work_for(&mut answers, 24);
+        answers.keep(RequestId::new("later"), Outcome::Done);
         assert_eq!((answers.get(&request()), answers.by_request.len(), answers.order.len()), (None, 1, 1));
+    }
+
+    /// A repeat that waited while everything was off for days finds its answer: pauses age nothing, nor does a clock
+    /// that an operator sets back.
+    #[test]
+    fn days_without_work_make_no_answer_older() {
+        let request = || RequestId::new("r");
+        let mut answers = Answers::default();
+        let mut now = Timestamp::UNIX_EPOCH;
+        answers.pass(now);
+        answers.keep(request(), Outcome::Done);
+        for (days, kept) in
+            [(3, true), (-3, true), (400, true)].into_iter().chain([(1, true); 21]).chain([(1, false)])
+        {
+            now += SignedDuration::from_hours(24 * days);
+            answers.pass(now);
+            answers.keep(RequestId::new(now.to_string()), Outcome::Done);
+            assert_eq!(answers.get(&request()).is_some(), kept, "{now}");
+        }
     }
 }

@@ -170,7 +170,7 @@ impl<'a> Draft<'a> {
         if !binding {
             partition.begin(envelope.now);
         }
-        partition.end(envelope.now, envelope.resume.clone(), &envelope.causes);
+        partition.end(envelope.resume.clone(), &envelope.causes);
         Drafted { envelope: Some(envelope), notices }
     }
 

@@ -156,11 +156,12 @@ impl Partition {
         for recorded in &envelope.events {
             self.apply_event(envelope.now, recorded);
         }
-        self.end(envelope.now, envelope.resume.clone(), &envelope.causes);
+        self.end(envelope.resume.clone(), &envelope.causes);
     }
 
     pub(crate) fn begin(&mut self, now: Timestamp) {
         self.now = now;
+        self.answers.pass(now);
     }
 
     pub(crate) fn apply_event(&mut self, now: Timestamp, recorded: &Recorded) {
@@ -169,20 +170,20 @@ impl Partition {
         }
         self.rig.folds(&recorded.event);
         if let Some(Decided { request: Some(request), outcome, .. }) = deferred::decided(&recorded.event) {
-            self.answers.keep(now, request.clone(), outcome);
+            self.answers.keep(request.clone(), outcome);
         }
         let shard = self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard));
         shard.apply(now, &recorded.event);
     }
 
-    pub(crate) fn end(&mut self, now: Timestamp, resume: Option<Resume>, causes: &[tidemill_model::Cause]) {
+    pub(crate) fn end(&mut self, resume: Option<Resume>, causes: &[tidemill_model::Cause]) {
         for cause in causes {
             if let Source::Command { request: Some(request), .. } = &cause.source
                 && cause.outcome != Outcome::Repeated
                 && !says_state(&cause.outcome)
                 && !(planted!(RefusedDecidedAgain) && matches!(cause.outcome, Outcome::Refused(_)))
             {
-                self.answers.keep(now, request.clone(), cause.outcome.clone());
+                self.answers.keep(request.clone(), cause.outcome.clone());
             }
         }
         if resume.is_some() {
@@ -190,7 +191,7 @@ impl Partition {
         }
     }
 
-    /// The stored answer to a request, if it was decided in the last 24 hours.
+    /// The stored answer to a request, if it was decided in the last 24 hours of work.
     pub fn answer_to(&self, request: &RequestId) -> Option<&Outcome> {
         self.answers.get(request)
     }

@@ -111,6 +111,8 @@ fn requests() -> Vec<Case> {
         history.causes_to(resume(offset, b"c"), [(source(offset, Some("r")), outcome, events)])
     };
     let first = || asked(History::new(), 0, answered(), vec![harmless()]);
+    let day_of_work =
+        |history| (0..25).fold(history, |history: History, _| history.pass(3_600).timer([harmless()]));
     let refused = || Outcome::Refused(Rejection::JobDisabled { job: 1 });
     let aside = || Outcome::Refused(Rejection::Quarantined { reason: "x".to_owned() });
     let quarantined = |offset: u64| event(json!({"command_quarantined": {"offset": offset, "reason": "x"}}));
@@ -124,8 +126,14 @@ fn requests() -> Vec<Case> {
         case(
             Invariant::OneOutcomePerRequest,
             "a repeat of nothing",
-            asked(first().pass(90_000), 1, answered(), vec![]),
+            asked(day_of_work(first()), 1, answered(), vec![]),
             asked(History::new(), 0, Outcome::Repeated, vec![]),
+        ),
+        case(
+            Invariant::OneOutcomePerRequest,
+            "a repeat is decided again after days without work",
+            asked(first().pass(900_000), 1, Outcome::Repeated, vec![]),
+            asked(first().pass(900_000), 1, answered(), vec![]),
         ),
         case(
             Invariant::RefusedChangesNothing,
