@@ -29,20 +29,25 @@ impl LeaseClock {
         }
     }
 
-    /// Whether the lease is over since the last time that this was asked. It stays so until a sign of life that
-    /// is sent from now on is acknowledged.
-    pub(super) fn lapse(&mut self, settings: &GroupSettings, now_ms: u64) -> bool {
-        let is_over = self.current(settings).is_some_and(|lease| lease.kill_at_ms <= now_ms);
-        if !is_over || self.base_ms.is_none() {
-            return false;
+    /// Whether a life that no owner knows for longer than since `told_at_ms` may be over: for a lease no sign of life was
+    /// acknowledged, or none ever was. If so, none that was sent until now counts any more.
+    pub(super) fn lapse(&mut self, settings: &GroupSettings, told_at_ms: u64, now_ms: u64) -> bool {
+        let base_ms = self.base_ms.unwrap_or(told_at_ms);
+        let is_over = Self::from(Some(base_ms), settings).is_some_and(|lease| lease.kill_at_ms <= now_ms);
+        if is_over {
+            self.base_ms = None;
+            self.since_ms = now_ms;
         }
-        self.base_ms = None;
-        self.since_ms = now_ms;
-        true
+        is_over
     }
 
     /// The lease as it stands. `None`: attempts may live as long as they like.
     pub(super) fn current(&self, settings: &GroupSettings) -> Option<Lease> {
+        Self::from(self.base_ms, settings)
+    }
+
+    /// The lease that counts from this moment.
+    fn from(base_ms: Option<u64>, settings: &GroupSettings) -> Option<Lease> {
         match settings.on_silence {
             OnSilence::Hold => None,
             OnSilence::Kill => {
@@ -51,7 +56,7 @@ impl LeaseClock {
                 let grace_ms = settings.kill_grace_ms.min(lease_ms / 4);
                 // Before anything was acknowledged there is no lease, so it is over.
                 let kill_at_ms =
-                    self.base_ms.map_or(0, |base| base.saturating_add(lease_ms).saturating_sub(spare_ms));
+                    base_ms.map_or(0, |base| base.saturating_add(lease_ms).saturating_sub(spare_ms));
                 Some(Lease { term_at_ms: kill_at_ms.saturating_sub(grace_ms), kill_at_ms })
             }
         }

@@ -20,6 +20,8 @@ pub(super) struct Membership {
     /// When to register (again); absent: registered.
     register_at_ms: Option<u64>,
     pause_ms: u64,
+    /// When it was first told of; no owner knows it for longer.
+    told_at_ms: Option<u64>,
     /// An owner has answered this life.
     was_ever_known: bool,
     /// What was presented in the registration that is not answered yet.
@@ -31,6 +33,7 @@ impl Membership {
         Self {
             register_at_ms: Some(0),
             pause_ms: REGISTER_AGAIN_MS,
+            told_at_ms: None,
             was_ever_known: false,
             presented: Vec::new(),
         }
@@ -79,6 +82,7 @@ impl Worker {
         let pause_ms = self.membership.pause_ms;
         self.membership.register_at_ms = Some(self.now_ms + pause_ms);
         self.membership.pause_ms = (pause_ms * 2).min(REGISTER_AGAIN_MAX_MS);
+        self.membership.told_at_ms.get_or_insert(self.now_ms);
         let known = |attempt: &Attempt| {
             matches!(attempt, Attempt::Ended(_) | Attempt::GivenBack { .. }) || attempt.has_process()
         };
@@ -103,11 +107,14 @@ impl Worker {
     }
 
     /// The lease is over, so the owner may have ended this life without being heard. A sign of life that arrives
-    /// late must not bring it back: a grant may be on its way of what somebody else runs by now.
+    /// late must not bring it back: a grant may be on its way of what somebody else runs by now. So too where the owner
+    /// has answered this life, and none of its signs of life was ever acknowledged.
     pub(super) fn lapse(&mut self) {
         planted!(LapsedLifeGoesOn => return);
-        let may_be_ended = self.membership.was_ever_known() && self.stopping.is_none();
-        if may_be_ended && self.lease.lapse(&self.settings, self.now_ms) {
+        let told_at_ms = self.membership.told_at_ms.filter(|_| self.membership.was_ever_known());
+        if let Some(told_at_ms) = told_at_ms.filter(|_| self.stopping.is_none())
+            && self.lease.lapse(&self.settings, told_at_ms, self.now_ms)
+        {
             self.begin_another_life();
         }
     }

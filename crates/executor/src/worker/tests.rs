@@ -646,6 +646,30 @@ fn lease_that_ran_out_ends_the_life() {
     );
 }
 
+/// Rule 9, EXE-8: the same of a life that the owner has answered, and of which no sign of life was ever acknowledged: it
+/// never had a lease, and the owner may have ended it all the same.
+#[test]
+fn life_that_is_answered_and_never_heard_of_ends_after_a_lease() {
+    let mut worker = worker();
+    for input in [tick(1_000), registered(&[])] {
+        worker.step(input);
+    }
+    let inputs = [assigned(8, "shell"), tick(600_000), granted(8, "shell", "i-1-1"), alive(600_000)];
+    check(
+        worker,
+        inputs,
+        expect![[r#"
+            > assigned
+            request 8 with i-1-1
+            > tick 600000
+            register i-1.2, live []
+            heartbeat
+            > granted for i-1-1
+            > acknowledged
+        "#]],
+    );
+}
+
 #[test]
 fn group_that_holds_has_no_lease() {
     let settings = GroupSettings { on_silence: OnSilence::Hold, ..GroupSettings::default() };
