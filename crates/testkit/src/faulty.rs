@@ -1,11 +1,12 @@
 //! What the planned faults do.
 
 use tidemill_executor::Input;
+use tidemill_model::{Actor, Command, CommandRecord, Envelope, Event};
 
 use crate::host::Fate;
 use crate::plan::{Fault, Planned};
 use crate::rng::Rng;
-use crate::world::{HOSTS, Happening, World};
+use crate::world::{HOSTS, Happening, Then, World};
 
 impl World {
     pub(crate) fn fault(&mut self, planned: &Planned) {
@@ -90,6 +91,47 @@ impl World {
                 let token = self.sites[site].processes.keys().next().copied();
                 if let Some(token) = token {
                     self.process_ends(site, token, None);
+                }
+            }
+            Fault::OverdueRejections => self.weather.rejections_until = until,
+            Fault::CutAtGrant => self.weather.cuts_at_grant = 1 + rng.below(3),
+            Fault::LongStop => self.stop_for_long(&mut rng),
+        }
+    }
+
+    /// Every machine is switched off, the log's too, and back after days, or after all that is kept for a year.
+    fn stop_for_long(&mut self, rng: &mut Rng) {
+        for host in 0..HOSTS {
+            self.host_goes(host, Some(0), rng);
+        }
+        for site in 0..self.sites.len() {
+            self.worker_goes(site, rng, true, true);
+        }
+        let days = if rng.chance(50) { rng.range(1, 4) } else { 401 };
+        self.days_off += days as i64;
+    }
+
+    /// Faults that befall what is granted.
+    pub(crate) fn faults_of_grants(&mut self, envelope: &Envelope) {
+        for recorded in &envelope.events {
+            let Event::StartGranted { token, worker, .. } = &recorded.event else { continue };
+            if self.now < self.weather.rejections_until {
+                // What gave it back before its worker asked arrives now.
+                let reason = "said before it asked".to_owned();
+                let (token, worker) = (*token, worker.clone());
+                let command = Command::RejectAssignment { token, worker, nonce: None, reason };
+                let (shard, actor) = (recorded.shard, Actor::default());
+                let record = CommandRecord { shard, request: None, reply_to: None, actor, command };
+                self.send(&record, 0, Then::Nobody);
+            }
+            let site = self.sites.iter_mut().find(|site| site.id == *worker);
+            if let Some(site) = site.filter(|_| self.weather.cuts_at_grant > 0) {
+                self.weather.cuts_at_grant -= 1;
+                let until = self.now + self.rng.range(10_000, 60_000);
+                // Before it hears of the grant, or so that nobody hears of it.
+                match self.rng.chance(60) {
+                    true => site.cut_until = until,
+                    false => site.mute_until = until,
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! What a seed decides before anything runs: the shape of the cluster, the faults, the moments of the wishes.
 
+use std::ops::Range;
+
 use jiff::Timestamp;
 
 use crate::rng::Rng;
@@ -104,11 +106,17 @@ pub enum Fault {
     MissedWork,
     /// A shim is killed.
     KillShim,
+    /// What a worker said to give assignments back arrives after these were granted to it.
+    OverdueRejections,
+    /// Workers are cut off, or their heartbeats lost, mostly past their leases, just when they are granted something.
+    CutAtGrant,
+    /// Every machine is off for days, or for more than a year.
+    LongStop,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [(Fault, &'static str); 32] = [
+    pub const ALL: [(Fault, &'static str); 35] = [
         (Fault::CrashHost, "crash_host"),
         (Fault::CrashHostWithZombies, "crash_host_with_zombies"),
         (Fault::CrashHostLosingAppends, "crash_host_losing_appends"),
@@ -141,7 +149,15 @@ impl Fault {
         (Fault::StopWorker, "stop_worker"),
         (Fault::MissedWork, "missed_work"),
         (Fault::KillShim, "kill_shim"),
+        (Fault::OverdueRejections, "overdue_rejections"),
+        (Fault::CutAtGrant, "cut_at_grant"),
+        (Fault::LongStop, "long_stop"),
     ];
+
+    /// Those that any history may have; the others are planned by themselves.
+    fn common() -> impl Iterator<Item = Fault> {
+        Self::ALL.iter().map(|(fault, _)| *fault).filter(|fault| *fault != Fault::LongStop)
+    }
 
     /// Its name.
     #[must_use]
@@ -171,6 +187,10 @@ pub(crate) struct Plan {
     pub(crate) groups: usize,
     pub(crate) sites: usize,
     pub(crate) faults: Vec<Planned>,
+    /// Whether it is one in which everything is off for days.
+    pub(crate) stops: bool,
+    /// Whether somebody applies hundreds of jobs at once.
+    pub(crate) is_large: bool,
     /// Index and moment of each wish.
     pub(crate) wishes: Vec<(usize, u64)>,
     /// When the last wish and fault have been.
@@ -184,6 +204,8 @@ const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_980, 0);
 
 /// Before this, groups and workers begin.
 const BEGIN_MS: u64 = 4_000;
+/// The index of the fault that is planned by itself.
+const LONG_STOP: usize = 900;
 /// The fewest commands in the log of a history, of people, clients, workers and the world outside.
 pub(crate) const LEAST_COMMANDS: usize = 100;
 /// The fewest faults of a history.
@@ -195,37 +217,57 @@ impl Plan {
         self.start == LONG_NIGHT
     }
 
+    /// The plan of a history of a mode.
     pub(crate) fn new(seed: u64, mode: Mode, mask: &Mask) -> Self {
+        let wishes = match mode {
+            Mode::Usual => 20..36,
+            // What is to be lost has to be there.
+            Mode::LostTail | Mode::LostTopic | Mode::FailingFold => 100..125,
+        };
+        Self::with(seed, mode, mask, wishes)
+    }
+
+    /// A longer history, in which a fault of the product comes up sooner.
+    #[cfg(feature = "planted")]
+    pub(crate) fn long(seed: u64) -> Self {
+        Self::with(seed, Mode::Usual, &Mask::default(), 40..50)
+    }
+
+    fn with(seed: u64, mode: Mode, mask: &Mask, count: Range<u64>) -> Self {
         let mut rng = Rng::new(seed, "plan", 0);
         let groups = rng.range(1, 4) as usize;
         let sites = groups.max(rng.range(1, 4) as usize);
         let partitions = rng.range(1, 4) as u32;
-        // What is to be lost has to be there; else, in some, leases run out between two wishes.
-        let (least, most, pace) = match mode {
-            Mode::Usual if Rng::new(seed, "pace", 0).chance(30) => (40, 50, 3),
-            Mode::Usual => (40, 50, 1),
-            Mode::LostTail | Mode::LostTopic | Mode::FailingFold => (100, 125, 1),
-        };
+        // In some, leases run out between two wishes.
+        let pace = if mode == Mode::Usual && Rng::new(seed, "pace", 0).chance(30) { 3 } else { 1 };
         let gap = pace * rng.range(200, 900);
         let mut at = BEGIN_MS;
         let mut wishes = Vec::new();
-        for index in 0..rng.range(least, most) as usize {
+        for index in 0..rng.range(count.start, count.end) as usize {
             at += rng.range(1, 2 * gap);
             if !mask.wishes.contains(&index) {
                 wishes.push((index, at));
             }
         }
+        let common: Vec<Fault> = Fault::common().collect();
         let mut faults = Vec::new();
         for index in 0..rng.range(LEAST_FAULTS, 12) as usize {
-            let (fault, _) = Fault::ALL[rng.below(Fault::ALL.len())];
+            let fault = common[rng.below(common.len())];
             let at = rng.range(BEGIN_MS, at);
             if !mask.faults.contains(&index) {
                 faults.push(Planned { index, fault, at });
             }
         }
+        let mut stop = Rng::new(seed, "stop", 0);
+        let stops = mode == Mode::Usual && stop.chance(8);
+        if stops && !mask.faults.contains(&LONG_STOP) {
+            let at = stop.range(at / 3, at);
+            faults.push(Planned { index: LONG_STOP, fault: Fault::LongStop, at });
+        }
+        let is_large = Rng::new(seed, "large", 0).chance(4);
         let start = if Rng::new(seed, "night", 0).chance(5) { LONG_NIGHT } else { WEDNESDAY };
         let whole = *mask == Mask::default();
         let end = at + 1_000;
-        Self { seed, mode, whole, start, partitions, groups, sites, faults, wishes, end }
+        Self { seed, mode, whole, start, partitions, groups, sites, faults, stops, is_large, wishes, end }
     }
 }

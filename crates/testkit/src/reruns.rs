@@ -15,8 +15,8 @@ impl World {
     pub(crate) fn wish_of_reruns(&mut self, index: usize) {
         let mut rng = Rng::new(self.plan.seed, "rerun", index as u64);
         match rng.range(0, 100) {
-            0..8 => self.plan_rerun(&mut rng),
-            8..30 => self.act_on_a_rerun(&mut rng),
+            0..10 => self.plan_rerun(&mut rng),
+            10..32 => self.act_on_a_rerun(&mut rng),
             _ => {}
         }
     }
@@ -78,6 +78,11 @@ impl World {
             14..17 => Command::ResumeRerun { rerun },
             _ => Command::CancelRerun { rerun, kill: rng.chance(50) },
         };
+        let pauses = matches!(command, Command::PauseRerun { .. });
         self.ask(ShardId::CATALOGUE, command);
+        if pauses && rng.chance(50) {
+            let delay = rng.range(100, 3_000);
+            self.ask_later(ShardId::CATALOGUE, Command::ResumeRerun { rerun }, delay);
+        }
     }
 }

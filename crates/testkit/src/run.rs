@@ -16,6 +16,9 @@ use crate::world::World;
 /// After healing, everything must have come to rest within this, in the simulator's time.
 const REST_WITHIN_MS: u64 = 900_000;
 const LOOK_EVERY_MS: u64 = 2_000;
+/// The wishes beyond those of the plan have numbers from here on, and these pauses between them.
+const FIRST_MORE: usize = 1_000;
+const MORE_EVERY_MS: u64 = 300;
 
 /// What a history was, and whether it was right.
 #[derive(Debug, Clone)]
@@ -104,6 +107,7 @@ fn kind_of(what: &str) -> String {
 impl World {
     fn live_and_judge(&mut self) {
         self.run_until(self.plan.end);
+        self.wish_more();
         self.heal();
         if self.live_on() {
             self.come_to_rest();
@@ -117,8 +121,28 @@ impl World {
     #[cfg(feature = "planted")]
     pub(crate) fn live(&mut self) {
         self.run_until(self.plan.end);
+        self.wish_more();
         self.heal();
         self.come_to_rest();
+    }
+
+    /// Until there are as many commands as a history has at least.
+    fn wish_more(&mut self) {
+        let mut index = FIRST_MORE;
+        while self.plan.whole
+            && self.wrong.is_empty()
+            && self.sent() < LEAST_COMMANDS
+            && index < 2 * FIRST_MORE
+        {
+            self.wish(index);
+            self.run_until(self.now + MORE_EVERY_MS);
+            index += 1;
+        }
+    }
+
+    /// The commands in the log, of all times.
+    fn sent(&self) -> usize {
+        self.commands.iter().chain(&self.lost_commands).map(Vec::len).sum()
     }
 
     fn come_to_rest(&mut self) {
@@ -292,7 +316,7 @@ impl World {
         if !self.plan.whole || !self.wrong.is_empty() {
             return;
         }
-        let commands: usize = self.commands.iter().chain(&self.lost_commands).map(Vec::len).sum();
+        let commands = self.sent();
         let faults = self.stats.of_class("fault");
         if commands < LEAST_COMMANDS || faults < LEAST_FAULTS {
             self.is_wrong(format!("only {commands} commands, {faults} faults"));
@@ -315,8 +339,11 @@ impl World {
             }
         }
         for (partition, records) in self.journal.iter().enumerate() {
+            let envelopes = &self.truth[partition].envelopes;
             for record in records {
-                checker.push_timed(partition as u32, record.offset, record.timestamp_ms, &record.value);
+                let decoded = envelopes.get(&record.offset).map(AsRef::as_ref);
+                let (partition, at) = (partition as u32, record.timestamp_ms);
+                checker.push_decoded(partition, record.offset, at, &record.value, decoded);
             }
         }
         for reply in &self.replies {

@@ -2,6 +2,7 @@
 //! workload knows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_engine::{Partition, Rig};
@@ -45,6 +46,8 @@ pub(crate) struct KnownThing {
 pub(crate) struct Truth {
     pub(crate) chain: Chain,
     pub(crate) state: Partition,
+    /// The envelope of each record that counts and is one, by offset.
+    pub(crate) envelopes: BTreeMap<u64, Arc<Envelope>>,
 }
 
 /// Everything on record.
@@ -75,15 +78,18 @@ pub(crate) struct Known {
 
 impl Truth {
     pub(crate) fn new(partition: u32, count: u32, rig: Rig) -> Self {
-        Self { chain: Chain::new(), state: Partition::new(partition, count).rigged(rig) }
+        let state = Partition::new(partition, count).rigged(rig);
+        Self { chain: Chain::new(), state, envelopes: BTreeMap::new() }
     }
 
     /// A record has landed. Gives the envelope, if it counts and is one.
-    pub(crate) fn land(&mut self, offset: u64, value: &[u8], stats: &mut Stats) -> Option<Envelope> {
+    pub(crate) fn land(&mut self, offset: u64, value: &[u8], stats: &mut Stats) -> Option<Arc<Envelope>> {
         match self.chain.accept(offset, value) {
             Verdict::Accepted(frame) if frame.kind == Kind::Envelope => {
                 let envelope: Envelope = serde_json::from_slice(&frame.body).expect("an owner wrote it");
+                let envelope = Arc::new(envelope);
                 self.state.apply(&envelope);
+                self.envelopes.insert(offset, Arc::clone(&envelope));
                 Some(envelope)
             }
             Verdict::Accepted(_) => None,

@@ -1,6 +1,6 @@
 //! What people and programs wish: one command after the other, from what is on record at the moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
@@ -24,6 +24,10 @@ use crate::world::{Happening, Then, Wished, World};
 pub(crate) const POISON: &str = "poison";
 /// So few keys may there be.
 pub(crate) const MOST_KEYS: usize = 2;
+/// The wish beside which hundreds of jobs are applied at once, in histories where they are; more than shards are told
+/// of in one envelope.
+const LARGE_AT: usize = 8;
+const MANY: usize = 201;
 /// Until an unanswered wish is sent again.
 const AGAIN_MS: u64 = 6_000;
 
@@ -111,11 +115,20 @@ impl World {
     pub(crate) fn wish(&mut self, index: usize) {
         let mut rng = Rng::new(self.plan.seed, "wish", index as u64);
         let rng = &mut rng;
+        if index == LARGE_AT && self.plan.is_large {
+            self.apply_many(rng.aside("many"));
+        }
         self.wish_of_reruns(index);
         self.wish_of_pulls(index);
         let aside = &mut rng.aside("pool");
         if index > 4 && aside.chance(5) {
             self.change_pool(aside);
+        }
+        // Kinds that need several wishes of one sort in one history.
+        match rng.aside("seldom").range(0, 100) {
+            0..3 if index > 4 => self.calendars(&mut rng.aside("calendars")),
+            3..8 => self.keys(&mut rng.aside("keys")),
+            _ => {}
         }
         if rng.range(0, 500) == 0 {
             return self.run_often(rng);
@@ -123,10 +136,10 @@ impl World {
         match if index < 4 { 0 } else { rng.range(0, 100) } {
             0..14 => self.apply_jobs(rng),
             14..33 => self.submit(rng),
-            33 | 94 => self.report_code(rng),
+            33 | 49 | 94 => self.report_code(rng),
             34 => self.keys(rng),
             35 => self.calendars(rng),
-            36..50 => self.run_job(rng),
+            36..49 => self.run_job(rng),
             50..62 => self.rerun(rng),
             62..69 => self.kill(rng),
             69..72 => self.mark(rng),
@@ -165,7 +178,7 @@ impl World {
         let mut names: Vec<String> = Vec::new();
         let mut jobs = Vec::new();
         for _ in 0..count {
-            let poison = rng.range(0, 45) == 0;
+            let poison = rng.range(0, 32) == 0;
             let name = if poison { POISON.to_owned() } else { format!("j{}", rng.below(12)) };
             if names.contains(&name) {
                 continue;
@@ -174,6 +187,7 @@ impl World {
             if self.plan.is_long_night() {
                 by_night(&mut spec);
             }
+            self.while_it_lasts(&mut spec);
             let parents = parents(rng, &group, &names, &known);
             if !parents.is_empty() {
                 spec["parents"] = Value::Array(parents);
@@ -222,9 +236,63 @@ impl World {
         }
     }
 
+    /// Hundreds of small jobs, in parts.
+    fn apply_many(&mut self, mut rng: Rng) {
+        let group = format!("g{}", rng.below(self.plan.groups) + 1);
+        let apply = RequestId::new("apply-many");
+        let job = |number: usize| {
+            let spec =
+                json!({"name": format!("many{number}"), "group": group, "type": "noop", "enabled": false});
+            JobSpec::from_value(spec).expect("of the right form")
+        };
+        let jobs: Vec<JobSpec> = (0..MANY).map(job).collect();
+        let parts = jobs.chunks(100).map(<[JobSpec]>::to_vec).collect::<Vec<_>>();
+        let commit = Command::CommitApply {
+            apply: apply.clone(),
+            parts: parts.len() as u32,
+            prune: Vec::new(),
+            cancel: false,
+            if_revision: None,
+        };
+        for (part, jobs) in (0..).zip(parts) {
+            let apply = apply.clone();
+            self.ask(ShardId::CATALOGUE, Command::StageJobs { apply, part, jobs });
+        }
+        self.ask_later(ShardId::CATALOGUE, commit, 500);
+    }
+
+    /// Where everything stops for days, schedules are over soon: nothing is due meanwhile, a million times.
+    fn while_it_lasts(&self, spec: &mut Value) {
+        if !self.plan.stops || spec["schedule"].is_null() {
+            return;
+        }
+        let minutes = (0..15).map(|minute| {
+            let then = self.wall() + SignedDuration::from_mins(minute);
+            then.to_zoned(jiff::tz::TimeZone::UTC)
+        });
+        let mut fields: [BTreeSet<i16>; 5] = Default::default();
+        for then in minutes {
+            let values = [
+                then.minute().into(),
+                then.hour().into(),
+                then.day().into(),
+                then.month().into(),
+                then.year(),
+            ];
+            for (field, value) in fields.iter_mut().zip(values) {
+                field.insert(value);
+            }
+        }
+        let [minute, hour, day, month, year] =
+            fields.map(|field| field.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+        let cron = format!("0/10 {minute} {hour} {day} {month} ? {year}");
+        spec["schedule"] = json!({"cron": cron, "zone": "UTC"});
+    }
+
     fn define_job(&mut self, rng: &mut Rng) {
         let group = format!("g{}", rng.below(self.plan.groups) + 1);
-        let spec = spec(rng, &group, "unnamed", self.sites.len());
+        let mut spec = spec(rng, &group, "unnamed", self.sites.len());
+        self.while_it_lasts(&mut spec);
         let parents = self.some_job(rng, false).filter(|_| rng.chance(50)).map(|job| job.id);
         let job = Box::new(JobSpec::from_value(spec).expect("of the right form"));
         self.ask(ShardId::CATALOGUE, Command::DefineJob { job, parents: parents.into_iter().collect() });
@@ -543,8 +611,8 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
 /// What it does when a parent failed for good.
 fn when_parents_fail(rng: &mut Rng, job: &mut Value) {
     match rng.range(0, 10) {
-        0..4 => {}
-        4..8 => job["on_parent_failure"] = json!(["fail", "skip", "run"][rng.below(3)]),
+        0..3 => {}
+        3..8 => job["on_parent_failure"] = json!(["fail", "skip", "run"][rng.below(3)]),
         _ => job["run_if"] = json!("failure"),
     }
 }

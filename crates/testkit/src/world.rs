@@ -107,12 +107,17 @@ pub(crate) struct Weather {
     pub(crate) lost_replies_until: u64,
     pub(crate) duplicates_until: u64,
     pub(crate) delays_until: u64,
+    pub(crate) rejections_until: u64,
+    /// So many grants more.
+    pub(crate) cuts_at_grant: usize,
 }
 
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) now: u64,
     order: u64,
+    /// While every machine was off.
+    pub(crate) days_off: i64,
     queue: BinaryHeap<Reverse<Entry>>,
     pub(crate) rng: Rng,
     pub(crate) journal: Vec<Vec<Record>>,
@@ -146,8 +151,8 @@ pub(crate) struct World {
 impl World {
     /// Only the planted bugs begin histories of their own.
     #[cfg(feature = "planted")]
-    pub(crate) fn new(seed: u64, mask: &crate::plan::Mask, trace: bool) -> Self {
-        Self::of(Plan::new(seed, Mode::Usual, mask), trace)
+    pub(crate) fn new(seed: u64) -> Self {
+        Self::of(Plan::long(seed), false)
     }
 
     pub(crate) fn of(plan: Plan, trace: bool) -> Self {
@@ -159,6 +164,7 @@ impl World {
         let mut world = Self {
             now: 0,
             order: 0,
+            days_off: 0,
             queue: BinaryHeap::new(),
             rng: Rng::new(seed, "network", 0),
             journal: vec![Vec::new(); count as usize],
@@ -276,7 +282,9 @@ impl World {
     }
 
     pub(crate) fn wall(&self) -> Timestamp {
-        self.plan.start + SignedDuration::from_millis(self.now as i64)
+        self.plan.start
+            + SignedDuration::from_hours(24 * self.days_off)
+            + SignedDuration::from_millis(self.now as i64)
     }
 
     /// Lets time pass up to `until`, or until something is wrong.
@@ -331,6 +339,7 @@ impl World {
             }
             let wrong = self.known.take(&envelope, &mut self.stats);
             self.ended_on_record(&envelope);
+            self.faults_of_grants(&envelope);
             if self.trace.is_some() {
                 for cause in &envelope.causes {
                     self.tell(|| format!("p{partition}@{offset} cause {cause:?}"));

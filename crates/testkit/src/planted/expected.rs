@@ -35,8 +35,6 @@ const fn of_tables(bug: Bug, within: u64) -> Expected {
 const FEW: u64 = 50;
 const SOME: u64 = 200;
 const MANY: u64 = 500;
-/// And where a late word has to meet the end of a lease.
-const RARE: u64 = 3_000;
 
 const PROCESSES: &[&str] = &["nothing_runs_after_its_end", "one_process_per_batch", "one_process_per_run"];
 
@@ -58,8 +56,8 @@ pub const EXPECTED: &[Expected] = &[
     with(&[Fault::UnknownLost], bug(Bug::EffectsBeforeReadBack, &["work_is_on_record"], SOME)),
     with(&[Fault::SlowReader], bug(Bug::TimerOvertakesFact, &["timers_never_overtake_commands"], SOME)),
     with(
-        &[Fault::DelayedCommands, Fault::MoveSuggestion],
-        bug(Bug::OverdueRejectionAccepted, &["only_allowed_transitions", "one_process_per_batch"], RARE),
+        &[Fault::OverdueRejections],
+        bug(Bug::OverdueRejectionAccepted, &["only_allowed_transitions", "one_process_per_batch"], SOME),
     ),
     bug(Bug::TimerFiredAgainAfterTakeover, &["one_generated_per_run"], FEW),
     bug(Bug::CommandSkippedAtTakeover, &["every_command_decided_once"], FEW),
@@ -82,7 +80,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::WorkForDrainedWorker, &["assigned_only_when_conditions_held"], FEW),
     bug(Bug::PermitGivenAgain, &["permits_accounted_for"], SOME),
     bug(Bug::OneSlotTooMany, &["running_never_above_limit"], FEW),
-    with(&[Fault::CutWorker], bug(Bug::GrantAfterLeaseEnd, PROCESSES, MANY)),
+    with(&[Fault::CutWorker, Fault::CutAtGrant], bug(Bug::GrantAfterLeaseEnd, PROCESSES, MANY)),
     with(&[Fault::CrashWorker], bug(Bug::LiveShimForgotten, PROCESSES, MANY)),
     with(&[Fault::CrashWorkerLosingDirectory], bug(Bug::StateDirectoryWiped, PROCESSES, MANY)),
     bug(Bug::DstDuplicate, &["due_times_generated_or_skipped"], MANY),
@@ -98,7 +96,7 @@ pub const EXPECTED: &[Expected] = &[
     of_tables(Bug::ResumeOnVoidSuffix, SOME),
     of_tables(Bug::PositionOutsideTransaction, SOME),
     with(&[Fault::CutWorker], bug(Bug::LeaseShortenedAtOnce, LEASES, MANY)),
-    with(&[Fault::CutWorker, Fault::DelayedCommands], bug(Bug::LapsedLifeGoesOn, PROCESSES, RARE)),
+    with(&[Fault::CutAtGrant], bug(Bug::LapsedLifeGoesOn, PROCESSES, MANY)),
     with(&[Fault::CrashWorker], bug(Bug::RepeatSavesEarlierLife, ASSIGNED, MANY)),
 ];
 

@@ -10,7 +10,7 @@ use tidemill_planted::Bug;
 
 pub use expected::{EXPECTED, Expected};
 
-use crate::plan::{Fault, Mask, Planned};
+use crate::plan::{Fault, Planned};
 use crate::world::{Happening, World};
 
 /// How many faults of a kind a history gets in addition, where that is asked for.
@@ -68,7 +68,7 @@ pub fn plant(bug: Option<Bug>) {
 #[must_use]
 pub fn judge(seed: u64, more: &[Fault], with_tables: bool) -> Verdict {
     tidemill_planted::forget();
-    let mut world = World::new(seed, &Mask::default(), false);
+    let mut world = World::new(seed);
     world.noted = Some(Vec::new());
     let times = (1..=MORE).map(|number| world.plan.end * number / (MORE + 1));
     let added: Vec<(u64, Fault)> = times.flat_map(|at| more.iter().map(move |fault| (at, *fault))).collect();
