@@ -6,11 +6,15 @@
 
 mod backend;
 mod crew;
+#[cfg(feature = "kafka")]
+mod database;
 mod fairness;
+mod files;
 mod history;
 mod machine;
 mod place;
 mod placement;
+mod program;
 mod pull;
 mod raw;
 mod report;
@@ -99,7 +103,6 @@ fn conditions(args: &Args) -> Conditions {
         machine: machine::describe(),
         arguments: std::env::args().skip(1).collect(),
         day: jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().to_string(),
-        runs: args.runs.max(1),
         scale: args.scale.max(1),
     }
 }
@@ -112,7 +115,8 @@ fn median_of(workload: Workload, backend: Backend, args: &Args) -> anyhow::Resul
         if workload.is_about_time() { row.p50_ms.unwrap_or_default() } else { row.per_second }
     };
     runs.sort_by(|a, b| key(a).total_cmp(&key(b)));
-    Ok(runs.swap_remove(runs.len() / 2))
+    let count = runs.len();
+    Ok(Row { runs: count, ..runs.swap_remove(count / 2) })
 }
 
 fn workloads(args: &Args) -> Vec<Workload> {

@@ -15,17 +15,27 @@ pub(crate) struct Conditions {
     pub(crate) machine: Vec<String>,
     pub(crate) arguments: Vec<String>,
     pub(crate) day: String,
-    pub(crate) runs: usize,
     /// What the sizes were divided by.
     pub(crate) scale: usize,
 }
 
-impl Conditions {
-    /// The fewest runs whose median stands for something.
-    const RUNS: usize = 3;
+/// The fewest runs whose median stands for something.
+const RUNS: usize = 3;
 
-    fn is_trial(&self) -> bool {
-        self.runs < Self::RUNS || self.scale > 1
+/// What rows are not for comparison, if any.
+fn trial(rows: &[Row], scale: usize) -> String {
+    let few = rows.iter().filter(|row| row.runs < RUNS).count();
+    if scale > 1 {
+        return format!("\n**A trial run**: sizes divided by {scale}. Not for comparison.\n");
+    }
+    match few {
+        0 => String::new(),
+        _ if few == rows.len() => {
+            format!(
+                "\n**A trial run**: fewer than {RUNS} of each, whatever else the machine did. Not for comparison.\n"
+            )
+        }
+        _ => format!("\n**In part a trial run**: rows of fewer than {RUNS} runs are not for comparison.\n"),
     }
 }
 
@@ -66,6 +76,7 @@ pub(crate) fn tables(rows: &[Row]) -> String {
         &[
             "workload",
             "backend",
+            "runs",
             "n",
             "per second",
             "p50 ms",
@@ -122,6 +133,7 @@ fn cells(row: &Row) -> Vec<String> {
     vec![
         row.workload.clone(),
         row.backend.clone(),
+        row.runs.to_string(),
         row.n.to_string(),
         format!("{:.0}", row.per_second),
         milliseconds(row.p50_ms),
@@ -134,15 +146,8 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 fn page(rows: &[Row], conditions: &Conditions) -> String {
-    let Conditions { machine, arguments, day, runs, scale } = conditions;
-    let trial = if conditions.is_trial() {
-        format!(
-            "\n**A trial run**: {runs} of each, sizes divided by {scale}, whatever else the machine did. Not for \
-             comparison.\n"
-        )
-    } else {
-        String::new()
-    };
+    let Conditions { machine, arguments, day, scale } = conditions;
+    let trial = trial(rows, *scale);
     let machine: String = machine.iter().map(|line| format!("- {line}\n")).collect();
     format!(
         "# Benchmarks\n\n\
@@ -150,8 +155,8 @@ fn page(rows: &[Row], conditions: &Conditions) -> String {
          {}\n\
          ## Conditions\n\n\
          {machine}\
-         - {day}; the median of {runs} runs of each, broker and load together on this machine\n\
-         - command: `make bench ARGS=\"{}\"`\n\n\
+         - {day}; each row the one in the middle of its runs, broker and load together on this machine\n\
+         - last command: `make bench ARGS=\"{}\"`\n\n\
          {MEANING}",
         tables(rows),
         arguments.join(" "),
@@ -180,6 +185,7 @@ the end of the journal. *embedded* is the log on SQLite, every commit durable; *
 | waiting | 1,000,000 batches by hand, each waits for a path, ten for the same one, no worker; then paths come that one batch waits for, and one that 10,000 wait for | batches generated | from a path's report sent until its record can be read, of paths with one waiter |
 | fairness | ten slots; 100 batches of one user, alone, then 100 that become ready at one moment with 100,000 of another user, then 100 beside what is left of those | starts of either user, beside each other | from ready until a worker has read of its assignment, of the 100 beside the others |
 | ageing | ten slots, 200 batches of priority 0 wait, as many come as slots become free; one batch of priority 9 becomes ready, and 90 minutes pass at once by the owner's clock | starts, from then on | from then on until it has started |
+| files | a directory of 10,000 job files in a DAG 50 levels deep, by the command line: `validate`, `apply`, `apply` again, `apply` with a cycle through all levels | jobs, of the first `apply` | |
 | pull-1, -16, -64, -256 | for 5 s, so many clients pull and complete plain tasks over HTTP, each for its part of 4,096 users, one request after the other; every user has had a hint that nothing is due, then 30 tasks came | grants and completions | of a request |
 | pull-empty | for 5 s, 64 clients pull for 4,096 users who have a hint that nothing is due | empty answers | of a request |
 | pull-wake-up | 100,000 users of a group have a hint that nothing is due; then a task comes that each may have once, and a second after its acknowledgement 64 clients pull for all of them, once. A poll without the task ends the measurement | grants | of a request |
@@ -190,14 +196,14 @@ read back, one at a time, the median. *processes/s*: the same program, as many a
 the same directory, and nothing written by or about them.
 **Ratio**: per second / raw limit; where that is in *ms*, p50 / raw limit.
 
-*pull* is the program in processes of its own: `tidemill standalone`, or dispatcher, projector and interface on Kafka, with
-tables in MariaDB and hints in Redis; tables and feed are not waited for. The load is one thread of the measuring
-process. **cpu s** has that thread and the program's processes, **peak MB** is the sum of what each of these had at once. The
+*files* and *pull* are the program in processes of their own: `tidemill standalone`, or dispatcher, projector and interface on Kafka, with
+tables in MariaDB and hints in Redis; the feed is not waited for, nor are the tables of *pull*. Its load is one thread of
+the measuring process, that of *files* a process for each command. **cpu s** has that thread and the program's processes, **peak MB** is the sum of what each of these had at once. The
 raw limit of *pull-empty* is what the same load makes of a listener on one thread that gives one answer to everything
 (*exchanges/s*).
 
-The five before have workers without processes, all in the measuring process: they register, show that they are alive,
-read of assignments, ask, start and report over the log as an executor does, and an attempt does nothing but take 250 ms
+From *placement* to *ageing* there are workers without processes, all in the measuring process: they register, show that
+they are alive, read of assignments, ask, start and report over the log as an executor does, and an attempt does nothing but take 250 ms
 (100 ms for the last two). A path is *shown* when tables and feed have its record, and tables that its batches are ready.
 
 **cpu s** is the processor time of that process, of its server of shims, and of all shims and jobs; a broker's is not
@@ -215,15 +221,10 @@ mod tests {
     use super::*;
     use crate::row::example;
 
-    fn conditions(runs: usize, scale: usize) -> Conditions {
-        let arguments = vec!["--runs".to_owned(), runs.to_string()];
-        Conditions {
-            machine: vec!["cores: 2".to_owned()],
-            arguments,
-            day: "2026-01-01".to_owned(),
-            runs,
-            scale,
-        }
+    fn conditions(scale: usize) -> Conditions {
+        let arguments = vec!["--runs".to_owned(), "3".to_owned()];
+        let machine = vec!["cores: 2".to_owned()];
+        Conditions { machine, arguments, day: "2026-01-01".to_owned(), scale }
     }
 
     fn committed(name: &str) -> String {
@@ -244,8 +245,15 @@ mod tests {
 
     #[test]
     fn trial_is_marked_and_a_whole_measurement_is_not() {
-        let marked = |runs, scale| page(&[example()], &conditions(runs, scale)).contains("A trial run");
-        assert_eq!([marked(1, 1), marked(3, 10), marked(3, 1)], [true, true, false]);
+        let marked = |runs: &[usize], scale| {
+            let rows: Vec<Row> = runs.iter().map(|runs| Row { runs: *runs, ..example() }).collect();
+            let page = page(&rows, &conditions(scale));
+            (page.contains("**A trial run**"), page.contains("**In part a trial run**"))
+        };
+        assert_eq!(marked(&[1, 1], 1), (true, false));
+        assert_eq!(marked(&[3, 5], 10), (true, false));
+        assert_eq!(marked(&[3, 1], 1), (false, true));
+        assert_eq!(marked(&[3, 5], 1), (false, false));
     }
 
     #[test]
@@ -260,7 +268,7 @@ mod tests {
     fn rows_of_other_workloads_can_be_kept() {
         let directory = tempfile::tempdir().unwrap();
         let other = Row { workload: "chain".to_owned(), ..example() };
-        write(directory.path(), &[example(), other.clone()], &conditions(3, 1)).unwrap();
+        write(directory.path(), &[example(), other.clone()], &conditions(1)).unwrap();
         let new = Row { n: 11, ..example() };
         assert_eq!(added(directory.path(), vec![new.clone()]).unwrap(), [other, new]);
     }
@@ -268,7 +276,7 @@ mod tests {
     #[test]
     fn written_files_are_read_back() {
         let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), &[example()], &conditions(3, 1)).unwrap();
+        write(directory.path(), &[example()], &conditions(1)).unwrap();
         let rows = std::fs::read_to_string(directory.path().join(ROWS)).unwrap();
         assert_eq!(serde_json::from_str::<Vec<Row>>(&rows).unwrap(), [example()]);
         let page = std::fs::read_to_string(directory.path().join(PAGE)).unwrap();

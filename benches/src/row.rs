@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Row {
     pub(crate) workload: String,
     pub(crate) backend: String,
+    /// Of how many runs it is the one in the middle.
+    pub(crate) runs: usize,
     /// Batches, or hops of a chain.
     pub(crate) n: usize,
     pub(crate) per_second: f64,
@@ -66,6 +68,7 @@ pub(crate) fn example() -> Row {
     Row {
         workload: "lifecycle".to_owned(),
         backend: "kafka".to_owned(),
+        runs: 3,
         n: 10,
         per_second: 5_000.0,
         p50_ms: Some(1.5),

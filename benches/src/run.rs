@@ -212,6 +212,7 @@ impl Run<'_> {
         Ok(Row {
             workload: self.workload.name().to_owned(),
             backend: self.backend.name().to_owned(),
+            runs: 1,
             n,
             per_second,
             p50_ms,

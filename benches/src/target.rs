@@ -1,6 +1,7 @@
 //! What is to be reached, and whether it was.
 
 use crate::fairness::{BESIDE_ALONE, RELEASES_BEYOND, TOGETHER_ALONE};
+use crate::files::{APPLIED, VALIDATED};
 use crate::pull::GROWTH;
 use crate::row::Row;
 
@@ -30,6 +31,10 @@ enum Figure {
     TogetherAlone,
     /// Slots that became free beyond what was declared.
     Beyond,
+    /// Of all files, without a server.
+    Validated,
+    /// Of all files, as one.
+    Applied,
     /// What 99 of 100 requests do not pass.
     RequestP99Ms,
     /// Records that came to the log.
@@ -50,7 +55,7 @@ const fn target(workload: &'static str, backend: Option<&'static str>, figure: F
     Target { workload, backend, figure, bound }
 }
 
-const TARGETS: [Target; 18] = [
+const TARGETS: [Target; 20] = [
     target("lifecycle", Some("embedded"), Figure::PerSecond, 10_000.0),
     target("lifecycle", Some("kafka"), Figure::PerSecond, 5_000.0),
     target("chain", Some("embedded"), Figure::MedianMs, 1.5),
@@ -65,6 +70,8 @@ const TARGETS: [Target; 18] = [
     target("fairness", None, Figure::BesideAlone, 2.0),
     target("fairness", None, Figure::TogetherAlone, 2.0),
     target("ageing", None, Figure::Beyond, 0.0),
+    target("files", None, Figure::Validated, 2.0),
+    target("files", None, Figure::Applied, 10.0),
     target("pull-64", None, Figure::PerSecond, 5_000.0),
     target("pull-64", None, Figure::RequestP99Ms, 50.0),
     target("pull-empty", None, Figure::PerSecond, 20_000.0),
@@ -104,6 +111,8 @@ impl Figure {
             Figure::BesideAlone => row.figure(BESIDE_ALONE),
             Figure::TogetherAlone => row.figure(TOGETHER_ALONE),
             Figure::Beyond => row.figure(RELEASES_BEYOND),
+            Figure::Validated => row.figure(VALIDATED),
+            Figure::Applied => row.figure(APPLIED),
             Figure::Growth => row.figure(GROWTH),
         }
     }
@@ -118,6 +127,8 @@ impl Figure {
             | Figure::BesideAlone
             | Figure::TogetherAlone
             | Figure::Beyond
+            | Figure::Validated
+            | Figure::Applied
             | Figure::RequestP99Ms
             | Figure::Growth => false,
         }
@@ -134,6 +145,8 @@ impl Figure {
             Figure::BesideAlone => format!("{value:.2} times as long as alone, 99 of 100"),
             Figure::TogetherAlone => format!("{value:.2} times as long as alone, coming together, 99 of 100"),
             Figure::Beyond => format!("{value:.0} slots beyond the bound"),
+            Figure::Validated => format!("{value:.2} s until all are checked"),
+            Figure::Applied => format!("{value:.2} s until all are applied"),
             Figure::RequestP99Ms => format!("{value:.2} ms of a request, 99 of 100"),
             Figure::Growth => format!("{value:.0} {GROWTH}"),
         }

@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 
 use crate::backend::Backend;
+use crate::files;
 use crate::place;
 use crate::pull::{self, Pulls};
 use crate::row::Row;
@@ -41,6 +42,8 @@ pub(crate) enum Workload {
     Fairness,
     /// One batch of priority 9 while priority 0 takes every slot.
     Ageing,
+    /// A directory of 10,000 job files, in a DAG 50 levels deep.
+    Files,
     /// Tasks that one client pulls and completes, over HTTP.
     #[value(name = "pull-1")]
     Pull1,
@@ -60,7 +63,7 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Lifecycle,
         Self::Chain,
         Self::Fan,
@@ -74,6 +77,7 @@ impl Workload {
         Self::Waiting,
         Self::Fairness,
         Self::Ageing,
+        Self::Files,
         Self::Pull1,
         Self::Pull16,
         Self::Pull64,
@@ -97,6 +101,7 @@ impl Workload {
             Self::Waiting => "waiting",
             Self::Fairness => "fairness",
             Self::Ageing => "ageing",
+            Self::Files => "files",
             Self::Pull1 => "pull-1",
             Self::Pull16 => "pull-16",
             Self::Pull64 => "pull-64",
@@ -117,7 +122,8 @@ impl Workload {
             | Self::Waiting
             | Self::Fairness
             | Self::Ageing => true,
-            Self::Lifecycle
+            Self::Files
+            | Self::Lifecycle
             | Self::Fan
             | Self::Burst
             | Self::Processes
@@ -147,6 +153,7 @@ impl Workload {
             | Self::Waiting
             | Self::Fairness
             | Self::Ageing
+            | Self::Files
             | Self::Pull1
             | Self::Pull16
             | Self::Pull64
@@ -174,6 +181,9 @@ impl Workload {
         if let Some(pulls) = self.pulls() {
             return pull::measure(pulls, self.name(), backend, scale);
         }
+        if self == Self::Files {
+            return files::measure(self.name(), backend, 10_000 / scale);
+        }
         let directory = tempfile::tempdir()?;
         let attempts = if self == Self::Processes { place::in_memory() } else { place::on_disk() };
         let attempts = tempfile::tempdir_in(attempts)?;
@@ -195,7 +205,8 @@ impl Workload {
             Self::Waiting => run.waiting(1_000_000 / scale, 10_000 / scale),
             Self::Fairness => run.fairness(100_000 / scale),
             Self::Ageing => run.ageing(),
-            Self::Pull1
+            Self::Files
+            | Self::Pull1
             | Self::Pull16
             | Self::Pull64
             | Self::Pull256

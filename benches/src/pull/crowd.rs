@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 
 use super::http::Connection;
-use super::site::Site;
+use crate::program::Running;
 
 /// Users of one assignment.
 pub(super) const ASSIGNED_AT_ONCE: usize = 500;
@@ -98,7 +98,7 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// Gives them their home group, and waits until its shard knows them.
-    pub(super) async fn assign(site: &Site, users: usize) -> anyhow::Result<Self> {
+    pub(super) async fn assign(site: &Running, users: usize) -> anyhow::Result<Self> {
         let crowd = Self { address: site.address.clone(), key: site.key.clone(), group: site.group(), users };
         let mut client = crowd.client().await?;
         let deadline = Instant::now() + PATIENCE;

@@ -1,10 +1,7 @@
 //! Tasks that clients pull, over HTTP from the real program (PUL-5 to PUL-9).
 
 mod crowd;
-#[cfg(feature = "kafka")]
-mod database;
 pub(crate) mod http;
-mod site;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,11 +9,11 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 
 use crate::backend::Backend;
+use crate::program::Running;
 use crate::raw;
 use crate::row::{Row, percentile};
 use crate::usage::Usage;
 use crowd::{ASSIGNED_AT_ONCE, Crowd};
-use site::Site;
 
 /// Records that commands and journals took while empty polls came.
 pub(crate) const GROWTH: &str = "records that the log took meanwhile";
@@ -61,7 +58,7 @@ struct Lap {
 pub(crate) fn measure(pulls: Pulls, name: &str, backend: Backend, scale: usize) -> anyhow::Result<Row> {
     let directory = tempfile::tempdir()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let site = Site::start(backend, directory.path())?;
+    let site = Running::start(backend, directory.path())?;
     let lasts = LASTS / u32::try_from(scale)?;
     let (lap, more) = runtime.block_on(async {
         match pulls {
@@ -81,6 +78,7 @@ pub(crate) fn measure(pulls: Pulls, name: &str, backend: Backend, scale: usize) 
     let row = Row {
         workload: name.to_owned(),
         backend: backend.name().to_owned(),
+        runs: 1,
         n,
         per_second,
         p50_ms: percentile(&mut times_ms, 0.5),
@@ -108,7 +106,7 @@ fn records_limit(backend: Backend, directory: &Path, scale: usize) -> anyhow::Re
 type More = Vec<(&'static str, f64)>;
 
 /// Every client pulls for one of its users after the other, and completes what it gets.
-async fn busy(site: &Site, clients: usize, lasts: Duration) -> anyhow::Result<(Lap, More)> {
+async fn busy(site: &Running, clients: usize, lasts: Duration) -> anyhow::Result<(Lap, More)> {
     let crowd = Crowd::assign(site, USERS).await?;
     for minutes in 1..=TASKS {
         crowd.task(minutes).await?;
@@ -141,7 +139,7 @@ fn lap(begun: Instant, before: &Usage, times_ms: Vec<Vec<f64>>) -> Lap {
 }
 
 /// Polls while everybody has a hint that nothing is due.
-async fn empty(site: &Site, lasts: Duration) -> anyhow::Result<(Lap, More)> {
+async fn empty(site: &Running, lasts: Duration) -> anyhow::Result<(Lap, More)> {
     let crowd = Crowd::assign(site, USERS).await?;
     ensure!(prepare(site, &crowd).await?.has_all_hints(), "not everybody has a hint after {TRIES} rounds");
     let mut last = None;
@@ -188,7 +186,7 @@ impl Prepared {
 
 /// Polls until a whole round asks no owner any more, or for some rounds: on a machine that is too busy for a projector
 /// that keeps up, no hint counts.
-async fn prepare(site: &Site, crowd: &Crowd) -> anyhow::Result<Prepared> {
+async fn prepare(site: &Running, crowd: &Crowd) -> anyhow::Result<Prepared> {
     let mut prepared = Prepared { last: u64::MAX };
     for _ in 0..TRIES {
         let before = site.records()?.0;
@@ -211,7 +209,7 @@ async fn prepare(site: &Site, crowd: &Crowd) -> anyhow::Result<Prepared> {
 
 /// Everybody has a hint that nothing is due; then one task comes, and everybody gets it at the first poll a second
 /// after it was acknowledged.
-async fn wake_up(site: &Site, users: usize) -> anyhow::Result<(Lap, More)> {
+async fn wake_up(site: &Running, users: usize) -> anyhow::Result<(Lap, More)> {
     let commands = site.records()?.0;
     let preparing = Instant::now();
     let crowd = Crowd::assign(site, users).await?;

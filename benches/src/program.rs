@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,13 +18,14 @@ const LOOK: Duration = Duration::from_millis(20);
 const GROUP: &str = "bench";
 
 /// A running Tidemill with a group.
-pub(super) struct Site {
+pub(crate) struct Running {
+    program: Program,
     roles: Vec<Role>,
-    pub(super) address: String,
-    pub(super) key: String,
-    pub(super) log: Arc<dyn Log>,
+    pub(crate) address: String,
+    pub(crate) key: String,
+    pub(crate) log: Arc<dyn Log>,
     #[cfg(feature = "kafka")]
-    _database: Option<super::database::Database>,
+    _database: Option<crate::database::Database>,
 }
 
 struct Role {
@@ -101,8 +102,8 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-impl Site {
-    pub(super) fn start(backend: Backend, directory: &Path) -> anyhow::Result<Self> {
+impl Running {
+    pub(crate) fn start(backend: Backend, directory: &Path) -> anyhow::Result<Self> {
         match backend {
             Backend::Embedded => Self::standalone(directory),
             Backend::Kafka => Self::cluster(directory),
@@ -117,6 +118,7 @@ impl Site {
             roles,
             address: program.address().to_owned(),
             key: program.key("standalone")?,
+            program,
             log: Arc::new(SqliteView::open(&directory.join("standalone/log"))?),
             #[cfg(feature = "kafka")]
             _database: None,
@@ -126,7 +128,7 @@ impl Site {
     #[cfg(feature = "kafka")]
     fn cluster(directory: &Path) -> anyhow::Result<Self> {
         let config = crate::backend::kafka_config()?;
-        let database = super::database::Database::create()?;
+        let database = crate::database::Database::create()?;
         let redis =
             std::env::var("TIDEMILL_TEST_REDIS").context("TIDEMILL_TEST_REDIS has to name a server")?;
         let mut program = Program::find(directory)?;
@@ -148,7 +150,8 @@ impl Site {
         let address = program.address().to_owned();
         until("the interface serves", || std::net::TcpStream::connect(&address).is_ok())?;
         let log = Arc::new(tidemill_log::KafkaLog::open(&config)?);
-        Ok(Self { roles, address, key: program.key("bootstrap")?, log, _database: Some(database) })
+        let key = program.key("bootstrap")?;
+        Ok(Self { program, roles, address, key, log, _database: Some(database) })
     }
 
     #[cfg(not(feature = "kafka"))]
@@ -156,12 +159,20 @@ impl Site {
         bail!("this program was built without the feature kafka")
     }
 
-    pub(super) fn group(&self) -> &'static str {
+    /// Runs a client command to its end. Gives its output.
+    pub(crate) fn client(&self, arguments: &[&str]) -> anyhow::Result<Output> {
+        let mut command = self.program.command(arguments);
+        command.env("TIDEMILL_SERVER", format!("http://{}", self.address)).env("TIDEMILL_KEY", &self.key);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.output().with_context(|| format!("running {arguments:?}"))
+    }
+
+    pub(crate) fn group(&self) -> &'static str {
         GROUP
     }
 
     /// Records that commands and journals have taken so far.
-    pub(super) fn records(&self) -> anyhow::Result<(u64, u64)> {
+    pub(crate) fn records(&self) -> anyhow::Result<(u64, u64)> {
         let of = |topic| -> anyhow::Result<u64> {
             let ends = (0..self.log.partitions(topic)).map(|partition| self.log.range(topic, partition));
             Ok(ends.map(|range| range.map(|range| range.end)).sum::<Result<u64, _>>()?)
@@ -170,7 +181,7 @@ impl Site {
     }
 
     /// The most memory that each role had at once, MB.
-    pub(super) fn peaks_mb(&self) -> Vec<(&'static str, f64)> {
+    pub(crate) fn peaks_mb(&self) -> Vec<(&'static str, f64)> {
         self.roles.iter().map(|role| (role.name, usage::peak_mb_of(role.child.id()))).collect()
     }
 }

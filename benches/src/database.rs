@@ -7,14 +7,14 @@ use mysql::{Conn, Opts};
 /// Names the server.
 const MYSQL: &str = "TIDEMILL_TEST_MYSQL";
 
-pub(super) struct Database {
-    pub(super) url: String,
+pub(crate) struct Database {
+    pub(crate) url: String,
     server: String,
     name: String,
 }
 
 impl Database {
-    pub(super) fn create() -> anyhow::Result<Self> {
+    pub(crate) fn create() -> anyhow::Result<Self> {
         let server = std::env::var(MYSQL).with_context(|| format!("{MYSQL} has to name a server"))?;
         let name = format!("tidemill_bench_{}", std::process::id());
         let (address, _) = server.rsplit_once('/').with_context(|| format!("{MYSQL} ends with /database"))?;
