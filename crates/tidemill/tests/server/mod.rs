@@ -39,15 +39,19 @@ pub(crate) fn run_job(server: &Server, job: &str) -> String {
     server.json(&["job", "run", job])["batch"].to_string()
 }
 
+/// Runs a client command to its end; one that does not come to its end fails the test.
 pub(crate) fn tidemill(data: &Path, arguments: &[&str]) -> Output {
-    Command::new(TIDEMILL)
+    let output = Command::new("timeout")
+        .args(["300", TIDEMILL])
         .args(arguments)
         .arg("--data")
         .arg(data)
         .env_remove("TIDEMILL_SERVER")
         .env_remove("TIDEMILL_KEY")
         .output()
-        .unwrap()
+        .unwrap();
+    assert_ne!(output.status.code(), Some(124), "{arguments:?} did not end, said {}", text(&output.stdout));
+    output
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
