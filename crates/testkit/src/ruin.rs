@@ -62,8 +62,9 @@ const GIVEN_UP: &[Invariant] = &[
     // that lost its end may have the user still, or not yet.
     Invariant::UsersHaveOneHome,
     Invariant::PermitsAccountedFor,
-    // What an owner of lost records sends late links to them, and is void.
+    // What an owner of lost records sends late links to them or is of a later epoch, and is void.
     Invariant::ChainUnbroken,
+    Invariant::EpochsRiseSeqContiguous,
 ];
 
 impl World {

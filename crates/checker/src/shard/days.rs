@@ -175,11 +175,11 @@ impl Shard {
         }
     }
 
-    /// `calendars_followed`: of the catalogue, versions rise.
+    /// `versions_rise`, as the catalogue counts them over all calendars.
     pub(super) fn calendar_defined(&mut self, at: &At<'_>, calendar: &Calendar, found: &mut Findings) {
         if calendar.version <= self.calendars.version {
             let why = format!("calendar {calendar} comes after version {}", self.calendars.version);
-            at.breaks(found, Invariant::CalendarsFollowed, why);
+            at.breaks(found, Invariant::VersionsRise, why);
         }
         self.calendars.version = calendar.version;
     }
@@ -189,7 +189,7 @@ impl Shard {
         let old = self.calendars.known.get(name).map(|old| (old.version, old.said));
         if let Some((version, said)) = old.filter(|(version, _)| calendar.version <= *version) {
             let why = format!("calendar {calendar} is received after version {version}");
-            at.contradicts(found, Invariant::CalendarsFollowed, why, &[said]);
+            at.contradicts(found, Invariant::VersionsRise, why, &[said]);
         }
         let known = Known { version: calendar.version, spec: calendar.spec.clone(), said: at.offset };
         self.calendars.known.insert(name.clone(), known);

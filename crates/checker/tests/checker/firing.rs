@@ -89,7 +89,18 @@ fn calendars() -> Vec<Case> {
             holiday().timer([moved(tomorrow)]).at_rest(),
             holiday().timer([harmless()]).at_rest(),
         ),
-        case(rule, "BYD-2: a version comes again", again(defined(3), 4), again(defined(3), 3)),
+        case(
+            Invariant::VersionsRise,
+            "BYD-2: a version comes again",
+            again(defined(3), 4),
+            again(defined(3), 3),
+        ),
+        case(
+            Invariant::VersionsRise,
+            "BYD-2: a group goes back to an old version",
+            kept(json!({})).command([calendar(2, json!({}))]),
+            kept(json!({})).command([calendar(1, json!({}))]),
+        ),
     ]
 }
 
