@@ -14,10 +14,12 @@ use crate::run::{FINISHED, GENERATED, PATIENCE, Run, Stopwatch, milliseconds};
 use crate::wishes::submission;
 
 const WORKERS: usize = 1_000;
-const ATTEMPT: Duration = Duration::from_millis(250);
 /// Of each worker, where slots are to stay free: a quarter of them is in use.
 const SLOTS: u32 = 4;
-const COME_PER_SECOND: usize = 4_000;
+/// A third of what two cores carry at most, workers and readers included: beyond, a wait is one for the processor.
+const COME_PER_SECOND: usize = 2_000;
+/// With one slot of each worker, as many end in a second as come in the other workload.
+const ATTEMPT: Duration = Duration::from_millis(500);
 const LOT_EVERY: Duration = Duration::from_millis(10);
 
 impl Run<'_> {

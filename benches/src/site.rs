@@ -15,7 +15,7 @@ use tidemill_dispatcher::Dispatcher;
 use tidemill_log::{Log, Producer, Topic};
 use tidemill_model::{
     Actor, Answer, Command, CommandRecord, GroupId, GroupName, GroupSettings, JobSpec, JobType, Outcome,
-    Rejection, ShardId,
+    ShardId,
 };
 use tidemill_producers::{Submitter, Wish};
 use tidemill_projector::{FeedCursor, FeedReader, Progress, PublishConfig, Shutdown};
@@ -28,7 +28,7 @@ use crate::watch::Watch;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// A shard hears of its group from the catalogue, a moment after whoever defined it.
 const GROUP_PATIENCE: Duration = Duration::from_secs(30);
-const ASK_AGAIN: Duration = Duration::from_millis(10);
+const GROUP_RECEIVED: &str = "\"group_received\":";
 /// What one command that defines jobs is kept below, in a generous estimate of their bytes.
 const APPLY_BYTES: usize = 160_000;
 const APPLY_JOBS: usize = 400;
@@ -98,6 +98,8 @@ impl Site {
             Answer::Group { group, shard } => (site.group_id, site.shard) = (group, shard),
             other => bail!("defining a group was answered {other:?}"),
         }
+        // Until then it refuses whatever is for the group.
+        site.until(GROUP_RECEIVED, 1, GROUP_PATIENCE)?;
         Ok(site)
     }
 
@@ -133,25 +135,8 @@ impl Site {
         Crew::start(terms, &self.log, self.shard, worker_key())
     }
 
-    /// Sends a command and waits for its answer. A shard that does not know the group yet is asked again.
+    /// Sends a command and waits for its answer.
     pub(crate) fn ask(&self, shard: ShardId, command: Command) -> anyhow::Result<Answer> {
-        let deadline = Instant::now() + GROUP_PATIENCE;
-        loop {
-            match self.ask_once(shard, command.clone())? {
-                Outcome::Answered(answer) => return Ok(answer),
-                Outcome::Done | Outcome::Repeated | Outcome::Deferred => return Ok(Answer::Done),
-                Outcome::Refused(Rejection::Unknown { what, .. })
-                    if what == "group" && Instant::now() < deadline =>
-                {
-                    thread::sleep(ASK_AGAIN);
-                }
-                Outcome::Refused(rejection) => bail!("refused: {rejection}"),
-            }
-        }
-    }
-
-    /// A request of its own: a repeated one would be given the first answer again.
-    fn ask_once(&self, shard: ShardId, command: Command) -> anyhow::Result<Outcome> {
         let (tell, told) = bounded(1);
         let request = tidemill_producers::request_id();
         let wish = Wish { shard, request, actor: actor(), command };
@@ -159,7 +144,11 @@ impl Site {
             // The receiver waits below.
             let _ = tell.send(result);
         });
-        Ok(told.recv().context("the submitter has ended")??.outcome)
+        match told.recv().context("the submitter has ended")??.outcome {
+            Outcome::Answered(answer) => Ok(answer),
+            Outcome::Done | Outcome::Repeated | Outcome::Deferred => Ok(Answer::Done),
+            Outcome::Refused(rejection) => bail!("refused: {rejection}"),
+        }
     }
 
     /// Sends commands as fast as the log takes them, without waiting for answers.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidemill_engine::Effect;
-use tidemill_log::{From, Log, Producer, Topic};
+use tidemill_log::{From, Log, NewRecord, Producer, Topic};
 use tidemill_model::{Actor, Command, CommandRecord, ShardId};
 
 /// What stands on the dead-letters topic.
@@ -26,12 +26,14 @@ pub(crate) struct Effects {
     producer: Arc<dyn Producer>,
     partition: u32,
     lost: Arc<AtomicBool>,
+    /// What goes together.
+    waiting: Vec<NewRecord>,
 }
 
 impl Effects {
     pub(crate) fn new(log: Arc<dyn Log>, partition: u32) -> Result<Self, tidemill_log::Error> {
         let producer = log.producer()?;
-        Ok(Self { log, producer, partition, lost: Arc::new(AtomicBool::new(false)) })
+        Ok(Self { log, producer, partition, lost: Arc::new(AtomicBool::new(false)), waiting: Vec::new() })
     }
 
     /// Whether some effect may not have reached the log. If so, a new producer takes over: the old one may
@@ -54,7 +56,8 @@ impl Effects {
         true
     }
 
-    pub(crate) fn act(&self, effect: &Effect) {
+    /// Goes to the log with the next [`send_off`](Self::send_off).
+    pub(crate) fn act(&mut self, effect: &Effect) {
         match effect {
             Effect::Reply { to, reply } => {
                 let partition = self.keyed(Topic::Replies, to.as_str());
@@ -69,7 +72,14 @@ impl Effects {
         }
     }
 
-    fn send(&self, shard: ShardId, command: &Command) {
+    /// Appends what has come together.
+    pub(crate) fn send_off(&mut self) {
+        if !self.waiting.is_empty() {
+            self.producer.append_all(std::mem::take(&mut self.waiting));
+        }
+    }
+
+    fn send(&mut self, shard: ShardId, command: &Command) {
         let record = CommandRecord {
             shard,
             request: None,
@@ -81,7 +91,7 @@ impl Effects {
         self.append(Topic::Commands, partition, &shard.to_string(), &record);
     }
 
-    fn dead_letter(&self, offset: u64, reason: &str) {
+    fn dead_letter(&mut self, offset: u64, reason: &str) {
         let read = self
             .log
             .reader(Topic::Commands, self.partition, From::Offset(offset))
@@ -103,7 +113,7 @@ impl Effects {
         tidemill_log::partition_of_key(key, self.log.partitions(topic))
     }
 
-    fn append(&self, topic: Topic, partition: u32, key: &str, value: &impl Serialize) {
+    fn append(&mut self, topic: Topic, partition: u32, key: &str, value: &impl Serialize) {
         let value = serde_json::to_vec(value).expect("messages are plain data with string keys");
         let lost = Arc::clone(&self.lost);
         let done = Box::new(move |result: Result<u64, _>| {
@@ -111,6 +121,6 @@ impl Effects {
                 lost.store(true, Ordering::Release);
             }
         });
-        self.producer.append(topic, partition, key.as_bytes(), value, done);
+        self.waiting.push(NewRecord { topic, partition, key: key.as_bytes().to_vec(), value, done });
     }
 }

@@ -274,6 +274,12 @@ impl Turn<'_> {
     }
 
     fn act(&mut self, outputs: Vec<Output>) -> Result<Option<End>, Error> {
+        let end = self.act_on_each(outputs);
+        self.effects.send_off();
+        end
+    }
+
+    fn act_on_each(&mut self, outputs: Vec<Output>) -> Result<Option<End>, Error> {
         let partition = self.owning.start.partition;
         for output in outputs {
             match output {

@@ -285,6 +285,40 @@ fn recorded_definition_is_that_of_the_newest_run() {
     assert_eq!((heard.matches("\"old\"").count(), heard.matches("\"new\"").count()), (2, 0), "{heard}");
 }
 
+/// BYD-3, GEN-2: it is followed with its own schedule: earliest start and zone are those of the recorded definition, not
+/// today's.
+#[test]
+fn recorded_definition_is_followed_with_its_own_schedule() {
+    let spec = |schedule: serde_json::Value| {
+        let more = json!({"type": "shell", "command": "${yyyyMMddHH}", "earliest_start_minutes": 5});
+        let mut more = more.as_object().unwrap().clone();
+        more.insert("schedule".to_owned(), schedule);
+        vec![job("a", more.into())]
+    };
+    for (definition, expected) in [
+        // A day's base time is 1 minute after it begins; what cron fires is due at its logical time.
+        (RerunDefinition::Recorded, ("2026-06-30T00:06:00Z", "2026063000")),
+        (RerunDefinition::Today, ("2026-06-30T00:05:00Z", "2026063009")),
+    ] {
+        let mut world = World::new();
+        let ids = world.define(spec(json!({"period": "day", "zone": "UTC"})));
+        let worker = world.worker("w", 4, Script::Succeed);
+        world.batch(ids[0], Some(DAY[3]));
+        world.define(spec(json!({"cron": "0 0 * * * ?", "zone": "Asia/Tokyo"})));
+        world.events();
+        let heard_before = world.played(&worker).heard.len();
+        plan(&mut world, RerunWish { definition, approve: true, ..wish(&ids, Cascade::Job, DAY[3], DAY[3]) });
+        let earliest = world.events().into_iter().find_map(|event| match event {
+            Event::BatchGenerated { earliest_start, .. } => earliest_start,
+            _ => None,
+        });
+        assert_eq!(earliest.map(|at| at.to_string()).as_deref(), Some(expected.0));
+        let heard = serde_json::to_string(&world.played(&worker).heard[heard_before..]).unwrap();
+        assert!(heard.contains(expected.1), "{heard}");
+        assert!(world.folded() == world.partition);
+    }
+}
+
 /// GEN-7: two reruns may overlap; what is unfinished when its turn comes is skipped on record, and never runs twice.
 #[test]
 fn overlapping_reruns_never_run_one_logical_time_twice() {

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use tidemill_log::{From, Log, Producer, Reader, Topic, Waker, partition_of_key};
+use tidemill_log::{From, Log, NewRecord, Producer, Reader, Topic, Waker, partition_of_key};
 use tidemill_model::{Actor, Command, CommandRecord, ShardId, WorkerId};
 
 use crate::Error;
@@ -26,6 +26,8 @@ pub(crate) struct CommandLink {
     partition: u32,
     key: Vec<u8>,
     outcomes: Sender<Input>,
+    /// What goes together.
+    waiting: Vec<NewRecord>,
 }
 
 impl CommandLink {
@@ -34,10 +36,11 @@ impl CommandLink {
     pub(crate) fn new(log: &dyn Log, shard: ShardId, outcomes: Sender<Input>) -> Result<Self, Error> {
         let partition = shard.partition(log.partitions(Topic::Commands));
         let key = shard.to_string().into_bytes();
-        Ok(Self { producer: log.producer()?, shard, partition, key, outcomes })
+        Ok(Self { producer: log.producer()?, shard, partition, key, outcomes, waiting: Vec::new() })
     }
 
-    pub(crate) fn append(&self, tag: Tag, command: Command) {
+    /// Goes to the log with the next [`send_off`](Self::send_off).
+    pub(crate) fn append(&mut self, tag: Tag, command: Command) {
         let actor = Actor { app: "worker".into(), user: None };
         let record = CommandRecord { shard: self.shard, request: None, reply_to: None, actor, command };
         let value = serde_json::to_vec(&record).expect("a command is always JSON");
@@ -56,7 +59,15 @@ impl CommandLink {
                 }
             }),
         };
-        self.producer.append(Topic::Commands, self.partition, &self.key, value, done);
+        let (topic, partition, key) = (Topic::Commands, self.partition, self.key.clone());
+        self.waiting.push(NewRecord { topic, partition, key, value, done });
+    }
+
+    /// Appends what has come together: of a start and an end told in one turn, the owner makes one record.
+    pub(crate) fn send_off(&mut self) {
+        if !self.waiting.is_empty() {
+            self.producer.append_all(std::mem::take(&mut self.waiting));
+        }
     }
 
     /// Waits until the log has all that was appended.

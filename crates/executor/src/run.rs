@@ -228,11 +228,12 @@ impl Turn {
                 is_done |= self.act(output);
             }
         }
+        self.commands.send_off();
         Ok(is_done)
     }
 
     /// Does it. Says whether it was the last.
-    fn act(&self, output: Output) -> bool {
+    fn act(&mut self, output: Output) -> bool {
         match output {
             Output::Append { tag, command } => self.commands.append(tag, command),
             Output::Look { token, checks } => self.looks.look(token, checks),

@@ -52,8 +52,8 @@ pub use kafka::{KafkaConfig, KafkaLog};
 pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
 pub use port::{
-    Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, Producer, Reader, Record, Taken, Topic, Usage,
-    append_wait,
+    Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Record, Taken, Topic,
+    Usage, append_wait,
 };
 pub use route::partition_of_key;
 pub use signal::Waker;

@@ -107,8 +107,8 @@ pub struct Usage {
 
 /// Told once what became of an append. It runs on a thread of the back end that has more to do: it must be
 /// short, and must neither block nor panic. Where an append fails before it is queued
-/// ([`AppendError::Full`], [`AppendError::TooLarge`], [`AppendError::Refused`] by a log that has ended), it
-/// runs inside [`Producer::append`]: so hold no lock across `append` that the completion takes.
+/// ([`AppendError::Full`], [`AppendError::TooLarge`], [`AppendError::Refused`] by a log that has ended), or needs no
+/// queue, it runs inside [`Producer::append`]: so hold no lock across `append` that the completion takes.
 pub type Done = Box<dyn FnOnce(Result<u64, AppendError>) + Send>;
 
 /// A log: topics of partitions of records.
@@ -183,10 +183,39 @@ pub trait Log: Send + Sync {
     fn usage(&self) -> Result<Usage, Error>;
 }
 
+/// A record that is to be appended.
+pub struct NewRecord {
+    /// Where to.
+    pub topic: Topic,
+    /// Of the topic.
+    pub partition: u32,
+    /// May be empty.
+    pub key: Vec<u8>,
+    /// Its bytes.
+    pub value: Vec<u8>,
+    /// Told what became of it.
+    pub done: Done,
+}
+
+impl fmt::Debug for NewRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { topic, partition, key: _, value, done: _ } = self;
+        write!(f, "{} bytes for {topic} {partition}", value.len())
+    }
+}
+
 /// Appends records. Order is kept per producer and partition.
 pub trait Producer: Send + Sync {
     /// Queues a record; `done` is called exactly once with its offset, or with why there is none.
     fn append(&self, topic: Topic, partition: u32, key: &[u8], value: Vec<u8>, done: Done);
+
+    /// Queues records in this order, each with an outcome of its own. Where nothing else is queued, a back end that
+    /// commits does so once for all of them, and its readers find them together; they are no transaction.
+    fn append_all(&self, records: Vec<NewRecord>) {
+        for NewRecord { topic, partition, key, value, done } in records {
+            self.append(topic, partition, &key, value, done);
+        }
+    }
 
     /// Waits until everything appended so far has its outcome.
     ///

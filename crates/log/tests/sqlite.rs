@@ -11,7 +11,8 @@ use std::sync::{Arc, mpsc};
 use conformance::site::{PARTITIONS, PATIENCE, Site, append, pipeline, read};
 use rusqlite::Connection;
 use tidemill_log::{
-    AppendError, Error, From, Kind, Log, QueueBound, SqliteConfig, SqliteLog, SqliteView, Topic, VoidReason,
+    AppendError, Error, From, Kind, Log, NewRecord, QueueBound, SqliteConfig, SqliteLog, SqliteView, Topic,
+    VoidReason,
 };
 
 fn sqlite(queue: QueueBound) -> Site {
@@ -50,6 +51,25 @@ fn write_journal(site: &Site, envelopes: u32) {
 
 fn by_hand(directory: &Path, sql: &str) {
     Connection::open(directory.join("log.db")).unwrap().execute_batch(sql).unwrap();
+}
+
+/// Whoever waits for the first of several finds all of them.
+#[test]
+fn records_appended_together_are_one_commit() {
+    let directory = tempfile::tempdir().unwrap();
+    let site = on(open(directory.path()).unwrap());
+    let producer = site.producer();
+    let mut reader = site.reader(Topic::Commands, 0, From::Start);
+    for round in 0..50 {
+        let record = |number: u8| {
+            let (topic, key, value) = (Topic::Commands, Vec::new(), vec![round, number]);
+            NewRecord { topic, partition: 0, key, value, done: Box::new(|outcome| drop(outcome.unwrap())) }
+        };
+        producer.append_all((0..3).map(record).collect());
+        let read = reader.poll(8, PATIENCE).unwrap();
+        let values: Vec<u8> = read.iter().map(|record| record.value[1]).collect();
+        assert_eq!(values, [0, 1, 2]);
+    }
 }
 
 #[test]

@@ -97,7 +97,9 @@ impl World {
         let at = partition as usize;
         let journal = rng.chance(60);
         if !journal {
-            // Above the resume point: what is below was lost as a topic is, see the mode of that.
+            // Above the resume point, and with what would still raise it: what is below was lost as a topic is, see
+            // the mode of that.
+            self.lose_appends(partition);
             let done = self.truth[at].state.resume().map_or(0, |resume| resume.offset as usize + 1);
             let keep = self.commands[at].len().saturating_sub(rng.below(20)).max(done);
             self.stats.add("ruin", "commands_tail");

@@ -259,6 +259,13 @@ impl World {
         self.queue.push(Reverse(Entry { at: at.max(self.now), order: self.order, what }));
     }
 
+    /// What is on its way to this journal never arrives.
+    pub(crate) fn lose_appends(&mut self, to: u32) {
+        let is_lost =
+            |what: &Happening| matches!(what, Happening::JournalLands { partition, .. } if *partition == to);
+        self.queue.retain(|Reverse(entry)| !is_lost(&entry.what));
+    }
+
     pub(crate) fn after(&mut self, ms: u64, what: Happening) {
         self.at(self.now + ms, what);
     }

@@ -43,12 +43,12 @@ impl Shard {
         let fires = self.jobs.get(&job).and_then(|job| job.next);
         let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
         let base = fires.map_or(at.now, |fire| fire.at);
+        if let Some(of) = &of {
+            self.calendar_on_record(at, (job, of), *calendar, found);
+        }
         let newest = self.jobs.get(&job).and_then(|job| job.newest()).map(|(_, newest)| Arc::clone(newest));
-        if let Some(newest) = newest {
-            self.calendar_on_record(at, (job, &newest), *calendar, found);
-            if *origin == Origin::Schedule {
-                self.overlaps(at, (job, &newest), found);
-            }
+        if let Some(newest) = newest.filter(|_| *origin == Origin::Schedule) {
+            self.overlaps(at, (job, &newest), found);
         }
         match origin {
             Origin::Schedule => self.due_times_generated_or_skipped(at, job, (time, time), *next, found),

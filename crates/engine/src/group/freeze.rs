@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{BatchId, Condition, Freeze, FreezeScope, JobDefinition};
 
 use super::batch::{Batch, Phase};
-use super::job::Job;
 use super::{GroupShard, Timer};
 
 /// What the catalogue said is frozen.
@@ -85,13 +84,12 @@ impl GroupShard {
     /// The base time of the period that has this logical time, and the job's minutes.
     pub(crate) fn earliest_start(
         &self,
-        job: &Job,
         definition: &JobDefinition,
         logical_time: Timestamp,
     ) -> Option<Timestamp> {
         let minutes = SignedDuration::from_millis(i64::try_from(definition.earliest_start_ms?).ok()?);
         let just_before = logical_time.saturating_sub(SignedDuration::from_nanos(1)).unwrap_or(logical_time);
-        let fire = self.grid(job).and_then(|grid| grid.schedule().next_after(just_before));
+        let fire = self.grid_of(definition).and_then(|grid| grid.schedule().next_after(just_before));
         let base = fire.filter(|fire| fire.logical_time == logical_time).map_or(logical_time, |fire| fire.at);
         base.checked_add(minutes).ok()
     }

@@ -12,7 +12,7 @@ use tidemill_model::{
 
 use super::failure::counts;
 use super::foreign::ForeignJob;
-use super::job::Job;
+use super::job::{Job, parents_of};
 use super::overlap::Before;
 use super::{GroupShard, Trigger};
 use crate::catalogue::MAX_DECLARED_TIMES;
@@ -40,21 +40,47 @@ enum Known<'a> {
 }
 
 impl GroupShard {
-    /// The zone in which a job's times are written.
+    /// The zone in which the times of a definition's batches are written.
     pub(crate) fn zone_of(&self, definition: &JobDefinition) -> Zone {
-        let grid = self.jobs.get(&definition.id).and_then(|job| self.grid(job));
-        grid.map_or_else(crate::schedule::utc, |grid| grid.zone().clone())
+        self.grid_of(definition).map_or_else(crate::schedule::utc, |grid| grid.zone().clone())
+    }
+
+    /// What the batches of a definition follow, which may be an earlier one of its job: its schedule, or that of the
+    /// nearest ancestor that has one today.
+    pub(crate) fn grid_of(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
+        self.schedule_of(definition).or_else(|| self.grid_above(definition))
+    }
+
+    /// The schedule of a definition, which may be an earlier one of its job.
+    fn schedule_of(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
+        match self.jobs.get(&definition.id) {
+            Some(job) if job.definition.version == definition.version => job.schedule.clone(),
+            // The calendar of an earlier one may be forgotten; then days say nothing.
+            _ => self.calendars.timetable(definition).or_else(|| {
+                let schedule = crate::schedule::grid_from_spec(definition.schedule.as_ref()?).ok()?;
+                Some(Arc::new(schedule.into()))
+            }),
+        }
+    }
+
+    /// The version of the calendar that a definition follows.
+    pub(crate) fn calendar_of(&self, definition: &JobDefinition) -> Option<u32> {
+        self.schedule_of(definition)?.calendar_version()
     }
 
     /// The job's own schedule, or that of its nearest ancestor that has one.
     pub(crate) fn grid(&self, job: &Job) -> Option<Arc<Timetable>> {
-        let mut job = job;
+        job.schedule.clone().or_else(|| self.grid_above(&job.definition))
+    }
+
+    fn grid_above(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
+        let mut definition = definition;
         for _ in 0..self.jobs.len() {
-            if let Some(schedule) = &job.schedule {
-                return Some(Arc::clone(schedule));
-            }
-            match job.parents().find_map(|parent| self.known(parent))? {
-                Known::Here(parent) => job = parent,
+            match parents_of(definition).find_map(|parent| self.known(parent))? {
+                Known::Here(parent) => match &parent.schedule {
+                    Some(schedule) => return Some(Arc::clone(schedule)),
+                    None => definition = &parent.definition,
+                },
                 Known::Elsewhere(parent) => return parent.schedule.clone(),
             }
         }
@@ -121,10 +147,10 @@ impl GroupShard {
             dependencies,
             things,
             quality_gate: job.definition.has_quality_gate(),
-            earliest_start: self.earliest_start(job, &job.definition, logical_time),
+            earliest_start: self.earliest_start(&job.definition, logical_time),
             parameters,
             next,
-            calendar: job.schedule.as_ref().and_then(|timetable| timetable.calendar_version()),
+            calendar: self.calendar_of(&job.definition),
             rerun: None,
         });
         events
@@ -161,7 +187,7 @@ impl GroupShard {
         let own_past = parent.job == job.definition.id;
         let known = if own_past { Some(Known::Here(job)) } else { self.known(parent.job) };
         let mut times = match known {
-            Some(known) => self.times_of(job, &known, parent.mapping, logical_time),
+            Some(known) => self.times_of(definition, &known, parent.mapping, logical_time),
             None => vec![logical_time],
         };
         if own_past {
@@ -198,7 +224,13 @@ impl GroupShard {
         here.or_else(|| self.foreign.get(parent).map(Known::Elsewhere))
     }
 
-    fn times_of(&self, job: &Job, parent: &Known<'_>, mapping: Mapping, time: Timestamp) -> Vec<Timestamp> {
+    fn times_of(
+        &self,
+        definition: &JobDefinition,
+        parent: &Known<'_>,
+        mapping: Mapping,
+        time: Timestamp,
+    ) -> Vec<Timestamp> {
         if mapping == Mapping::Same {
             return vec![time];
         }
@@ -207,7 +239,7 @@ impl GroupShard {
             Known::Elsewhere(parent) => (parent.schedule.clone(), parent.newest_upto(time)),
         };
         let newest_known = || newest.map(|time| vec![time]);
-        match (mapping, self.grid(job), grid) {
+        match (mapping, self.grid_of(definition), grid) {
             (Mapping::Latest, None, _) | (Mapping::Latest, _, None) => newest_known().unwrap_or_default(),
             (_, Some(own), Some(parents)) => {
                 required_times(&own, &parents, mapping, time).unwrap_or_else(|_| vec![time])
@@ -267,7 +299,7 @@ impl GroupShard {
             Mapping::Same | Mapping::Latest => 1,
             Mapping::Offset(n) => usize::from(n) + 1,
             Mapping::All | Mapping::Any => {
-                2 * self.times_of(child, &Known::Here(job), mapping, newest).len() + 1
+                2 * self.times_of(&child.definition, &Known::Here(job), mapping, newest).len() + 1
             }
         };
         let own = job.definition.id;

@@ -89,8 +89,8 @@ impl GroupShard {
             quality_gate: definition.has_quality_gate(),
             parameters,
             next: None,
-            calendar: job.schedule.as_ref().and_then(|timetable| timetable.calendar_version()),
-            earliest_start: self.earliest_start(job, definition, time),
+            calendar: self.calendar_of(definition),
+            earliest_start: self.earliest_start(definition, time),
             rerun: Some(start.place),
         });
         events

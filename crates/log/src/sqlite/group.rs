@@ -74,8 +74,7 @@ impl<'a> Group<'a> {
 
     /// Stores the items, makes them visible to readers, and leaves in `owed` what is to be told.
     pub(crate) fn commit(&mut self, items: Vec<Item>, journals: &mut [Journal]) -> Result<(), Failed> {
-        let writes = items.iter().any(|item| !matches!(item, Item::Notice { .. }));
-        match self.write(items, journals, writes) {
+        match self.write(items, journals) {
             Ok(()) => {
                 for (lane, staged) in std::mem::take(&mut self.staged) {
                     self.shared.lanes[lane].extend(staged.records.into_iter());
@@ -94,11 +93,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    fn write(&mut self, items: Vec<Item>, journals: &mut [Journal], writes: bool) -> rusqlite::Result<()> {
-        let mut failed = Ok(());
-        if writes {
-            failed = self.run("BEGIN IMMEDIATE");
-        }
+    fn write(&mut self, items: Vec<Item>, journals: &mut [Journal]) -> rusqlite::Result<()> {
+        let mut failed = self.run("BEGIN IMMEDIATE");
         for item in items {
             match item {
                 Item::Append { lane, key, value, pending } => {
@@ -122,17 +118,11 @@ impl<'a> Group<'a> {
                     });
                     self.trimmed.push((trim.lane, kept));
                 }
-                Item::Notice { offset, pending } => {
-                    self.owed.push(Owed { pending, outcome: Ok(offset), stored: false });
-                }
             }
         }
         failed?;
-        if writes {
-            self.store_heads(journals)?;
-            self.run("COMMIT")?;
-        }
-        Ok(())
+        self.store_heads(journals)?;
+        self.run("COMMIT")
     }
 
     fn run(&self, sql: &str) -> rusqlite::Result<()> {

@@ -9,7 +9,7 @@ use super::{Shared, is_durable};
 use crate::in_flight::{InFlight, Pending};
 use crate::port::Done;
 use crate::signal::lock;
-use crate::{AppendError, Error, Producer, Topic, clock};
+use crate::{AppendError, Error, NewRecord, Producer, Topic, clock};
 
 /// The most that one transaction takes.
 const GROUP_RECORDS: usize = 16_384;
@@ -19,8 +19,6 @@ const GROUP_BYTES: usize = 16 << 20;
 pub(crate) enum Item {
     /// To be stored.
     Append { lane: usize, key: Vec<u8>, value: Vec<u8>, pending: Pending },
-    /// Visible already (a volatile topic); only its outcome is to be told.
-    Notice { offset: u64, pending: Pending },
     /// Old records to be forgotten.
     Trim(Trim),
 }
@@ -29,7 +27,7 @@ impl Item {
     fn bytes(&self) -> usize {
         match self {
             Self::Append { key, value, .. } => key.len() + value.len(),
-            Self::Notice { .. } | Self::Trim(_) => 0,
+            Self::Trim(_) => 0,
         }
     }
 }
@@ -55,30 +53,30 @@ impl Queue {
         self.filled.notify_all();
     }
 
-    /// Queues what `make` gives; it is called in the order of the queue.
-    fn push(&self, pending: Pending, make: impl FnOnce(Pending) -> Item) {
+    /// Queues all of them, so that the writer finds them together. Gives them back, with the reason, if the log has
+    /// ended.
+    fn push(&self, items: Vec<Item>) -> Result<(), (String, Vec<Item>)> {
         let mut waiting = lock(&self.waiting);
         if let Some(reason) = waiting.ended.clone() {
-            drop(waiting);
-            return pending.finish(Err(AppendError::Refused(reason)));
+            return Err((reason, items));
         }
-        waiting.items.push_back(make(pending));
-        if std::mem::take(&mut waiting.writer_idle) {
+        waiting.items.extend(items);
+        if !waiting.items.is_empty() && std::mem::take(&mut waiting.writer_idle) {
             drop(waiting);
             self.filled.notify_one();
         }
+        Ok(())
+    }
+
+    /// Why nothing is taken any more.
+    fn ended(&self) -> Option<String> {
+        lock(&self.waiting).ended.clone()
     }
 
     /// Queues a trim. Where the log has ended nothing is forgotten.
     pub(crate) fn push_trim(&self, trim: Trim) {
-        let mut waiting = lock(&self.waiting);
-        if waiting.ended.is_none() {
-            waiting.items.push_back(Item::Trim(trim));
-            if std::mem::take(&mut waiting.writer_idle) {
-                drop(waiting);
-                self.filled.notify_one();
-            }
-        }
+        // What is given back is forgotten.
+        let _ = self.push(vec![Item::Trim(trim)]);
     }
 
     /// The next group; waits for one. `None` when the log has ended and nothing is left.
@@ -116,28 +114,46 @@ impl SqliteProducer {
     pub(crate) fn new(shared: &Arc<Shared>) -> Self {
         Self { shared: Arc::clone(shared), in_flight: InFlight::new(shared.bound) }
     }
+
+    /// What is left for the writer to do; nothing, where the outcome is told already.
+    fn prepare(&self, record: NewRecord) -> Option<Item> {
+        let NewRecord { topic, partition, key, value, done } = record;
+        if topic.is_too_large(&key, &value) {
+            done(Err(AppendError::TooLarge));
+            return None;
+        }
+        let lane = match self.shared.lane_index(topic, partition) {
+            Ok(lane) => lane,
+            Err(error) => {
+                done(Err(AppendError::Refused(error.to_string())));
+                return None;
+            }
+        };
+        if is_durable(topic) {
+            let pending = self.in_flight.enter(key.len() + value.len(), done)?;
+            return Some(Item::Append { lane, key, value, pending });
+        }
+        // Visible at once: there is nothing to wait for.
+        done(match self.shared.queue.ended() {
+            Some(reason) => Err(AppendError::Refused(reason)),
+            None => Ok(self.shared.lanes[lane].push(clock::now_ms(), key, value.into())),
+        });
+        None
+    }
 }
 
 impl Producer for SqliteProducer {
     fn append(&self, topic: Topic, partition: u32, key: &[u8], value: Vec<u8>, done: Done) {
-        if topic.is_too_large(key, &value) {
-            return done(Err(AppendError::TooLarge));
-        }
-        let lane = match self.shared.lane_index(topic, partition) {
-            Ok(lane) => lane,
-            Err(error) => return done(Err(AppendError::Refused(error.to_string()))),
-        };
-        let Some(pending) = self.in_flight.enter(key.len() + value.len(), done) else { return };
-        let key = key.to_vec();
-        if is_durable(topic) {
-            self.shared.queue.push(pending, |pending| Item::Append { lane, key, value, pending });
-        } else {
-            // Visible at once, under the queue's lock, so that the order is that of the queue.
-            let lane = &self.shared.lanes[lane];
-            self.shared.queue.push(pending, |pending| {
-                let offset = lane.push(clock::now_ms(), key, value.into());
-                Item::Notice { offset, pending }
-            });
+        self.append_all(vec![NewRecord { topic, partition, key: key.to_vec(), value, done }]);
+    }
+
+    fn append_all(&self, records: Vec<NewRecord>) {
+        let items = records.into_iter().filter_map(|record| self.prepare(record)).collect();
+        let Err((reason, items)) = self.shared.queue.push(items) else { return };
+        for item in items {
+            if let Item::Append { pending, .. } = item {
+                pending.finish(Err(AppendError::Refused(reason.clone())));
+            }
         }
     }
 

@@ -41,7 +41,6 @@ impl Writer {
         for item in self.shared.queue.take_rest() {
             match item {
                 Item::Append { pending, .. } => pending.finish(Err(AppendError::Unknown(reason.clone()))),
-                Item::Notice { offset, pending } => pending.finish(Ok(offset)),
                 Item::Trim(_) => {}
             }
         }

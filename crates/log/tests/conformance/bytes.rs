@@ -4,7 +4,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidemill_log::{AppendError, Error, From, MAX_FRAME_BYTES, MAX_RECORD_BYTES, QueueBound, Topic};
+use tidemill_log::{
+    AppendError, Done, Error, From, MAX_FRAME_BYTES, MAX_RECORD_BYTES, NewRecord, QueueBound, Topic,
+};
 
 use super::site::{Make, PARTITIONS, PATIENCE, append, pipeline, read, site};
 
@@ -102,6 +104,39 @@ pub(crate) fn order_is_kept_per_producer(make: &Make) {
         let own: Vec<String> = texts.filter(|text| text.starts_with(&prefix)).collect();
         assert_eq!(own, (0..500).map(|number| format!("{writer} {number}")).collect::<Vec<_>>());
     }
+}
+
+/// Of several, one that is refused keeps no other from the log.
+pub(crate) fn records_appended_together_have_an_outcome_each(make: &Make) {
+    let site = site(make);
+    let producer = site.producer();
+    let (told, outcomes) = mpsc::channel();
+    let record = |number: usize, topic, partition, value: Vec<u8>| {
+        let told = told.clone();
+        let done: Done = Box::new(move |outcome| told.send((number, outcome)).unwrap());
+        NewRecord { topic, partition, key: b"key".to_vec(), value, done }
+    };
+    let (commands, replies) = (Topic::Commands, Topic::Replies);
+    producer.append_all(vec![
+        record(0, commands, 0, b"a".to_vec()),
+        record(1, commands, 0, vec![0; MAX_RECORD_BYTES]),
+        record(2, replies, 1, b"b".to_vec()),
+        record(3, commands, PARTITIONS, b"c".to_vec()),
+        record(4, commands, 0, b"d".to_vec()),
+    ]);
+    producer.append_all(Vec::new());
+    let mut outcomes: Vec<_> = (0..5).map(|_| outcomes.recv_timeout(PATIENCE).unwrap()).collect();
+    outcomes.sort_by_key(|(number, _)| *number);
+    let outcomes: Vec<_> = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
+    let [Ok(0), Err(AppendError::TooLarge), Ok(0), Err(AppendError::Refused(_)), Ok(1)] = &outcomes[..]
+    else {
+        panic!("{outcomes:?}");
+    };
+    let values = |topic, partition| {
+        let records = site.read_all(topic, partition).into_iter();
+        records.map(|record| String::from_utf8(record.value.to_vec()).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((values(commands, 0), values(replies, 1)), (vec!["a".into(), "d".into()], vec!["b".into()]));
 }
 
 pub(crate) fn partitions_and_topics_are_apart(make: &Make) {

@@ -19,6 +19,7 @@ macro_rules! suite {
             waiting_reader_wakes_on_an_append,
             waker_ends_a_wait,
             order_is_kept_per_producer,
+            records_appended_together_have_an_outcome_each,
             partitions_and_topics_are_apart,
             poll_gives_no_more_than_asked_for,
             acknowledged_record_is_below_the_end_asked_for_later,
