@@ -43,10 +43,11 @@ impl Shard {
         }
     }
 
-    pub(super) fn start_due(&self, at: &At<'_>, id: BatchId, found: &mut Findings) {
-        let Some(batch) = self.batches.get(&id) else { return };
-        if batch.earliest.is_none_or(|earliest| earliest > at.now) {
-            let why = format!("the start of batch {id} is said to be due, not before {:?}", batch.earliest);
+    pub(super) fn start_due(&mut self, at: &At<'_>, id: BatchId, found: &mut Findings) {
+        let Some(batch) = self.batches.get_mut(&id) else { return };
+        let earliest = batch.earliest.take();
+        if earliest.is_none_or(|earliest| earliest > at.now) {
+            let why = format!("the start of batch {id} is said to be due, not before {earliest:?}");
             at.contradicts(found, Invariant::EarliestStartKept, why, &[batch.said]);
         }
     }

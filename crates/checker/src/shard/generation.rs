@@ -96,7 +96,8 @@ impl Shard {
             rejected: None,
             events: 1,
             deadlines,
-            earliest: *earliest_start,
+            // A clock that is set back later holds nothing back again.
+            earliest: earliest_start.filter(|earliest| *earliest > at.now),
             last_worker: None,
             zero: false,
             long_at: None,
