@@ -16,7 +16,8 @@ use crate::wishes::submission;
 const WORKERS: usize = 1_000;
 /// Of each worker, where slots are to stay free: a quarter of them is in use.
 const SLOTS: u32 = 4;
-/// A third of what two cores carry at most, workers and readers included: beyond, a wait is one for the processor.
+/// About a quarter of what `lifecycle` does on two cores, for a broker takes its part of them: near that, a wait is one
+/// for the processor.
 const COME_PER_SECOND: usize = 2_000;
 /// With one slot of each worker, as many end in a second as come in the other workload.
 const ATTEMPT: Duration = Duration::from_millis(500);

@@ -285,7 +285,7 @@ fn recorded_definition_is_that_of_the_newest_run() {
     assert_eq!((heard.matches("\"old\"").count(), heard.matches("\"new\"").count()), (2, 0), "{heard}");
 }
 
-/// BYD-3, GEN-2: it is followed with its own schedule: earliest start and zone are those of the recorded definition, not
+/// BYD-3, DSP-1: it is followed with its own schedule: earliest start and zone are those of the recorded definition, not
 /// today's.
 #[test]
 fn recorded_definition_is_followed_with_its_own_schedule() {

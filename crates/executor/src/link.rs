@@ -63,7 +63,7 @@ impl CommandLink {
         self.waiting.push(NewRecord { topic, partition, key, value, done });
     }
 
-    /// Appends what has come together: of a start and an end told in one turn, the owner makes one record.
+    /// Appends what has come together, so that the owner finds a start and an end of one turn together.
     pub(crate) fn send_off(&mut self) {
         if !self.waiting.is_empty() {
             self.producer.append_all(std::mem::take(&mut self.waiting));
