@@ -536,3 +536,44 @@ fn parents_come_first_whatever_the_order_of_the_wish() {
     "#]],
     );
 }
+
+/// DEP-3, JOB-5: jobs whose edges turn round through one that stays as it is are defined ancestors first, so that a
+/// parent in another group is told with the grid it has then, and never with an earlier one.
+#[test]
+fn edges_that_turn_round_through_an_unchanged_job_are_told_as_they_then_are() {
+    let turned = || {
+        vec![
+            job("a", json!({"type": "anchor", "parents": ["h/u"]})),
+            job("w", json!({"type": "anchor", "schedule": every("day")})),
+        ]
+    };
+    let apply = |world: &mut World| {
+        world.apply(turned());
+    };
+    let staged = |world: &mut World| {
+        let apply = tidemill_model::RequestId::new("staged");
+        world.ask(ShardId::CATALOGUE, Command::StageJobs { apply: apply.clone(), part: 0, jobs: turned() });
+        let prune = Vec::new();
+        let commit = Command::CommitApply { apply, parts: 1, prune, cancel: false, if_revision: None };
+        world.ask(ShardId::CATALOGUE, commit);
+    };
+    for carry_out in [&apply as &dyn Fn(&mut World), &staged] {
+        let mut world = two_groups();
+        world.define(vec![
+            job("a", json!({"type": "anchor", "schedule": every("hour")})),
+            job("w", json!({"type": "anchor", "parents": ["a"]})),
+            job("u", json!({"group": "h", "type": "anchor", "parents": ["g/w"]})),
+        ]);
+        world.events();
+        carry_out(&mut world);
+        let told = world.events().into_iter().filter_map(|event| match event {
+            Event::ParentsReceived { parents } => Some(parents),
+            _ => None,
+        });
+        let told: Vec<String> =
+            told.flatten().map(|parent| format!("{}: {:?}", parent.name, parent.schedule)).collect();
+        assert!(told.iter().all(|told| told.contains("Day")), "{told:#?}");
+        assert!(told.iter().any(|told| told.starts_with("h/u")), "{told:#?}");
+        assert_eq!(world.partition, world.folded());
+    }
+}

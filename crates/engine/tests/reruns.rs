@@ -319,6 +319,46 @@ fn recorded_definition_is_followed_with_its_own_schedule() {
     }
 }
 
+/// GEN-7, BYD-2: what a rerun by the recorded definition waits for, and the calendar on its record, follow from that
+/// definition's grid; where its calendar is gone since, its schedule is left.
+#[test]
+fn recorded_definition_waits_by_its_own_grid_and_calendar() {
+    let spec = |schedule: &str, calendar: serde_json::Value| {
+        let parents = json!([{"job": "p", "mapping": "all"}]);
+        let child = json!({"schedule": every(schedule), "parents": parents, "calendar": calendar});
+        vec![job("p", json!({"type": "anchor", "schedule": every("hour")})), job("a", child)]
+    };
+    for (definition, is_gone, hours, calendar) in [
+        (RerunDefinition::Recorded, false, 24, Some(1)),
+        (RerunDefinition::Recorded, true, 24, None),
+        (RerunDefinition::Today, false, 1, None),
+    ] {
+        let mut world = World::new();
+        let days = CalendarSpec::from_value(json!({"name": "days", "holidays": ["2026-01-01"]})).unwrap();
+        world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar: Box::new(days) });
+        let ids = world.define(spec("day", json!({"name": "days"})));
+        let batch = world.batch(ids[1], Some(DAY[3]));
+        world.kill(batch);
+        world.define(spec("hour", json!(null)));
+        if is_gone {
+            let name = "days".try_into().unwrap();
+            let outcome = world.ask(ShardId::CATALOGUE, Command::RemoveCalendar { name });
+            assert_eq!(outcome, Outcome::Answered(Answer::Done), "{}", rejection(&outcome));
+        }
+        world.events();
+        let wish = wish(&ids[1..], Cascade::Job, DAY[3], DAY[3]);
+        plan(&mut world, RerunWish { definition, approve: true, ..wish });
+        let generated = world.events().into_iter().find_map(|event| match event {
+            Event::BatchGenerated { dependencies, calendar, .. } => {
+                Some((dependencies[0].times.len(), calendar))
+            }
+            _ => None,
+        });
+        assert_eq!(generated, Some((hours, calendar)), "{definition:?}, its calendar gone: {is_gone}");
+        assert!(world.folded() == world.partition);
+    }
+}
+
 /// GEN-7: two reruns may overlap; what is unfinished when its turn comes is skipped on record, and never runs twice.
 #[test]
 fn overlapping_reruns_never_run_one_logical_time_twice() {

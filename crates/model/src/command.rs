@@ -500,7 +500,7 @@ pub enum Command {
         apply: RequestId,
         /// The part's number, from 0.
         part: u32,
-        /// As written, parents first.
+        /// As written, in any order.
         jobs: Vec<JobSpec>,
     },
     /// Adds and changes the staged jobs, all or none.

@@ -257,6 +257,11 @@ impl JobDefinition {
         self.firing.as_ref().and_then(|firing| firing.calendar.as_ref())
     }
 
+    /// Its parents, itself left out. Without a schedule of its own it has the logical times of the first.
+    pub fn other_parents(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.parents.iter().map(|parent| parent.job).filter(|parent| *parent != self.id)
+    }
+
     /// What leaves logical times of its schedule out: its validity and the days of its calendar.
     pub fn grid_firing(&self) -> Option<Firing> {
         let Firing { valid_from, valid_until, calendar, .. } = self.firing.clone()?;

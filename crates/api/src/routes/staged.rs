@@ -1,6 +1,6 @@
 //! How a wish to change jobs is brought to the catalogue: in one command if it fits, else staged and committed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{
@@ -152,7 +152,7 @@ impl Wish {
         let attempt = format!("{}.{round}", plan.revision);
         let apply = RequestId::new(format!("{}~{attempt}", write.request()));
         let mut parts = 0;
-        for jobs in in_parts(parents_first(jobs)) {
+        for jobs in in_parts(jobs) {
             let command = Command::StageJobs { apply: apply.clone(), part: parts, jobs };
             let request = write.part(&format!("{attempt}.{parts}"));
             if let Err(rejection) = request.send_once(ShardId::CATALOGUE, command).await? {
@@ -184,44 +184,6 @@ fn json_bytes(job: &JobSpec) -> usize {
     serde_json::to_vec(job).expect("a job is JSON").len()
 }
 
-/// Every job after its parents, as far as they are among the jobs.
-fn parents_first(jobs: Vec<JobSpec>) -> Vec<JobSpec> {
-    let full_name = |group: &str, name: &str| format!("{group}/{name}");
-    let places: BTreeMap<String, usize> = jobs
-        .iter()
-        .enumerate()
-        .map(|(place, job)| (full_name(job.group.as_str(), job.name.as_str()), place))
-        .collect();
-    let mut children = vec![Vec::new(); jobs.len()];
-    let mut open = vec![0_usize; jobs.len()];
-    for (place, job) in jobs.iter().enumerate() {
-        let named = job.parents.iter().map(|parent| match parent.job().contains('/') {
-            true => parent.job().to_owned(),
-            false => full_name(job.group.as_str(), parent.job()),
-        });
-        let parents: BTreeSet<usize> = named.filter_map(|name| places.get(&name).copied()).collect();
-        for parent in parents.into_iter().filter(|parent| *parent != place) {
-            children[parent].push(place);
-            open[place] += 1;
-        }
-    }
-    let mut ready: VecDeque<usize> = (0..jobs.len()).filter(|place| open[*place] == 0).collect();
-    let mut order = Vec::with_capacity(jobs.len());
-    while let Some(place) = ready.pop_front() {
-        order.push(place);
-        for child in &children[place] {
-            open[*child] -= 1;
-            if open[*child] == 0 {
-                ready.push_back(*child);
-            }
-        }
-    }
-    // Of a cycle nothing comes up; the commit names it.
-    order.extend((0..jobs.len()).filter(|place| open[*place] > 0));
-    let mut jobs: Vec<Option<JobSpec>> = jobs.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|place| jobs[place].take()).collect()
-}
-
 /// Parts that fit into one command each, in order.
 fn in_parts(jobs: Vec<JobSpec>) -> Vec<Vec<JobSpec>> {
     let mut parts: Vec<Vec<JobSpec>> = vec![Vec::new()];
@@ -248,8 +210,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn job(name: &str, parents: &[&str], bytes: usize) -> JobSpec {
-        let job = json!({"name": name, "group": "g", "type": "noop", "parents": parents, "comment": "x".repeat(bytes)});
+    fn job(name: &str, bytes: usize) -> JobSpec {
+        let job = json!({"name": name, "group": "g", "type": "noop", "comment": "x".repeat(bytes)});
         JobSpec::from_value(job).unwrap()
     }
 
@@ -258,21 +220,9 @@ mod tests {
     }
 
     #[test]
-    fn parents_come_before_their_children() {
-        let jobs = vec![
-            job("c", &["b", "g/a", "elsewhere"], 0),
-            job("b", &["a"], 0),
-            job("x", &["y"], 0),
-            job("a", &[], 0),
-            job("y", &["x"], 0),
-        ];
-        assert_eq!(names(&parents_first(jobs)), ["a", "b", "c", "x", "y"]);
-    }
-
-    #[test]
     fn parts_stay_within_a_command() {
         let jobs: Vec<JobSpec> =
-            (0..900).map(|n| job(&n.to_string(), &[], if n == 850 { 140_000 } else { 400 })).collect();
+            (0..900).map(|n| job(&n.to_string(), if n == 850 { 140_000 } else { 400 })).collect();
         let parts = in_parts(jobs);
         let sizes: Vec<usize> = parts.iter().map(|part| part.iter().map(json_bytes).sum()).collect();
         assert!(sizes.iter().all(|bytes| *bytes <= COMMAND_BYTES), "{sizes:?}");

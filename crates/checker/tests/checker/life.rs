@@ -5,9 +5,9 @@ use tidemill_checker::Invariant;
 use tidemill_model::Event;
 
 use crate::kit::{
-    Case, History, assigned, batch_id, case, definition, done, ended, event, finished, generated, given_to_w,
-    granted, group, harmless, job, job_id, kill, killed_by, registered, retry, retry_due, returned, running,
-    started, token, waiting, world,
+    Case, History, T0, assigned, batch_id, case, definition, done, ended, event, finished, generated,
+    given_to_w, granted, group, harmless, job, job_id, kill, killed_by, registered, retry, retry_due,
+    returned, running, started, token, waiting, world,
 };
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -516,6 +516,11 @@ fn held() -> Vec<Case> {
         History::new().command([group(), off]).command([generated(1, 1, until(at))])
     };
     let kept = Invariant::EarliestStartKept;
+    let set_back = |was_due: bool| {
+        let then = one().at("2026-03-02T10:01:00Z");
+        let then = if was_due { then.timer([due()]) } else { then };
+        then.timer([event(json!({"time_set": {"now": T0}}))]).at(T0)
+    };
     vec![
         case(rule, "assigned beyond it", given(frozen(nine)), given(frozen(before))),
         case(
@@ -532,6 +537,7 @@ fn held() -> Vec<Case> {
             one().at("2026-03-02T10:01:00Z").timer([due()]),
             one().timer([due()]),
         ),
+        case(kept, "the clock set back before it was due", given(set_back(true)), given(set_back(false))),
         case(kept, "not what its job asks for", one(), early(minutes(), until("2026-03-02T10:00:59Z"))),
         case(kept, "not from the base time of its period", hourly("2026-03-02T09:02:00Z"), hourly(nine)),
         case(kept, "its job asks for none", waiting(), early(json!({}), until(nine))),

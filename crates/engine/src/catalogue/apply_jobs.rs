@@ -15,7 +15,7 @@ use super::accept::{
     is_ambiguous_in_overlap, memory, program, schedule, timeouts,
 };
 use super::data::data;
-use super::graph::Overlay;
+use super::graph::{Overlay, ancestors_first};
 use super::values::check_values;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
@@ -36,6 +36,8 @@ pub(super) type Names = BTreeMap<(GroupName, JobName), JobId>;
 pub(super) struct Checked<'a> {
     /// The definitions, and whether they are enabled, in the order given.
     pub(super) accepted: Vec<(Arc<JobDefinition>, bool)>,
+    /// The same jobs, ancestors first.
+    order: Vec<JobId>,
     /// What would be deleted.
     pub(super) pruned: Vec<(JobId, &'a Job)>,
 }
@@ -54,9 +56,9 @@ impl Catalogue {
         let accepted = self.accept(specs, &names)?;
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
-        self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
+        let order = self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
         let pruned = self.pruned(&names, prune, &definitions)?;
-        Ok(Checked { accepted, pruned })
+        Ok(Checked { accepted, order, pruned })
     }
 
     pub(super) fn apply_jobs(
@@ -69,7 +71,7 @@ impl Catalogue {
         let written: Vec<&JobSpec> = specs.iter().collect();
         let checked = self.check(&written, prune)?;
         let gone = checked.gone();
-        let Checked { accepted, pruned } = checked;
+        let Checked { accepted, order, pruned } = checked;
         let bytes: usize = accepted.iter().map(|(definition, _)| of_definition(definition)).sum();
         if accepted.len() + pruned.len() > MAX_JOBS || bytes > MAX_BYTES {
             let rule = format!(
@@ -83,11 +85,15 @@ impl Catalogue {
         }
         let warnings =
             accepted.iter().filter_map(|(definition, _)| overlap_warning(definition, now)).collect();
-        let made: Vec<(Option<Event>, JobChange)> =
-            accepted.iter().map(|(definition, enabled)| self.change(definition.clone(), *enabled)).collect();
-        let order = parents_first(&accepted);
-        let mut events: Vec<Event> = order.into_iter().filter_map(|place| made[place].0.clone()).collect();
-        let mut changes: Vec<JobChange> = made.into_iter().map(|(_, change)| change).collect();
+        let mut facts = BTreeMap::new();
+        let mut changes = Vec::with_capacity(accepted.len() + pruned.len());
+        for (definition, enabled) in accepted {
+            let id = definition.id;
+            let (event, change) = self.change(definition, enabled);
+            facts.extend(event.map(|event| (id, event)));
+            changes.push(change);
+        }
+        let mut events: Vec<Event> = order.iter().filter_map(|id| facts.remove(id)).collect();
         for (id, job) in pruned {
             events.extend(self.removed(id, terms));
             changes.push(change_of(&job.definition, JobChangeKind::Deleted, Vec::new()));
@@ -231,7 +237,7 @@ impl Catalogue {
             let field = format!("parents[{index}]");
             let name = full_name(written.job(), &spec.group)
                 .ok_or_else(|| FieldError::new(&field, written.job(), "must be a job name, or group/name"))?;
-            let job = names.get(&name).or_else(|| self.names.get(&name)).copied();
+            let job = self.named(&name, names);
             let job =
                 job.ok_or_else(|| FieldError::new(&field, written.job(), "there is no job of that name"))?;
             if job == id {
@@ -250,16 +256,40 @@ impl Catalogue {
         Ok(parents)
     }
 
-    /// JOB-6: no cycle, across groups neither; every mapping possible between the two grids.
+    /// The job of that name, as it is or as it is to be.
+    fn named(&self, name: &(GroupName, JobName), names: &Names) -> Option<JobId> {
+        names.get(name).or_else(|| self.names.get(name)).copied()
+    }
+
+    /// Specs that were found good, ancestors first.
+    pub(super) fn in_order(&self, specs: Vec<JobSpec>, names: &Names) -> Vec<JobSpec> {
+        let id = |spec: &JobSpec| names[&(spec.group.clone(), spec.name.clone())];
+        let ids: Vec<JobId> = specs.iter().map(id).collect();
+        let mut specs: BTreeMap<JobId, JobSpec> = ids.iter().copied().zip(specs).collect();
+        let order = ancestors_first(&ids, |id| {
+            let Some(spec) = specs.get(&id) else {
+                return self
+                    .jobs
+                    .get(&id)
+                    .into_iter()
+                    .flat_map(|job| job.definition.other_parents())
+                    .collect();
+            };
+            let written = spec.parents.iter().filter_map(|parent| full_name(parent.job(), &spec.group));
+            written.filter_map(|name| self.named(&name, names)).collect()
+        });
+        order.unwrap_or(ids).into_iter().filter_map(|id| specs.remove(&id)).collect()
+    }
+
+    /// JOB-6: no cycle, across groups neither; every mapping possible between the two grids. The jobs, ancestors first.
     fn check_graph(
         &self,
         changed: &[Arc<JobDefinition>],
         place: impl Fn(usize) -> String,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Vec<JobId>, Rejection> {
         let overlay = Overlay::new(self, changed);
-        if let Some(path) = overlay.cycle() {
-            return Err(Rejection::Cycle { path });
-        }
+        let jobs: Vec<JobId> = changed.iter().map(|definition| definition.id).collect();
+        let order = overlay.ancestors_first(&jobs).map_err(|path| Rejection::Cycle { path })?;
         let concerned = self.concerned(&overlay, changed);
         let places: BTreeMap<JobId, usize> =
             changed.iter().enumerate().map(|(index, definition)| (definition.id, index)).collect();
@@ -274,7 +304,7 @@ impl Catalogue {
                 .extend(errors_of.map(|error| if prefix.is_empty() { error } else { error.within(&prefix) }));
         }
         errors.truncate(MAX_ERRORS);
-        if errors.is_empty() { Ok(()) } else { Err(Rejection::Invalid { fields: errors }) }
+        if errors.is_empty() { Ok(order) } else { Err(Rejection::Invalid { fields: errors }) }
     }
 
     /// The changed jobs, their children, and whoever takes its logical times from those.
@@ -344,31 +374,6 @@ impl Catalogue {
         let change = change_of(&definition, JobChangeKind::Changed, fields);
         (Some(Event::JobDefined { definition, enabled, unnamed: false }), change)
     }
-}
-
-/// Their places, so that each job comes behind those of its parents that stand in the same wish; else as given.
-fn parents_first(accepted: &[(Arc<JobDefinition>, bool)]) -> Vec<usize> {
-    let places: BTreeMap<JobId, usize> =
-        accepted.iter().enumerate().map(|(place, (definition, _))| (definition.id, place)).collect();
-    let mut order = Vec::with_capacity(accepted.len());
-    let mut done = BTreeSet::new();
-    let mut open: Vec<usize> = (0..accepted.len()).rev().collect();
-    while let Some(place) = open.pop() {
-        if done.contains(&place) {
-            continue;
-        }
-        let parents = accepted[place].0.parents.iter().filter_map(|parent| places.get(&parent.job).copied());
-        let before: Vec<usize> =
-            parents.filter(|parent| *parent != place && !done.contains(parent)).collect();
-        if before.is_empty() {
-            done.insert(place);
-            order.push(place);
-        } else {
-            open.push(place);
-            open.extend(before.into_iter().rev());
-        }
-    }
-    order
 }
 
 /// JOB-3: what the writer of a template should know about clock changes.

@@ -30,7 +30,7 @@ impl Catalogue {
         let is_same = |old: &JobDefinition| {
             old.schedule == new.schedule
                 && old.grid_firing() == new.grid_firing()
-                && (new.schedule.is_some() || first_parent(old) == first_parent(new))
+                && (new.schedule.is_some() || old.other_parents().next() == new.other_parents().next())
         };
         if old.is_some_and(is_same) {
             return;
@@ -89,13 +89,8 @@ impl Catalogue {
             if definition.schedule.is_some() {
                 return Some(definition);
             }
-            next = first_parent(definition);
+            next = definition.other_parents().next();
         }
         None
     }
-}
-
-/// Whose logical times a job without a schedule has.
-fn first_parent(definition: &JobDefinition) -> Option<JobId> {
-    definition.parents.iter().map(|parent| parent.job).find(|parent| *parent != definition.id)
 }

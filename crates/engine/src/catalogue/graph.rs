@@ -44,38 +44,13 @@ impl<'a> Overlay<'a> {
     }
 
     fn parents(&self, id: JobId) -> impl Iterator<Item = JobId> + '_ {
-        let parents = self.get(id).into_iter().flat_map(|definition| definition.parents.iter());
-        parents.map(|parent| parent.job).filter(move |parent| *parent != id)
+        self.get(id).into_iter().flat_map(JobDefinition::other_parents)
     }
 
-    /// A cycle through some changed job, as names, the first again at the end.
-    pub(super) fn cycle(&self) -> Option<Vec<String>> {
-        let mut done = BTreeSet::new();
-        self.changed.keys().find_map(|start| self.cycle_from(*start, &mut done))
-    }
-
-    /// Depth first, without recursion: a graph may be deeper than a stack.
-    fn cycle_from(&self, start: JobId, done: &mut BTreeSet<JobId>) -> Option<Vec<String>> {
-        let mut path: Vec<(JobId, Vec<JobId>)> = vec![(start, self.parents(start).collect())];
-        let mut on_path = BTreeSet::from([start]);
-        while let Some((id, open)) = path.last_mut() {
-            let Some(parent) = open.pop() else {
-                done.insert(*id);
-                on_path.remove(id);
-                path.pop();
-                continue;
-            };
-            if on_path.contains(&parent) {
-                let from = path.iter().position(|(id, _)| *id == parent).expect("it is on the path");
-                let around = path[from..].iter().map(|(id, _)| *id).chain([parent]);
-                return Some(around.map(|id| self.name(id)).collect());
-            }
-            if !done.contains(&parent) {
-                on_path.insert(parent);
-                path.push((parent, self.parents(parent).collect()));
-            }
-        }
-        None
+    /// These jobs, ancestors first; or a cycle, as names, the first again at the end.
+    pub(super) fn ancestors_first(&self, jobs: &[JobId]) -> Result<Vec<JobId>, Vec<String>> {
+        let order = ancestors_first(jobs, |id| self.parents(id).collect());
+        order.map_err(|cycle| cycle.into_iter().map(|id| self.name(id)).collect())
     }
 
     fn name(&self, id: JobId) -> String {
@@ -116,4 +91,40 @@ impl<'a> Overlay<'a> {
         self.grids.borrow_mut().extend(line.into_iter().map(|id| (id, grid.clone())));
         grid
     }
+}
+
+/// These jobs, each behind those of its ancestors that are among them, whatever stands between them, else as given; or
+/// a cycle, the first again at the end. Depth first, without recursion: a graph may be deeper than a stack.
+pub(super) fn ancestors_first(
+    jobs: &[JobId],
+    parents: impl Fn(JobId) -> Vec<JobId>,
+) -> Result<Vec<JobId>, Vec<JobId>> {
+    let wanted: BTreeSet<JobId> = jobs.iter().copied().collect();
+    let mut order = Vec::with_capacity(jobs.len());
+    let (mut done, mut on_path) = (BTreeSet::new(), BTreeSet::new());
+    for start in jobs {
+        let mut next = Some(*start).filter(|start| !done.contains(start));
+        let mut path: Vec<(JobId, std::vec::IntoIter<JobId>)> = Vec::new();
+        loop {
+            if let Some(id) = next.take() {
+                on_path.insert(id);
+                path.push((id, parents(id).into_iter()));
+            }
+            let Some((id, open)) = path.last_mut() else { break };
+            match open.next() {
+                None => {
+                    order.extend(wanted.contains(id).then_some(*id));
+                    on_path.remove(id);
+                    done.insert(*id);
+                    path.pop();
+                }
+                Some(parent) if on_path.contains(&parent) => {
+                    let from = path.iter().position(|(id, _)| *id == parent).unwrap_or(0);
+                    return Err(path[from..].iter().map(|(id, _)| *id).chain([parent]).collect());
+                }
+                Some(parent) => next = Some(parent).filter(|parent| !done.contains(parent)),
+            }
+        }
+    }
+    Ok(order)
 }

@@ -371,8 +371,8 @@ impl Catalogue {
                 }
             }
         }
-        for parent in definition.parents.iter().filter(|parent| parent.job != id) {
-            self.children.entry(parent.job).or_default().insert(id);
+        for parent in definition.other_parents() {
+            self.children.entry(parent).or_default().insert(id);
         }
         if !unnamed {
             self.names.insert((definition.group.clone(), definition.name.clone()), id);

@@ -8,7 +8,7 @@
 //! *Invariant:* between the commit and its end no other change of definitions is accepted, so that what the
 //! commit found good stays good, and every chunk can be made.
 //!
-//! Jobs are defined in the order in which they were staged; whoever stages puts parents first.
+//! Jobs are defined ancestors first, whatever order they were staged in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -257,10 +257,11 @@ impl Catalogue {
             Event::ApplyCommitted { apply, delete, cancel, request, reply_to } => {
                 let parts = self.stagings.remove(apply).map(|staging| staging.parts).unwrap_or_default();
                 let jobs: Vec<JobSpec> = parts.into_values().flat_map(Arc::unwrap_or_clone).collect();
+                let names = self.names_of(jobs.iter());
                 self.committed = Some(Committed {
                     apply: apply.clone(),
-                    names: self.names_of(jobs.iter()),
-                    jobs,
+                    jobs: self.in_order(jobs, &names),
+                    names,
                     delete: delete.clone(),
                     cancel: cancel.clone(),
                     request: request.clone(),

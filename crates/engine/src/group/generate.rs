@@ -12,7 +12,7 @@ use tidemill_model::{
 
 use super::failure::counts;
 use super::foreign::ForeignJob;
-use super::job::{Job, parents_of};
+use super::job::Job;
 use super::overlap::Before;
 use super::{GroupShard, Trigger};
 use crate::catalogue::MAX_DECLARED_TIMES;
@@ -76,7 +76,7 @@ impl GroupShard {
     fn grid_above(&self, definition: &JobDefinition) -> Option<Arc<Timetable>> {
         let mut definition = definition;
         for _ in 0..self.jobs.len() {
-            match parents_of(definition).find_map(|parent| self.known(parent))? {
+            match definition.other_parents().find_map(|parent| self.known(parent))? {
                 Known::Here(parent) => match &parent.schedule {
                     Some(schedule) => return Some(Arc::clone(schedule)),
                     None => definition = &parent.definition,

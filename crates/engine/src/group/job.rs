@@ -49,11 +49,6 @@ pub(crate) struct Limit {
     pub(crate) parked: BTreeSet<ReadyKey>,
 }
 
-/// Of a definition, its job itself left out.
-pub(crate) fn parents_of(definition: &JobDefinition) -> impl Iterator<Item = JobId> + '_ {
-    definition.parents.iter().map(|parent| parent.job).filter(|job| *job != definition.id)
-}
-
 impl Job {
     pub(crate) fn new(definition: Arc<JobDefinition>, enabled: bool, submitted: bool) -> Self {
         Self {
@@ -113,7 +108,7 @@ impl Job {
 
     /// Its parents, itself left out.
     pub(crate) fn parents(&self) -> impl Iterator<Item = JobId> + '_ {
-        parents_of(&self.definition)
+        self.definition.other_parents()
     }
 
     /// Whether a batch for the logical time was ever generated, as far as the state remembers.
