@@ -7,6 +7,8 @@ use tidemill_model::{Event, Outcome, Source};
 
 use crate::history::{Told, Wish, Written};
 use crate::journal::{Entry, What};
+use crate::puller;
+use crate::recovery::events;
 
 /// A decision about a wish.
 struct Decided<'a> {
@@ -26,7 +28,7 @@ impl Decided<'_> {
 #[must_use]
 pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<String> {
     let decided = decisions(app, entries);
-    let killed = kill_requests(entries);
+    let facts = Facts::of(entries);
     let mut wrong = Vec::new();
     let mut known = BTreeSet::new();
     for written in writes {
@@ -34,9 +36,18 @@ pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<S
         let granted: Vec<_> = found.iter().filter(|decided| decided.is_granted()).collect();
         let places: Vec<_> = granted.iter().map(|decided| decided.place.as_str()).collect();
         let mut say = |what: String| wrong.push(format!("{what}: {written:?}"));
+        known.insert(written.key.as_str());
         match &written.told {
+            // A pull has no name, and a move is decided later, by another record.
+            told if matches!(written.wish, Wish::Pull(_) | Wish::Move(..)) => {
+                if let Told::Ok(answer) = told
+                    && !facts.have(&written.wish, answer)
+                {
+                    say("acknowledged, and not on record".to_owned());
+                }
+            }
             Told::Ok(answer) => match granted.as_slice() {
-                [one] if has_its_event(written, answer, &one.events, &killed) => {}
+                [one] if has_its_event(written, answer, &one.events, &facts) => {}
                 [one] => say(format!("acknowledged, and its event is not at {}", one.place)),
                 _ => say(format!("acknowledged, and granted on record at {places:?}")),
             },
@@ -45,7 +56,6 @@ pub(crate) fn compare(app: &str, writes: &[Written], entries: &[Entry]) -> Vec<S
             Told::Unknown(_) if granted.len() <= 1 => {}
             Told::Unknown(_) => say(format!("unknown, and granted more than once, at {places:?}")),
         }
-        known.insert(written.key.as_str());
     }
     for (key, found) in decided.iter().filter(|(key, _)| key.starts_with("chaos-") && !known.contains(**key))
     {
@@ -79,27 +89,64 @@ fn decisions<'a>(app: &str, entries: &'a [Entry]) -> BTreeMap<&'a str, Vec<Decid
     decided
 }
 
-fn kill_requests(entries: &[Entry]) -> BTreeSet<i64> {
-    let envelopes = entries.iter().filter_map(|entry| match &entry.what {
-        What::Envelope(envelope) => Some(envelope),
-        What::Claim(_) | What::Left | What::Genesis => None,
-    });
-    let events = envelopes.flat_map(|envelope| &envelope.events);
-    let killed = events.filter_map(|recorded| match &recorded.event {
-        Event::KillRequested { batch, .. } => Some(batch.0),
-        _ => None,
-    });
-    killed.collect()
+/// What stands anywhere in the journal.
+#[derive(Default)]
+struct Facts {
+    killed: BTreeSet<i64>,
+    completed: BTreeMap<i64, String>,
+    /// Grants, and whose they are.
+    granted: BTreeMap<i64, String>,
+    /// Users, and the groups they came to.
+    homes: BTreeSet<(String, String)>,
 }
 
-fn has_its_event(written: &Written, answer: &Value, events: &[&Event], killed: &BTreeSet<i64>) -> bool {
+impl Facts {
+    fn of(entries: &[Entry]) -> Self {
+        let mut facts = Self::default();
+        for event in events(entries) {
+            match event {
+                Event::KillRequested { batch, .. } => {
+                    facts.killed.insert(batch.0);
+                }
+                Event::TaskGranted { grant, user, .. } => {
+                    facts.granted.insert(grant.0, user.to_string());
+                }
+                Event::TaskCompleted { grant, result, .. } => {
+                    facts.completed.insert(grant.0, result.clone());
+                }
+                Event::UsersAssigned { group, users, .. } => {
+                    let homes = users.iter().map(|user| (user.to_string(), group.to_string()));
+                    facts.homes.extend(homes);
+                }
+                Event::UserMoved { user, to: Some(to), .. } => {
+                    facts.homes.insert((user.to_string(), to.to_string()));
+                }
+                _ => {}
+            }
+        }
+        facts
+    }
+
+    fn have(&self, wish: &Wish, answer: &Value) -> bool {
+        match wish {
+            Wish::Pull(user) => {
+                let grant = answer["grant"]["grant"].as_i64();
+                grant.is_none_or(|grant| self.granted.get(&grant) == Some(user))
+            }
+            Wish::Move(user, to) => self.homes.contains(&(user.clone(), to.clone())),
+            _ => false,
+        }
+    }
+}
+
+fn has_its_event(written: &Written, answer: &Value, events: &[&Event], facts: &Facts) -> bool {
     let any = |fits: &dyn Fn(&Event) -> bool| events.iter().any(|event| fits(event));
     match &written.wish {
         Wish::Run | Wish::Rerun(_) => {
             any(&|event| matches!(event, Event::BatchGenerated { batch, .. } if answer["batch"] == batch.0))
         }
         // The end of one batch can be asked for twice: the first time is on record.
-        Wish::Kill(of) if events.is_empty() => killed.contains(of),
+        Wish::Kill(of) if events.is_empty() => facts.killed.contains(of),
         Wish::Kill(of) => any(&|event| match event {
             Event::KillRequested { batch, .. } | Event::BatchFinished { batch, .. } => batch.0 == *of,
             _ => false,
@@ -117,7 +164,25 @@ fn has_its_event(written: &Written, answer: &Value, events: &[&Event], killed: &
         Wish::Submit => any(
             &|event| matches!(event, Event::JobSubmitted { definition } if answer["job_id"] == definition.id.0),
         ),
-        Wish::Absurd => false,
+        Wish::Plan => {
+            any(&|event| matches!(event, Event::RerunRequested { rerun, .. } if answer["rerun"] == rerun.0))
+        }
+        Wish::Report(time) => any(
+            &|event| matches!(event, Event::ThirdPartyReported { report, .. } if report.logical_time == *time),
+        ),
+        // Said again of a grant that it is done, with the same result.
+        Wish::Complete(of) if events.is_empty() => facts.completed.get(of) == Some(&puller::result(*of)),
+        Wish::Complete(of) => any(&|event| match event {
+            Event::TaskCompleted { grant, result, .. } => grant.0 == *of && *result == puller::result(*of),
+            _ => false,
+        }),
+        Wish::Return(of) => {
+            any(&|event| matches!(event, Event::GrantReturned { grant, .. } if grant.0 == *of))
+        }
+        Wish::Task => {
+            any(&|event| matches!(event, Event::TaskCreated { task, .. } if answer["task"] == task.0))
+        }
+        Wish::Pull(_) | Wish::Move(..) | Wish::Absurd => false,
     }
 }
 

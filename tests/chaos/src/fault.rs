@@ -43,6 +43,8 @@ kinds! {
     KillProjector => "kill-projector", 200..8_000;
     /// SIGKILL to an interface.
     KillApi => "kill-api", 200..8_000;
+    /// SIGKILL to what looks for paths.
+    KillProducers => "kill-producers", 200..8_000;
     /// SIGSTOP to a dispatcher; the heal is SIGCONT, and what it then writes is late.
     PauseDispatcher => "pause-dispatcher", 2_000..20_000;
     /// SIGSTOP to an executor, for longer than its lease or not; shims and jobs go on.
@@ -51,6 +53,8 @@ kinds! {
     PauseProjector => "pause-projector", 1_000..8_000;
     /// SIGSTOP to an interface: requests reach it, and are done when it goes on.
     PauseApi => "pause-api", 1_000..14_000;
+    /// SIGSTOP to what looks for paths: others would take its part over.
+    PauseProducers => "pause-producers", 1_000..14_000;
     /// SIGKILL to the broker.
     BrokerKill => "broker-kill", 500..6_000;
     /// The broker stops in good order, and starts again.
@@ -85,7 +89,14 @@ impl Kind {
     /// Whether the short set has it.
     #[must_use]
     pub const fn is_short(self) -> bool {
-        !matches!(self, Kind::PauseProjector | Kind::PauseApi | Kind::BrokerRestart | Kind::BrokerPause)
+        !matches!(
+            self,
+            Kind::PauseProjector
+                | Kind::PauseApi
+                | Kind::PauseProducers
+                | Kind::BrokerRestart
+                | Kind::BrokerPause
+        )
     }
 
     /// Whether it strikes Kafka as a whole.

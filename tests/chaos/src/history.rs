@@ -1,5 +1,6 @@
 //! What the clients asked for, and what they were told.
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -19,6 +20,20 @@ pub(crate) enum Wish {
     Switch(i64, bool),
     /// A job of no definition, once.
     Submit,
+    /// Batches of a schedule again, by a plan.
+    Plan,
+    /// A third party's word for a logical time.
+    Report(Timestamp),
+    /// Whatever is due for a user.
+    Pull(String),
+    /// A grant is done.
+    Complete(i64),
+    /// A grant is given back.
+    Return(i64),
+    /// A task to pull.
+    Task,
+    /// A user's move to a group.
+    Move(String, String),
     /// Something that no owner can grant.
     Absurd,
 }

@@ -11,6 +11,7 @@
 //!
 //! It must never judge by anything but what clients, journal, tables and disk say; it knows no rule of the engine.
 
+mod caller;
 mod client;
 mod command;
 mod compare;
@@ -23,6 +24,7 @@ mod nemesis;
 mod network;
 mod prepare;
 mod proxy;
+mod puller;
 mod recovery;
 pub mod report;
 mod rest;

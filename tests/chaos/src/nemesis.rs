@@ -91,10 +91,18 @@ fn sleep_until(begun_at: Instant, after_ms: u64, is_over: &AtomicBool) -> bool {
 fn strike(site: &Site, step: &Step) -> Result<Option<Conn>> {
     let (target, services) = (step.target.as_str(), &site.services);
     match step.kind {
-        Kind::KillDispatcher | Kind::KillExecutor | Kind::KillProjector | Kind::KillApi => {
+        Kind::KillDispatcher
+        | Kind::KillExecutor
+        | Kind::KillProjector
+        | Kind::KillApi
+        | Kind::KillProducers => {
             site.role(target)?.kill()?;
         }
-        Kind::PauseDispatcher | Kind::PauseExecutor | Kind::PauseProjector | Kind::PauseApi => {
+        Kind::PauseDispatcher
+        | Kind::PauseExecutor
+        | Kind::PauseProjector
+        | Kind::PauseApi
+        | Kind::PauseProducers => {
             site.role(target)?.signal(Signal::STOP)?;
         }
         Kind::BrokerKill => services.end(Service::Kafka, Signal::KILL)?,
@@ -118,12 +126,16 @@ fn strike(site: &Site, step: &Step) -> Result<Option<Conn>> {
 fn heal(site: &Site, step: &Step, held: Option<Conn>) -> Result<()> {
     let (target, services) = (step.target.as_str(), &site.services);
     match step.kind {
-        Kind::KillDispatcher | Kind::KillExecutor | Kind::KillProjector | Kind::KillApi => {
-            site.role(target)?.start()
-        }
-        Kind::PauseDispatcher | Kind::PauseExecutor | Kind::PauseProjector | Kind::PauseApi => {
-            site.role(target)?.signal(Signal::CONT)
-        }
+        Kind::KillDispatcher
+        | Kind::KillExecutor
+        | Kind::KillProjector
+        | Kind::KillApi
+        | Kind::KillProducers => site.role(target)?.start(),
+        Kind::PauseDispatcher
+        | Kind::PauseExecutor
+        | Kind::PauseProjector
+        | Kind::PauseApi
+        | Kind::PauseProducers => site.role(target)?.signal(Signal::CONT),
         Kind::BrokerKill | Kind::BrokerRestart => services.restart(Service::Kafka),
         Kind::BrokerPause => services.signal(Service::Kafka, Signal::CONT),
         Kind::DatabaseKill => services.restart(Service::Mariadb),

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
-use crate::client::Common;
-use crate::jobs;
+use crate::caller::Common;
 use crate::recovery::items;
 use crate::report::Report;
 use crate::rest::{Answer, Rest};
 use crate::role::{Part, Role};
+use crate::run::PULLERS;
 use crate::site::{GROUPS, Site};
+use crate::{jobs, puller};
 
 /// Until everything works the first time.
 const START: Duration = Duration::from_secs(60);
@@ -41,6 +42,17 @@ pub(crate) fn prepare(site: &Site, report: &mut Report) -> Result<Common> {
         })?;
     }
     site.of_part(Part::Executor).try_for_each(Role::start)?;
+    granted("the pool is there", || {
+        interface.post("/api/pools", "pool", &json!({"name": jobs::POOL, "slots": 3}))
+    })?;
+    for (number, group) in GROUPS.iter().enumerate() {
+        let all = PULLERS.flat_map(puller::users).filter(|(_, of)| of == group);
+        let users: Vec<String> = all.map(|(name, _)| name).collect();
+        granted("users have a group", || {
+            let body = json!({"group": group, "users": users});
+            interface.post("/api/pull/users", &format!("users-{number}"), &body)
+        })?;
+    }
     let body = json!({"jobs": jobs::specs(&site.dir)});
     let applied = granted("the jobs are defined", || interface.post("/api/jobs/apply", "jobs", &body))?;
     let across = json!({"jobs": [jobs::across(&site.dir)]});

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use serde_json::{Value, json};
-use tidemill_model::{Event, JobId};
+use tidemill_model::{Event, JobId, ThingId};
 
-use crate::client::Common;
+use crate::caller::Common;
 use crate::journal::{Entry, Journal, What};
 use crate::rest::Answer;
 use crate::role::Part;
@@ -115,6 +115,8 @@ pub(crate) fn events(entries: &[Entry]) -> impl Iterator<Item = &Event> {
 struct Open {
     job: JobId,
     unmet: u32,
+    /// What it waits for outside.
+    things: Vec<ThingId>,
     /// A worker has it.
     is_held: bool,
     /// Something of it goes on, or will by itself: no batch of a job that is switched off is assigned.
@@ -123,7 +125,7 @@ struct Open {
 
 fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
     let mut open: BTreeMap<i64, Open> = BTreeMap::new();
-    let mut off = BTreeSet::new();
+    let (mut off, mut there) = (BTreeSet::new(), BTreeSet::new());
     for event in events(entries) {
         match event {
             Event::JobDisabled { job } => {
@@ -132,10 +134,17 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
             Event::JobEnabled { job } => {
                 off.remove(job);
             }
-            Event::BatchGenerated { batch, job, dependencies, .. } => {
+            Event::ThingSatisfied { thing, .. } => {
+                there.insert(*thing);
+            }
+            Event::ThingWithdrawn { thing, .. } => {
+                there.remove(thing);
+            }
+            Event::BatchGenerated { batch, job, dependencies, things, .. } => {
                 let unmet = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
                 let unmet = u32::try_from(unmet).unwrap_or(u32::MAX);
-                open.insert(batch.0, Open { job: *job, unmet, is_held: false, moves: false });
+                let things = things.clone();
+                open.insert(batch.0, Open { job: *job, unmet, things, is_held: false, moves: false });
             }
             Event::DependencySatisfied { batch, unmet, .. }
             | Event::DependencyWithdrawn { batch, unmet, .. } => {
@@ -157,12 +166,36 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
         }
     }
     for open in open.values_mut() {
-        open.moves = open.unmet == 0 && (open.is_held || !off.contains(&open.job));
+        let is_met = open.unmet == 0 && open.things.iter().all(|thing| there.contains(thing));
+        open.moves = is_met && (open.is_held || !off.contains(&open.job));
     }
     open
 }
 
-/// Waits until every batch has ended. One that only waits for a parent that will not succeed any more, or
+/// Plans and moves that have not ended.
+fn under_way(entries: &[Entry]) -> BTreeSet<String> {
+    let mut under_way = BTreeSet::new();
+    for event in events(entries) {
+        match event {
+            Event::RerunRequested { rerun, .. } => {
+                under_way.insert(format!("rerun {rerun}"));
+            }
+            Event::RerunEnded { rerun, .. } => {
+                under_way.remove(&format!("rerun {rerun}"));
+            }
+            Event::UserMoveAsked { user, .. } => {
+                under_way.insert(format!("move of {user}"));
+            }
+            Event::UserMoved { user, .. } | Event::UserMoveRefused { user, .. } => {
+                under_way.remove(&format!("move of {user}"));
+            }
+            _ => {}
+        }
+    }
+    under_way
+}
+
+/// Waits until every batch, plan and move has ended. A batch that only waits for a parent that will not succeed any more, or
 /// whose job is switched off, is killed. Gives how long it took, or what is left after [`DRAIN`].
 pub(crate) fn drain(common: &Common, journal: &mut Journal) -> Result<Result<Duration, String>> {
     let begun_at = Instant::now();
@@ -171,13 +204,14 @@ pub(crate) fn drain(common: &Common, journal: &mut Journal) -> Result<Result<Dur
     loop {
         journal.catch_up()?;
         let open = open_batches(journal.entries());
-        if open.is_empty() {
+        let under_way = under_way(journal.entries());
+        if open.is_empty() && under_way.is_empty() {
             return Ok(Ok(begun_at.elapsed()));
         }
         if begun_at.elapsed() > DRAIN {
             let some: Vec<_> = open.keys().take(20).collect();
             return Ok(Err(format!(
-                "{DRAIN:?} after the workload's end {} batches go on: {some:?}",
+                "{DRAIN:?} after the workload's end {} batches go on: {some:?}; and {under_way:?}",
                 open.len()
             )));
         }

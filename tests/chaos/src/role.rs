@@ -30,6 +30,8 @@ pub(crate) enum Part {
     Projector,
     /// Serves.
     Api,
+    /// Looks for what is waited for.
+    Producers,
 }
 
 impl Part {
@@ -41,6 +43,7 @@ impl Part {
             Self::Executor => "executor",
             Self::Projector => "projector",
             Self::Api => "api",
+            Self::Producers => "producers",
         }
     }
 }
@@ -52,8 +55,8 @@ pub(crate) struct Role {
     /// Where it answers: questions of others, or requests.
     pub(crate) address: String,
     pub(crate) network: Option<Network>,
-    pub(crate) log: Link,
-    pub(crate) tables: Option<Link>,
+    /// Its ways to services, by what they carry.
+    pub(crate) links: BTreeMap<&'static str, Link>,
     pub(crate) program: PathBuf,
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) lines: PathBuf,

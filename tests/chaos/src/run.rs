@@ -9,18 +9,23 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tidemill_checker::export_journal;
 
-use crate::client::{Client, Common};
+use crate::caller::{Client, Common};
+use crate::client::Submitter;
 use crate::fault::Kind;
 use crate::history::History;
 use crate::journal::Journal;
 use crate::prepare::{granted, prepare};
+use crate::puller::Puller;
 use crate::report::Report;
 use crate::role::Role;
 use crate::site::{Machine, Place, Site};
 use crate::verdict::{judge, settle};
 use crate::{jobs, nemesis, recovery, schedule};
 
-const CLIENTS: u64 = 4;
+/// The numbers of clients of batches, and of those that pull.
+const SUBMITTERS: std::ops::RangeInclusive<u64> = 1..=4;
+pub(crate) const PULLERS: std::ops::RangeInclusive<u64> = 5..=6;
+
 /// What a run is to be.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -85,12 +90,15 @@ fn work(
 
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
-        let clients: Vec<_> = (1..=CLIENTS)
-            .map(|number| {
-                let client = Client::new(common, plan.seed, number);
-                scope.spawn(|| client.run(&enough))
-            })
-            .collect();
+        let submitters = SUBMITTERS.map(|number| {
+            let client = Submitter::new(common, plan.seed, number);
+            scope.spawn(|| client.run(&enough))
+        });
+        let pullers = PULLERS.map(|number| {
+            let client = Puller::new(common, plan.seed, number);
+            scope.spawn(|| client.run(&enough))
+        });
+        let clients: Vec<_> = submitters.chain(pullers).collect();
         let begun_at = Instant::now();
         report.struck = nemesis::run(site, &steps, total_ms, is_over);
         report.minutes = begun_at.elapsed().as_secs_f64() / 60.0;

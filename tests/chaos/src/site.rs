@@ -27,7 +27,7 @@ const PARTITIONS: u32 = 6;
 pub(crate) const GROUPS: [&str; 2] = ["alpha", "beta"];
 
 /// Name, part, group of an executor, and whether it has a network of its own.
-const ROLES: [(&str, Part, &str, bool); 9] = [
+const ROLES: [(&str, Part, &str, bool); 10] = [
     ("dispatcher-1", Part::Dispatcher, "", false),
     ("dispatcher-2", Part::Dispatcher, "", false),
     ("dispatcher-3", Part::Dispatcher, "", true),
@@ -37,6 +37,7 @@ const ROLES: [(&str, Part, &str, bool); 9] = [
     ("projector", Part::Projector, "", false),
     ("api-1", Part::Api, "", false),
     ("api-2", Part::Api, "", false),
+    ("producers", Part::Producers, "", false),
 ];
 /// The executor whose disk can be filled.
 const SMALL_DISK: &str = "executor-1";
@@ -125,12 +126,17 @@ impl Site {
         let mut set = |setting: &str, value: &str| {
             environment.insert(format!("TIDEMILL__{setting}"), value.to_owned());
         };
-        let tables = match part {
-            Part::Projector | Part::Api => Some(Link::open(outer, self.services.direct(Service::Mariadb)?)?),
-            Part::Dispatcher | Part::Executor => None,
-        };
-        if let Some(link) = &tables {
+        let open = |service| anyhow::Ok(Link::open(outer, self.services.direct(service)?)?);
+        let mut links = BTreeMap::new();
+        if matches!(part, Part::Projector | Part::Api | Part::Producers) {
+            let link = open(Service::Mariadb)?;
             set("STORE__URL", &format!("mysql://tidemill:tidemill@{}/tidemill", link.address()));
+            links.insert("tables", link);
+        }
+        if matches!(part, Part::Projector | Part::Api) {
+            let link = open(Service::Redis)?;
+            set("REDIS__URL", &format!("redis://{}", link.address()));
+            links.insert("hints", link);
         }
         set("LOG__BROKERS", &log.address().to_string());
         match part {
@@ -141,16 +147,16 @@ impl Site {
                 set("EXECUTOR__LISTEN", &address);
             }
             Part::Api => set("API__LISTEN", &address),
-            Part::Projector => {}
+            Part::Projector | Part::Producers => {}
         }
+        links.insert("log", log);
         environment.insert("TIDEMILL_DATA".to_owned(), self.dir.join(name).to_string_lossy().into_owned());
         Ok(Role {
             name: name.to_owned(),
             part,
             address,
             network,
-            log,
-            tables,
+            links,
             program: self.program.clone(),
             environment,
             lines: self.dir.join("logs").join(format!("{name}.log")),
@@ -161,8 +167,8 @@ impl Site {
     /// Topics and keys, and all processes but executors, which need a group.
     fn set_up(&self) -> Result<()> {
         self.operate(&["topics", "create"])?;
-        for role in self.of_part(Part::Dispatcher).chain(self.of_part(Part::Projector)) {
-            role.start()?;
+        for part in [Part::Dispatcher, Part::Projector, Part::Producers] {
+            self.of_part(part).try_for_each(Role::start)?;
         }
         self.operate(&["bootstrap"])?;
         self.of_part(Part::Api).try_for_each(Role::start)
@@ -183,12 +189,10 @@ impl Site {
         self.roles.iter().find(|role| role.name == name).ok_or_else(|| anyhow!("there is no {name}"))
     }
 
-    /// A way of one process: `role/log` or `role/tables`.
+    /// A way of one process: `role/log`, `role/tables` or `role/hints`.
     pub(crate) fn link(&self, target: &str) -> Result<&Link> {
         let (name, service) = target.split_once('/').unwrap_or((target, "log"));
-        let role = self.role(name)?;
-        let link = if service == "tables" { role.tables.as_ref() } else { Some(&role.log) };
-        link.ok_or_else(|| anyhow!("there is no {target}"))
+        self.role(name)?.links.get(service).ok_or_else(|| anyhow!("there is no {target}"))
     }
 
     /// What a kind of fault can strike here.
@@ -200,6 +204,7 @@ impl Site {
             Kind::KillExecutor | Kind::PauseExecutor => of(Part::Executor),
             Kind::KillProjector | Kind::PauseProjector => of(Part::Projector),
             Kind::KillApi | Kind::PauseApi => of(Part::Api),
+            Kind::KillProducers | Kind::PauseProducers => of(Part::Producers),
             Kind::BrokerKill | Kind::BrokerRestart | Kind::BrokerPause => vec!["kafka".to_owned()],
             Kind::DatabaseKill | Kind::DatabaseLock => vec!["mariadb".to_owned()],
             Kind::RedisFlush | Kind::RedisKill => vec!["redis".to_owned()],
@@ -209,11 +214,11 @@ impl Site {
                 apart.map(|role| role.name.clone()).collect()
             }
             Kind::Delay | Kind::Stall | Kind::Reset | Kind::LoseSent | Kind::LoseReceived => {
-                let links = self.roles.iter().flat_map(|role| {
-                    let tables = role.tables.iter().map(|_| format!("{}/tables", role.name));
-                    std::iter::once(format!("{}/log", role.name)).chain(tables)
-                });
-                links.collect()
+                let of = |role: &Role| {
+                    let name = role.name.clone();
+                    role.links.keys().map(move |link| format!("{name}/{link}")).collect::<Vec<_>>()
+                };
+                self.roles.iter().flat_map(of).collect()
             }
         }
     }

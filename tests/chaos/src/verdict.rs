@@ -18,12 +18,14 @@ use crate::{compare, takeover, witness};
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// Rules of this run beyond those of the checker.
-const OWN_RULES: [&str; 12] = [
+const OWN_RULES: [&str; 14] = [
     "acknowledged_write_has_its_event",
     "refused_write_has_none",
     "unknown_write_has_none_or_one",
     "repeated_wish_gets_the_same_answer",
     "read_shows_what_was_acknowledged",
+    "one_grant_of_a_user_until_it_is_over",
+    "task_is_offered_within_1_s",
     "one_live_attempt_on_disk",
     "no_process_outlives_its_attempt",
     "tables_equal_the_journal",
@@ -45,6 +47,7 @@ pub(crate) fn settle(site: &Site, journal: &mut Journal, report: &mut Report) ->
         }
     };
     stop(Part::Executor, report);
+    stop(Part::Producers, report);
     stop(Part::Api, report);
     let begun_at = Instant::now();
     loop {
@@ -147,6 +150,13 @@ const fn name_of(wish: &Wish) -> &'static str {
         Wish::Apply(_) => "apply",
         Wish::Switch(..) => "switch",
         Wish::Submit => "submit",
+        Wish::Plan => "plan",
+        Wish::Report(_) => "report",
+        Wish::Pull(_) => "pull",
+        Wish::Complete(_) => "complete",
+        Wish::Return(_) => "return",
+        Wish::Task => "task",
+        Wish::Move(..) => "move",
         Wish::Absurd => "absurd",
     }
 }
