@@ -1,8 +1,9 @@
-//! Waits until changed definitions are in force everywhere, so that whatever is done next finds them so (JOB-5).
+//! Waits until a change in the catalogue is in force everywhere, so that whatever is done next finds it so (JOB-5,
+//! BYD-17).
 //!
-//! The catalogue's record makes an `apply` durable; the groups' shards take it in a moment later, and then say to the
-//! shards of parents in other groups what they want to hear of them. The proof that all of it is done is numbers of
-//! messages that owners have on record:
+//! The catalogue's record makes an `apply`, a freeze or a pool durable; the groups' shards take it in a moment later,
+//! and, of definitions, then say to the shards of parents in other groups what they want to hear of them. The proof that
+//! all of it is done is numbers of messages that owners have on record:
 //!
 //! ```text
 //!  catalogue ── definitions, upto n ──► shard of a child ── Follow, upto m ──► shard of its parent
@@ -12,14 +13,18 @@
 //! Messages between two shards arrive in order, and owners answer from what stands in their journals. So a shard
 //! that says it has n on record decides everything that is sent to it from then on with all that came before n.
 //!
-//! *Invariant:* nothing here decides anything. Who does not wait, or waits in vain, has an `apply` that is as durable.
+//! *Invariant:* nothing here decides anything. Who does not wait, or waits in vain, has a change that is as durable.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use futures_util::future::{join, join_all};
-use tidemill_model::{GroupName, JobId, LiveAnswer, LiveQuery, PlannedChange, PostWith, ShardId, ToldShard};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tidemill_model::{
+    Concerned, GroupName, JobId, LiveAnswer, LiveQuery, PlannedChange, PostWith, ShardId, ToldShard,
+};
 
 use crate::app::App;
 use crate::position::JournalPosition;
@@ -29,19 +34,23 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_m
 /// Owners that are asked at once.
 const AT_ONCE: usize = 8;
 
-/// Definitions that were changed.
+/// What was changed.
 #[derive(Debug)]
 pub(crate) struct Changed {
-    jobs: Vec<JobId>,
-    groups: BTreeSet<GroupName>,
+    concerned: Concerned,
     position: JournalPosition,
 }
 
 impl Changed {
+    /// Something that concerns more than definitions of jobs.
+    pub(crate) const fn of(concerned: Concerned, position: JournalPosition) -> Self {
+        Self { concerned, position }
+    }
+
     /// One job, in its group.
     pub(crate) fn job(job: JobId, group: &str, position: JournalPosition) -> Self {
         let groups = GroupName::try_from(group).into_iter().collect();
-        Self { jobs: vec![job], groups, position }
+        Self::of(Concerned::Definitions { jobs: vec![job], groups }, position)
     }
 
     /// What an `apply` says that it did. Unchanged jobs count: a change of them before may be under way.
@@ -51,14 +60,22 @@ impl Changed {
             GroupName::try_from(group).ok()
         };
         let jobs = changes.iter().map(|planned| planned.change.job).collect();
-        Self { jobs, groups: changes.iter().filter_map(group).collect(), position }
+        let groups: BTreeSet<GroupName> = changes.iter().filter_map(group).collect();
+        let groups = groups.into_iter().collect();
+        Self::of(Concerned::Definitions { jobs, groups }, position)
     }
 
     fn query(&self) -> LiveQuery {
-        LiveQuery::Told {
-            jobs: self.jobs.clone(),
-            groups: self.groups.iter().cloned().collect(),
-            at_least: self.position.offset,
+        LiveQuery::Told { concerned: self.concerned.clone(), at_least: self.position.offset }
+    }
+
+    /// What is said where the catalogue does not say whom it told.
+    fn names(&self) -> Vec<String> {
+        match &self.concerned {
+            Concerned::Definitions { groups, .. } => groups.iter().map(GroupName::to_string).collect(),
+            Concerned::Group(group) => vec![group.to_string()],
+            Concerned::Everyone => vec!["every group".to_owned()],
+            Concerned::Calendar(name) => vec![format!("the groups that use calendar {name}")],
         }
     }
 }
@@ -85,7 +102,7 @@ enum Then {
 }
 
 impl Wait {
-    fn for_definitions(told: ToldShard) -> Self {
+    fn of(told: ToldShard) -> Self {
         let ToldShard { shard, upto, parents } = told;
         Self { shard, from: ShardId::CATALOGUE, upto, then: Then::Follows(parents) }
     }
@@ -120,18 +137,21 @@ impl Wait {
 }
 
 /// What was not so far when the time to wait was over.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Late {
-    /// Groups in which the changes are not in force.
-    pub(crate) groups: Vec<String>,
-    /// The tables do not show them.
-    pub(crate) is_unshown: bool,
+    /// With status 202: groups in which it is not in force yet, though recorded. A repeat of the call waits
+    /// again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_yet_in: Vec<String>,
+    /// With status 202: calls that look something up, and lists, do not show it yet; `at_least` waits for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) not_yet_shown: bool,
 }
 
 impl Late {
     /// What the answer says of it at once.
     pub(crate) fn status(&self) -> StatusCode {
-        if self.groups.is_empty() && !self.is_unshown { StatusCode::OK } else { StatusCode::ACCEPTED }
+        if self.not_yet_in.is_empty() && !self.not_yet_shown { StatusCode::OK } else { StatusCode::ACCEPTED }
     }
 }
 
@@ -157,11 +177,11 @@ pub(crate) async fn wait(app: &App, changed: &Changed) -> Late {
         () = tokio::time::sleep(app.config.settle_timeout()) => {}
         () = stopped => {}
     }
-    let groups = match open {
-        None => changed.groups.iter().map(GroupName::to_string).collect(),
+    let not_yet_in = match open {
+        None => changed.names(),
         Some(open) => groups_of(app, &open).await,
     };
-    Late { groups, is_unshown: !is_shown }
+    Late { not_yet_in, not_yet_shown: !is_shown }
 }
 
 async fn groups_of(app: &App, waits: &[Wait]) -> Vec<String> {
@@ -205,7 +225,7 @@ async fn rounds(app: &App, query: &LiveQuery, open: &mut Option<Vec<Wait>>) {
 
 async fn told(app: &App, query: &LiveQuery) -> Option<Vec<Wait>> {
     match app.deps.live.query(ShardId::CATALOGUE, query.clone()).await {
-        Ok(LiveAnswer::Told { shards }) => Some(shards.into_iter().map(Wait::for_definitions).collect()),
+        Ok(LiveAnswer::Told { shards }) => Some(shards.into_iter().map(Wait::of).collect()),
         _ => None,
     }
 }

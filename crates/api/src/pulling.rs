@@ -187,6 +187,11 @@ impl<'a> Puller<'a> {
             return Err(Rejection::UserMoving { user: self.user.to_string() }.into());
         }
         self.home = home;
-        Ok(write.part("moved").send_once(self.home.shard, command).await??)
+        let there = write.part("moved").send_once(self.home.shard, command).await?;
+        there.map_err(|refused| match refused {
+            // The shard to which it moved has not heard of it yet.
+            Rejection::UserUnknown { user, .. } => Rejection::UserMoving { user }.into(),
+            refused => refused.into(),
+        })
     }
 }

@@ -269,8 +269,8 @@ impl Partition {
             LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))
             }
-            LiveQuery::Told { jobs, groups, .. } => {
-                self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.told(jobs, groups))
+            LiveQuery::Told { concerned, .. } => {
+                self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.told(concerned))
             }
             LiveQuery::Why { .. }
             | LiveQuery::Post { .. }

@@ -300,8 +300,8 @@ fn what_is_old_and_not_forgotten_yet_goes_along() {
     assert_eq!(world.partition, world.folded());
 }
 
-/// PUL-5: pulls go on until the old shard has let the user go; then they are refused, *being moved* as far as that
-/// shard can know, until the new one has it. Two moves at once: one.
+/// PUL-5, PUL-7, PUL-13: pulls go on until the old shard has let the user go; then they are refused, *being moved* as far
+/// as that shard can know, until the new one has it, and so are completions and returns. Two moves at once: one.
 #[test]
 fn pulls_and_other_wishes_meanwhile() {
     let mut world = world();
@@ -340,12 +340,24 @@ fn pulls_and_other_wishes_meanwhile() {
     let Outcome::Answered(Answer::Pulled(given)) = given else { panic!("{given:?}") };
     let done = Command::CompleteTask { user: user("ann"), grant: given.grant, result: "ok".to_owned() };
     assert!(matches!(in_flight(&mut world, done, GROUP), Some(Outcome::Answered(_))));
+    let over = given.grant;
+    let wishes = || {
+        [
+            pull(),
+            Command::CompleteTask { user: user("ann"), grant: over, result: "ok".to_owned() },
+            Command::ReturnGrant { user: user("ann"), grant: over, reason: String::new() },
+        ]
+    };
+    let refused = |world: &mut World, shard: ShardId| {
+        wishes().map(|wish| code(in_flight(world, wish, shard).unwrap())).join(" ")
+    };
     run_until(&mut world, |command| is_message(command, "tell_released"));
-    assert_eq!(code(in_flight(&mut world, pull(), GROUP).unwrap()), "user_moving");
-    assert_eq!(code(in_flight(&mut world, pull(), OTHER).unwrap()), "user_unknown");
+    assert_eq!(refused(&mut world, GROUP), "user_moving user_moving user_moving");
+    assert_eq!(refused(&mut world, OTHER), "user_unknown user_unknown user_unknown");
     run_until(&mut world, |command| is_message(command, "receive_user"));
-    assert_eq!(code(in_flight(&mut world, pull(), GROUP).unwrap()), "user_unknown");
-    assert_eq!(code(in_flight(&mut world, pull(), OTHER).unwrap()), "user_unknown", "the API knows better");
+    assert_eq!(refused(&mut world, GROUP), "user_unknown user_unknown user_unknown");
+    let there = refused(&mut world, OTHER);
+    assert_eq!(there, "user_unknown user_unknown user_unknown", "the API knows better");
     run_until(&mut world, |_| false);
     assert!(is_nothing(&in_flight(&mut world, pull(), OTHER).unwrap()));
     assert_eq!(world.partition, world.folded());

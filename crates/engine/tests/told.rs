@@ -1,4 +1,4 @@
-//! JOB-5, DEP-3: what an owner says of how far an `apply` has come.
+//! JOB-5, DEP-3, BYD-17: what an owner says of how far a change in the catalogue has come.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
 
@@ -8,7 +8,9 @@ use expect_test::expect;
 use kit::{GROUP, World, group, job};
 use serde_json::json;
 use tidemill_engine::Effect;
-use tidemill_model::{Command, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery, ShardId};
+use tidemill_model::{
+    CalendarSpec, Command, Concerned, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery, ShardId,
+};
 
 const MIDDLE: ShardId = ShardId(2);
 const LAST: ShardId = ShardId(3);
@@ -28,7 +30,11 @@ fn of_group(group: &str, name: &str, parents: &[&str]) -> JobSpec {
 /// Shard, number of the last message to it, shards of parents.
 fn told(world: &World, jobs: &[JobId], groups: &[&str]) -> Vec<(u16, u64, Vec<u16>)> {
     let groups = groups.iter().map(|name| group(name)).collect();
-    let query = LiveQuery::Told { jobs: jobs.to_vec(), groups, at_least: 0 };
+    told_of(world, Concerned::Definitions { jobs: jobs.to_vec(), groups })
+}
+
+fn told_of(world: &World, concerned: Concerned) -> Vec<(u16, u64, Vec<u16>)> {
+    let query = LiveQuery::Told { concerned, at_least: 0 };
     let LiveAnswer::Told { shards } = world.partition.answer(ShardId::CATALOGUE, &query) else { panic!() };
     let number = |shards: &[ShardId]| shards.iter().map(|shard| shard.0).collect();
     shards.iter().map(|told| (told.shard.0, told.upto, number(&told.parents))).collect()
@@ -106,4 +112,48 @@ fn numbers_on_record_tell_how_far_definitions_have_come() {
     let_through(&mut world, MIDDLE);
     assert_eq!(post(&world, MIDDLE, GROUP).0, 1);
     assert_eq!(post(&world, LAST, GROUP), (0, 0));
+}
+
+/// BYD-17, BYD-2: a freeze of one group concerns that one, of everything all; a calendar those that have jobs by it.
+#[test]
+fn a_freeze_and_a_calendar_concern_whom_they_were_told() {
+    let mut world = three_groups();
+    let calendar = |world: &mut World, comment: &str| {
+        let spec = CalendarSpec::from_value(json!({"name": "days", "comment": comment})).unwrap();
+        world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar: Box::new(spec) });
+    };
+    calendar(&mut world, "");
+    let by_days = || Concerned::Calendar("days".try_into().unwrap());
+    assert_eq!(told_of(&world, by_days()), []);
+    let daily =
+        json!({"group": "m", "type": "anchor", "schedule": kit::every("day"), "calendar": {"name": "days"}});
+    world.define(vec![job("a", daily)]);
+    let freeze = |world: &mut World, of: Option<&str>| {
+        let command = Command::Freeze { group: of.map(group), latest: None, reason: "test".to_owned() };
+        world.ask(ShardId::CATALOGUE, command);
+    };
+    let shards = |told: &[(u16, u64, Vec<u16>)]| told.iter().map(|(shard, ..)| *shard).collect::<Vec<_>>();
+    world.held = Some(Vec::new());
+    for (concerned, expected) in [
+        (Concerned::Everyone, vec![1, 2, 3]),
+        (Concerned::Group(group("m")), vec![2]),
+        (Concerned::Group(group("no_such")), vec![]),
+        (by_days(), vec![2]),
+    ] {
+        let before = told_of(&world, concerned.clone());
+        assert_eq!(shards(&before), expected);
+        match &concerned {
+            Concerned::Calendar(_) => calendar(&mut world, "changed"),
+            Concerned::Everyone => freeze(&mut world, None),
+            _ => freeze(&mut world, Some("m")),
+        }
+        let after = told_of(&world, concerned);
+        for ((shard, upto, _), (.., earlier, _)) in after.iter().zip(&before) {
+            assert_eq!(*upto, earlier + 1);
+            assert!(post(&world, ShardId(*shard), ShardId::CATALOGUE).0 < *upto, "its message is held up");
+        }
+    }
+    let_through(&mut world, MIDDLE);
+    let upto = told_of(&world, by_days())[0].1;
+    assert_eq!(post(&world, MIDDLE, ShardId::CATALOGUE).0, upto);
 }

@@ -15,7 +15,9 @@ use crossbeam_channel::{Sender, bounded};
 use ed25519_dalek::{Signature, Signer as _, SigningKey};
 use tempfile::TempDir;
 use tidemill_executor::{Config, Error, Required};
-use tidemill_log::{From, Log, MemoryLog, Reader, Topic, append_wait, partition_of_key};
+use tidemill_log::{
+    From, Log, MemoryLog, Reader, SqliteConfig, SqliteLog, Topic, append_wait, partition_of_key,
+};
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, GroupName, GroupSettings, JobId, JobName,
     JobType, Program, Registration, RunSpec, ShardId, StartRequest, Token, Usage, WorkMessage,
@@ -42,8 +44,13 @@ struct Owner {
 
 impl Owner {
     fn new() -> Self {
-        let log: Arc<dyn Log> = Arc::new(MemoryLog::new(4));
-        let commands = log.reader(Topic::Commands, SHARD.partition(4), From::Start).unwrap();
+        Self::on(Arc::new(MemoryLog::new(4)))
+    }
+
+    fn on(log: Arc<dyn Log>) -> Self {
+        let commands = log
+            .reader(Topic::Commands, SHARD.partition(log.partitions(Topic::Commands)), From::Start)
+            .unwrap();
         Self { log, commands, waiting: Vec::new() }
     }
 
@@ -384,4 +391,28 @@ fn noops_take_the_whole_way_without_a_process() {
     executor.stop();
     executor.join();
     assert_eq!(fs::read_dir(dir.path().join("ended")).unwrap().count(), 0);
+}
+
+/// What the worker says in one turn is one commit of the embedded log, so that its owner finds start and end of a noop
+/// together.
+#[test]
+fn start_and_end_of_a_noop_are_read_together() {
+    let dir = TempDir::new().unwrap();
+    let log =
+        SqliteLog::open(&SqliteConfig::new(dir.path().join("log")), Box::new(|error| panic!("{error}")));
+    let mut owner = Owner::on(Arc::new(log.unwrap()));
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    for n in 1..=50 {
+        let token = Token(n << 12 | 1);
+        owner.grant(&me, &spec(token, "noop", ""));
+        owner.hear_started(token);
+        let told = owner.waiting.first();
+        assert!(matches!(told, Some(Command::ReportFinished { token: of, .. }) if *of == token), "{told:?}");
+        owner.waiting.clear();
+        owner.say(&me, &WorkMessage::Recorded { token });
+    }
+    executor.stop();
+    executor.join();
 }

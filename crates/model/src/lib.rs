@@ -55,8 +55,8 @@ pub use id::{
     ThingId, Token, WorkerId,
 };
 pub use live::{
-    ApplyPlan, BatchState, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, PostWith, ToldShard,
-    Why,
+    ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, PostWith,
+    ToldShard, Why,
 };
 pub use mark::MarkedResult;
 pub use name::{

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BatchId, BatchResult, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName, QualityAsk, Rejection,
-    ShardId, TaskId, TaskLedger, ThingId, UserName, UserStanding, WantedThing,
+    BatchId, BatchResult, CalendarName, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName,
+    QualityAsk, Rejection, ShardId, TaskId, TaskLedger, ThingId, UserName, UserStanding, WantedThing,
 };
 
 /// The state of a batch; its result is another thing.
@@ -103,14 +103,12 @@ pub enum LiveQuery {
         /// Groups whose other jobs would be deleted.
         prune: Vec<GroupName>,
     },
-    // What an `apply` has reached.
-    /// Whom the catalogue told of definitions. To the catalogue's owner.
+    // What a change in the catalogue has reached.
+    /// Whom the catalogue told of it. To the catalogue's owner.
     Told {
-        /// Which jobs.
-        jobs: Vec<JobId>,
-        /// Groups whose shards were told in any case: those of deleted jobs.
-        groups: Vec<GroupName>,
-        /// Offset of the record that defined them; an owner that has not read so far does not answer.
+        /// Whom it concerns.
+        concerned: Concerned,
+        /// Offset of the record that made it; an owner that has not read so far does not answer.
         at_least: u64,
     },
     /// How far messages between the shard and others are. To the shard's owner.
@@ -211,7 +209,26 @@ pub enum LiveAnswer {
     NotFound,
 }
 
-/// A shard that the catalogue told of definitions.
+/// Whom a change in the catalogue concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Concerned {
+    /// Whoever runs these jobs, or children of them.
+    Definitions {
+        /// Which.
+        jobs: Vec<JobId>,
+        /// Groups that are concerned in any case: those of deleted jobs.
+        groups: Vec<GroupName>,
+    },
+    /// One group.
+    Group(GroupName),
+    /// Every group.
+    Everyone,
+    /// Whoever has jobs that go by this calendar.
+    Calendar(CalendarName),
+}
+
+/// A shard that the catalogue told something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldShard {
     /// Which.

@@ -15,7 +15,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{LargeBody, parse};
-use crate::in_force::{self, Changed};
+use crate::in_force::{self, Changed, Late};
 use crate::params::Params;
 use crate::spec::spec_of;
 use crate::view::definition_of;
@@ -54,13 +54,9 @@ pub(crate) struct Applied {
     /// Give this as `at_least` to reads that must show it. Absent for a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) position: Option<String>,
-    /// With status 202: groups in which it is not in force yet, though recorded. A repeat of the call waits
-    /// again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) not_yet_in: Vec<String>,
-    /// With status 202: calls that look a job up, and lists, do not show it yet; `at_least` waits for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) not_yet_shown: bool,
+    /// How far it is.
+    #[serde(flatten)]
+    pub(super) late: Late,
 }
 
 /// Adds and changes jobs, all or none (JOB-5). When it answers 200, whatever is done next finds them in force in every
@@ -93,13 +89,11 @@ pub(super) async fn apply(
         return wish.plan(&app).await.map(|plan| (StatusCode::OK, Json(Applied::of(plan, None))));
     }
     let (mut applied, position) = wish.apply(&app, &write).await?;
-    let late = in_force::wait(&app, &Changed::by(&applied.changes, position)).await;
-    if !late.groups.is_empty() {
-        applied.warnings.push(in_force::warning(&late.groups));
+    applied.late = in_force::wait(&app, &Changed::by(&applied.changes, position)).await;
+    if !applied.late.not_yet_in.is_empty() {
+        applied.warnings.push(in_force::warning(&applied.late.not_yet_in));
     }
-    let status = late.status();
-    (applied.not_yet_in, applied.not_yet_shown) = (late.groups, late.is_unshown);
-    Ok((status, Json(applied)))
+    Ok((applied.late.status(), Json(applied)))
 }
 
 /// Every job by itself, so that an error names its place; a schedule without a zone gets the configured one.

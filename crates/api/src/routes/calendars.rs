@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use tidemill_model::{CalendarSpec, Command};
+use axum::http::StatusCode;
+use tidemill_model::{CalendarSpec, Command, Concerned};
 use tidemill_store::ReadTables;
 
 use super::defined::{Administrator, Defined};
@@ -37,9 +38,14 @@ pub(super) async fn get(
 }
 
 /// Adds or changes a calendar; the next fires of the jobs that keep to it are computed anew.
-pub(super) async fn define(by: Administrator, Body(body): Body) -> Result<Json<Defined>, Problem> {
+pub(super) async fn define(
+    by: Administrator,
+    Body(body): Body,
+) -> Result<(StatusCode, Json<Defined>), Problem> {
     let calendar = CalendarSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    by.define(calendar.name.clone(), Command::DefineCalendar { calendar: Box::new(calendar) }).await
+    let name = calendar.name.clone();
+    let command = Command::DefineCalendar { calendar: Box::new(calendar) };
+    by.define(name.clone(), command, Concerned::Calendar(name)).await
 }
 
 /// Removes a calendar; refused, with their names, while jobs use it.

@@ -4,17 +4,18 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::{Answer, Command, Role, ShardId};
+use tidemill_model::{Answer, Command, Concerned, Role, ShardId};
 
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::in_force::{self, Changed, Late};
 use crate::params::Params;
 use crate::view::Written;
 use crate::write::{Done, Write};
@@ -28,6 +29,9 @@ pub(crate) struct Defined {
     version: u32,
     /// Give this as `at_least` to reads that must show it.
     position: String,
+    /// How far it is.
+    #[serde(flatten)]
+    late: Late,
 }
 
 /// A request of an administrator, without query parameters.
@@ -51,15 +55,22 @@ impl FromRequestParts<Arc<App>> for Administrator {
 }
 
 impl Administrator {
-    /// Lets the catalogue define it.
-    pub(super) async fn define(self, name: impl Display, command: Command) -> Result<Json<Defined>, Problem> {
+    /// Lets the catalogue define it, and waits until it is in force for those whom it concerns.
+    pub(super) async fn define(
+        self,
+        name: impl Display,
+        command: Command,
+        concerned: Concerned,
+    ) -> Result<(StatusCode, Json<Defined>), Problem> {
         let done = self.send(command).await?;
-        match done.answer {
-            Answer::Calendar { version } | Answer::Pool { version } | Answer::Template { version } => {
-                Ok(Json(Defined { name: name.to_string(), version, position: done.position.to_string() }))
-            }
-            _ => Err(done.unexpected()),
-        }
+        let (Answer::Calendar { version } | Answer::Pool { version } | Answer::Template { version }) =
+            done.answer
+        else {
+            return Err(done.unexpected());
+        };
+        let late = in_force::wait(&self.app, &Changed::of(concerned, done.position)).await;
+        let position = done.position.to_string();
+        Ok((late.status(), Json(Defined { name: name.to_string(), version, position, late })))
     }
 
     /// Lets the catalogue remove what has this name.

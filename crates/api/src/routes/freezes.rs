@@ -1,22 +1,23 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Command, GroupName, Role, ShardId};
+use tidemill_model::{Command, Concerned, GroupName, Role, ShardId};
 use tidemill_store::ReadTables;
 
-use super::run::written;
+use super::run::settled;
 use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{Body, parse};
+use crate::in_force::Changed;
 use crate::params::Params;
 use crate::view::{FreezeView, List, Written};
-use crate::write::Write;
+use crate::write::{Done, Write};
 
 /// What is frozen, of what the key reaches.
 pub(super) async fn list(
@@ -44,19 +45,20 @@ pub(crate) struct FreezeRequest {
     reason: String,
 }
 
-/// Lets no batch beyond a logical time be assigned (BYD-17).
+/// Lets no batch beyond a logical time be assigned (BYD-17). When it answers 200, none is from then on.
 pub(super) async fn freeze(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     params: Params,
     headers: HeaderMap,
     Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     let FreezeRequest { group, latest, reason } = parse(body)?;
     may_freeze(&caller, group.as_ref())?;
-    let command = Command::Freeze { group, latest, reason };
-    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+    let command = Command::Freeze { group: group.clone(), latest, reason };
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    settled(&app, changed(group, &done), done).await
 }
 
 /// What is to be thawed.
@@ -78,12 +80,17 @@ pub(super) async fn thaw(
     params: Params,
     headers: HeaderMap,
     Body(body): Body,
-) -> Result<Json<Written>, Problem> {
+) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     let ThawRequest { group, reason } = parse(body)?;
     may_freeze(&caller, group.as_ref())?;
-    let command = Command::Thaw { group, reason };
-    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+    let command = Command::Thaw { group: group.clone(), reason };
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    settled(&app, changed(group, &done), done).await
+}
+
+fn changed(group: Option<GroupName>, done: &Done) -> Changed {
+    Changed::of(group.map_or(Concerned::Everyone, Concerned::Group), done.position)
 }
 
 fn may_freeze(caller: &Caller, group: Option<&GroupName>) -> Result<(), Problem> {

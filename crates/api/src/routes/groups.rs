@@ -1,17 +1,18 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, GroupName, GroupSettings, Role, ShardId};
+use tidemill_model::{Answer, Command, Concerned, GroupName, GroupSettings, Role, ShardId};
 use tidemill_store::ReadTables;
 
 use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{Body, parse};
+use crate::in_force::{self, Changed, Late};
 use crate::params::Params;
 use crate::view::{GroupView, List};
 use crate::write::Write;
@@ -50,25 +51,26 @@ pub(crate) struct GroupDefined {
     shard: u16,
     /// Give this as `at_least` to reads that must show it.
     position: String,
+    /// How far it is.
+    #[serde(flatten)]
+    late: Late,
 }
 
-/// Creates a group, or changes its key and bounds.
+/// Creates a group, or changes its key and bounds. When it answers 200, its workers can register.
 pub(super) async fn define(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     params: Params,
     headers: HeaderMap,
     Body(body): Body,
-) -> Result<Json<GroupDefined>, Problem> {
+) -> Result<(StatusCode, Json<GroupDefined>), Problem> {
     params.only(&[])?;
     caller.has_role(Role::SuperAdministrator)?;
     let GroupRequest { name, worker_key, settings } = parse(body)?;
-    let command = Command::DefineGroup { name, worker_key, settings };
+    let command = Command::DefineGroup { name: name.clone(), worker_key, settings };
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    match done.answer {
-        Answer::Group { group, shard } => {
-            Ok(Json(GroupDefined { id: group.0, shard: shard.0, position: done.position.to_string() }))
-        }
-        _ => Err(done.unexpected()),
-    }
+    let Answer::Group { group, shard } = done.answer else { return Err(done.unexpected()) };
+    let late = in_force::wait(&app, &Changed::of(Concerned::Group(name), done.position)).await;
+    let position = done.position.to_string();
+    Ok((late.status(), Json(GroupDefined { id: group.0, shard: shard.0, position, late })))
 }

@@ -171,6 +171,7 @@ fn calendar_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Post, "/api/calendars", "Adds or changes a calendar")
+                .settles()
                 .role(Role::Administrator)
                 .takes::<tidemill_model::CalendarSpec>()
                 .gives::<defined::Defined>(),
@@ -206,6 +207,7 @@ fn pool_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Post, "/api/pools", "Adds or changes a pool; what runs goes on")
+                .settles()
                 .role(Role::Administrator)
                 .takes::<tidemill_model::PoolSpec>()
                 .gives::<defined::Defined>(),
@@ -511,6 +513,7 @@ fn worker_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Post, "/api/groups", "Creates a group, or changes its key and bounds")
+                .settles()
                 .role(Role::SuperAdministrator)
                 .takes::<groups::GroupRequest>()
                 .gives::<groups::GroupDefined>(),
@@ -525,6 +528,7 @@ fn worker_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Post, "/api/freeze", "Lets no batch beyond a logical time be assigned")
+                .settles()
                 .role(Role::User)
                 .takes::<freezes::FreezeRequest>()
                 .gives::<Written>(),
@@ -532,6 +536,7 @@ fn worker_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Post, "/api/thaw", "Ends a freeze")
+                .settles()
                 .role(Role::User)
                 .takes::<freezes::ThawRequest>()
                 .gives::<Written>(),

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use tidemill_model::{
-    Command, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec, ShardId,
+    Command, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec, ShardId,
 };
 use tidemill_store::ReadTables;
 
@@ -115,9 +116,13 @@ pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
 }
 
 /// Adds or changes a pool. What runs goes on, also where it has more than there is now.
-pub(super) async fn define(by: Administrator, Body(body): Body) -> Result<Json<Defined>, Problem> {
+pub(super) async fn define(
+    by: Administrator,
+    Body(body): Body,
+) -> Result<(StatusCode, Json<Defined>), Problem> {
     let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    by.define(pool.name.clone(), Command::DefinePool { pool: Box::new(pool) }).await
+    let concerned = pool.group.clone().map_or(Concerned::Everyone, Concerned::Group);
+    by.define(pool.name.clone(), Command::DefinePool { pool: Box::new(pool) }, concerned).await
 }
 
 /// Removes a pool; refused, with their names, while jobs use it.

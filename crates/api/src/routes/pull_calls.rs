@@ -30,6 +30,7 @@ fn template_calls(calls: Calls) -> Calls {
                 "/api/pull/templates",
                 "Adds or changes a template; tasks that are there stay",
             )
+            .settles()
             .role(Role::Administrator)
             .takes::<TemplateSpec>()
             .gives::<Defined>(),

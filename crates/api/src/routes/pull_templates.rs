@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use tidemill_model::{Command, TemplateSpec};
+use axum::http::StatusCode;
+use tidemill_model::{Command, Concerned, TemplateSpec};
 use tidemill_store::ReadPullTables;
 
 use super::defined::{Administrator, Defined};
@@ -36,9 +37,12 @@ pub(super) async fn get(
 }
 
 /// Adds or changes a template; tasks that are there stay as they are.
-pub(super) async fn define(by: Administrator, Body(body): Body) -> Result<Json<Defined>, Problem> {
+pub(super) async fn define(
+    by: Administrator,
+    Body(body): Body,
+) -> Result<(StatusCode, Json<Defined>), Problem> {
     let template = TemplateSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    by.define(template.name.clone(), Command::DefineTemplate { template }).await
+    by.define(template.name.clone(), Command::DefineTemplate { template }, Concerned::Everyone).await
 }
 
 /// Removes a template; tasks that were checked against it stay.

@@ -14,7 +14,7 @@ use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::{Body, parse};
-use crate::in_force::{self, Changed};
+use crate::in_force::{self, Changed, Late};
 use crate::params::{Params, id};
 use crate::view::Written;
 use crate::write::{Done, Write};
@@ -76,13 +76,20 @@ impl Generated {
 /// Checks that the write says nothing else, and gives its position.
 pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
     match done.answer {
-        Answer::Done => Ok(Json(Written {
-            position: done.position.to_string(),
-            not_yet_in: Vec::new(),
-            not_yet_shown: false,
-        })),
+        Answer::Done => Ok(Json(Written { position: done.position.to_string(), late: Late::default() })),
         _ => Err(done.unexpected()),
     }
+}
+
+/// As [`written`], once it is in force for whom it concerns.
+pub(super) async fn settled(
+    app: &App,
+    changed: Changed,
+    done: Done,
+) -> Result<(StatusCode, Json<Written>), Problem> {
+    let Json(mut written) = written(done)?;
+    written.late = in_force::wait(app, &changed).await;
+    Ok((written.late.status(), Json(written)))
 }
 
 /// One batch by hand (GEN-5).
@@ -157,10 +164,5 @@ async fn change(
     let place = job_place(&app, job).await?;
     caller.may_act(&place.group)?;
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
-    let changed = Changed::job(job, &place.group, done.position);
-    let Json(mut written) = written(done)?;
-    let late = in_force::wait(&app, &changed).await;
-    let status = late.status();
-    (written.not_yet_in, written.not_yet_shown) = (late.groups, late.is_unshown);
-    Ok((status, Json(written)))
+    settled(&app, Changed::job(job, &place.group, done.position), done).await
 }

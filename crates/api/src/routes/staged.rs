@@ -12,6 +12,7 @@ use super::apply::{Applied, too_large};
 use super::batches::live_problem;
 use crate::Problem;
 use crate::app::App;
+use crate::in_force::Late;
 use crate::position::JournalPosition;
 use crate::write::Write;
 
@@ -170,13 +171,7 @@ impl Wish {
 impl Applied {
     pub(super) fn of(plan: ApplyPlan, position: Option<JournalPosition>) -> Self {
         let position = position.map(|position| position.to_string());
-        Self {
-            changes: plan.changes,
-            warnings: plan.warnings,
-            position,
-            not_yet_in: Vec::new(),
-            not_yet_shown: false,
-        }
+        Self { changes: plan.changes, warnings: plan.warnings, position, late: Late::default() }
     }
 }
 

@@ -15,6 +15,8 @@ use serde::Serialize;
 use serde_json::Value;
 use tidemill_store::Page;
 
+use crate::in_force::Late;
+
 pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView};
 pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
@@ -50,13 +52,9 @@ impl<T> List<T> {
 pub(crate) struct Written {
     /// Give this as `at_least` to reads that must show it.
     pub(crate) position: String,
-    /// With status 202: groups in which it is not in force yet. A repeat of the call waits
-    /// again.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) not_yet_in: Vec<String>,
-    /// With status 202: calls that look a job up, and lists, do not show it yet; `at_least` waits for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) not_yet_shown: bool,
+    /// How far it is.
+    #[serde(flatten)]
+    pub(crate) late: Late,
 }
 
 /// A time of a row.

@@ -1,4 +1,4 @@
-//! JOB-5: an `apply` answers once it is in force in every group, or says where it is not.
+//! JOB-5, BYD-17: a change in the catalogue answers once it is in force in every group, or says where it is not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use serde_json::json;
 use tidemill_api::Config;
 use tidemill_model::{
-    Answer, JobChange, JobChangeKind, JobId, LiveAnswer, LiveQuery, Outcome, PostWith, ShardId, ToldShard,
+    Answer, Concerned, GroupId, JobChange, JobChangeKind, JobId, LiveAnswer, LiveQuery, Outcome, PostWith,
+    ShardId, ToldShard,
 };
 
 use crate::owner::{OFFSET, Script};
@@ -75,4 +76,66 @@ async fn an_apply_that_is_not_in_force_in_time_says_where() {
     let warning = answered.body["warnings"][0].as_str().unwrap();
     assert!(warning.contains("recorded, and not yet in force in demo"), "{warning}");
     assert!(asked.iter().all(|asked| *asked == (1, 0)), "{asked:?}");
+}
+
+/// What else groups are told: whom the catalogue's owner is asked for, and that nobody goes on before they have it.
+#[tokio::test]
+async fn what_groups_are_told_waits_for_those_whom_it_concerns() {
+    let every_group = || Concerned::Everyone;
+    let demo = || Concerned::Group("demo".try_into().unwrap());
+    let group = json!({"name": "demo", "worker_key": "ab".repeat(32)});
+    let calendar = || Concerned::Calendar("days".try_into().unwrap());
+    let template = json!({"name": "copy", "fields": {}});
+    let version = |answer: fn(u32) -> Answer| answer(3);
+    for (path, body, concerned, answer) in [
+        ("/api/freeze", json!({"reason": "x"}), every_group(), Answer::Done),
+        ("/api/freeze", json!({"group": "demo", "reason": "x"}), demo(), Answer::Done),
+        ("/api/thaw", json!({}), every_group(), Answer::Done),
+        ("/api/groups", group, demo(), Answer::Group { group: GroupId(1), shard: CHILD }),
+        (
+            "/api/calendars",
+            json!({"name": "days"}),
+            calendar(),
+            version(|version| Answer::Calendar { version }),
+        ),
+        (
+            "/api/pools",
+            json!({"name": "p", "slots": 1}),
+            every_group(),
+            version(|version| Answer::Pool { version }),
+        ),
+        (
+            "/api/pools",
+            json!({"name": "p", "slots": 1, "group": "demo"}),
+            demo(),
+            version(|version| Answer::Pool { version }),
+        ),
+        ("/api/pull/templates", template, every_group(), version(|version| Answer::Template { version })),
+    ] {
+        for (received, status) in [(4, 200), (3, 202)] {
+            let (expected, answer) = (concerned.clone(), answer.clone());
+            let script: Script = Box::new(move |_| Some(Outcome::Answered(answer.clone())));
+            let answers: Answers = Box::new(move |_, query| {
+                Ok(match query {
+                    LiveQuery::Told { concerned, at_least: OFFSET } if concerned == expected => {
+                        LiveAnswer::Told {
+                            shards: vec![ToldShard { shard: CHILD, upto: 4, parents: Vec::new() }],
+                        }
+                    }
+                    LiveQuery::Post { with } => {
+                        let post = |shard| PostWith { shard, received, sent: 0, unsaid: false };
+                        LiveAnswer::Post { with: with.into_iter().map(post).collect() }
+                    }
+                    other => panic!("{other:?}"),
+                })
+            });
+            let site =
+                Site::with(Config { settle_timeout_ms: 100, ..Config::default() }, script, answers).await;
+            let answered = send(site.post(path, &body)).await;
+            assert_eq!(answered.status, status, "{path} {body}: {answered:?}");
+            let late = answered.body["not_yet_in"].as_array().map(Vec::len);
+            assert_eq!(late, (status == 202).then_some(1), "{path} {body}: {answered:?}");
+            assert_eq!(answered.body["position"], format!("0:{OFFSET}"));
+        }
+    }
 }

@@ -45,6 +45,11 @@ impl Calendars {
         self.known.get(name)?.days.clone()
     }
 
+    /// The shards that have it.
+    pub(super) fn shards(&self, name: &CalendarName) -> BTreeSet<ShardId> {
+        self.known.get(name).map(|known| known.shards.clone()).unwrap_or_default()
+    }
+
     /// Working days from Monday to Friday, for checks where no calendar is known.
     pub(super) fn suppose(&mut self, name: &CalendarName) {
         let spec = CalendarSpec {

@@ -1,12 +1,12 @@
-//! Whom the catalogue told of definitions, for those who wait until an `apply` is in force everywhere (JOB-5).
+//! Whom the catalogue told of a change, for those who wait until it is in force everywhere (JOB-5, BYD-17).
 //!
 //! Messages to a shard arrive in order, so a shard that has recorded the last one of now has recorded all that the
-//! definitions made the catalogue say. What a shard that runs children then says to the shards of their parents, it
+//! change made the catalogue say. What a shard that runs children then says to the shards of their parents, it
 //! says itself; which those are follows from the graph.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{GroupName, JobId, LiveAnswer, ShardId, ToldShard};
+use tidemill_model::{Concerned, GroupName, JobId, LiveAnswer, ShardId, ToldShard};
 
 use super::Catalogue;
 
@@ -14,20 +14,30 @@ use super::Catalogue;
 type Follows = BTreeMap<ShardId, BTreeSet<ShardId>>;
 
 impl Catalogue {
-    /// The shards that the definitions of these jobs, and of whatever was deleted in these groups, concern.
-    pub(crate) fn told(&self, jobs: &[JobId], groups: &[GroupName]) -> LiveAnswer {
-        let shards = groups.iter().filter_map(|group| self.groups.get(group)).map(|group| group.shard);
-        let mut follows: Follows = shards.map(|shard| (shard, BTreeSet::new())).collect();
-        for job in jobs {
-            self.follows_parents(*job, &mut follows);
-        }
-        self.followed_by_children(jobs, &mut follows);
+    pub(crate) fn told(&self, concerned: &Concerned) -> LiveAnswer {
+        let follows = match concerned {
+            Concerned::Definitions { jobs, groups } => {
+                let mut follows = alone(groups.iter().filter_map(|group| self.shard_of_group(group)));
+                for job in jobs {
+                    self.follows_parents(*job, &mut follows);
+                }
+                self.followed_by_children(jobs, &mut follows);
+                follows
+            }
+            Concerned::Group(group) => alone(self.shard_of_group(group)),
+            Concerned::Everyone => alone(self.groups.values().map(|group| group.shard)),
+            Concerned::Calendar(name) => alone(self.calendars.shards(name)),
+        };
         let shards = follows.into_iter().map(|(shard, parents)| ToldShard {
             shard,
             upto: self.post.sent(shard),
             parents: parents.into_iter().collect(),
         });
         LiveAnswer::Told { shards: shards.collect() }
+    }
+
+    fn shard_of_group(&self, group: &GroupName) -> Option<ShardId> {
+        self.groups.get(group).map(|group| group.shard)
     }
 
     fn follows_parents(&self, job: JobId, follows: &mut Follows) {
@@ -53,4 +63,9 @@ impl Catalogue {
             }
         }
     }
+}
+
+/// Shards that have nobody to tell in turn.
+fn alone(shards: impl IntoIterator<Item = ShardId>) -> Follows {
+    shards.into_iter().map(|shard| (shard, BTreeSet::new())).collect()
 }

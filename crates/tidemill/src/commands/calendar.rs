@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Session, write};
 use crate::cli::{CalendarCommand, OutputFormat};
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
-use crate::failure::{Done, Failure};
+use crate::failure::Done;
 use crate::output;
 use crate::render::{self, Column};
 use crate::yaml;
@@ -25,7 +25,9 @@ const CALENDARS: &[Column] = &[
 
 pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
     match command {
-        CalendarCommand::Apply { file } => apply(session, &yaml::calendars(&file)?, &file),
+        CalendarCommand::Apply { file } => {
+            write::define(session, "/api/calendars", "calendar", &yaml::calendars(&file)?, &file)
+        }
         CalendarCommand::Get { name } => write(session, vec![one(session, &name)?]),
         CalendarCommand::Export => {
             let listed = session.client.list("/api/calendars", &Query::new(), LIMIT)?;
@@ -45,27 +47,6 @@ pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
             Ok(session.show(&answer, |_| format!("Calendar {name} removed.")))
         }
     }
-}
-
-/// One after the other, for none depends on another; what comes before the first that is refused is done.
-fn apply(session: &Session, calendars: &[Value], file: &std::path::Path) -> Done<Exit> {
-    let mut answers = Vec::with_capacity(calendars.len());
-    for (index, calendar) in calendars.iter().enumerate() {
-        let answer = session.client.post("/api/calendars", Some(calendar)).map_err(|failure| {
-            let name = calendar["name"].as_str().unwrap_or("(no name)");
-            Failure {
-                message: format!("{}: calendar {name}: {}", file.display(), failure.message),
-                ..failure
-            }
-            .hint(format!("{index} of {} calendars are applied", calendars.len()))
-        })?;
-        answers.push(answer);
-    }
-    let answer = json!({ "items": answers });
-    Ok(session.show(&answer, |answer| {
-        let columns = &[Column("NAME", &["/name"]), Column("VERSION", &["/version"])];
-        render::list(answer, columns, "No calendars in the file.")
-    }))
 }
 
 fn one(session: &Session, name: &str) -> Done<Value> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tidemill_model::{FieldError, JobSpec, Rejection};
 
-use super::{Session, wait};
+use super::{Session, wait, write};
 use crate::cli::{JobCommand, OutputFormat, Parameter};
 use crate::client::{Client, Method, Query, segment};
 use crate::exit::Exit;
@@ -26,8 +26,7 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
                 return Ok(session.show(&answer, |answer| changes(answer, "would change")));
             }
             let answer = apply(&session.client, &files, &prune, cancel)?;
-            session.show(&answer, |answer| changes(answer, "changed"));
-            Ok(in_force(&answer))
+            Ok(write::show_warned(session, &answer, |answer| changes(answer, "changed")))
         }
         JobCommand::Export { group } => export(session, group),
         JobCommand::Ls { group, name, job_type, enabled, limit } => {
@@ -71,8 +70,7 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             let cancel = if cancel { "?cancel=true" } else { "" };
             let path = format!("/api/jobs/{}{cancel}", id_of(session, &job)?);
             let answer = session.client.write(Method::Delete, &path, None, None)?;
-            session.show(&answer, |_| with_places(&answer, format!("Job {job} deleted.")));
-            Ok(in_force(&answer))
+            Ok(write::show(session, &answer, |_| format!("Job {job} deleted.")))
         }
     }
 }
@@ -224,27 +222,7 @@ fn export(session: &Session, group: Option<String>) -> Done<Exit> {
 fn act(session: &Session, job: &str, verb: &str, done: &str) -> Done<Exit> {
     let path = format!("/api/jobs/{}/{verb}", id_of(session, job)?);
     let answer = session.client.post(&path, None)?;
-    session.show(&answer, |_| with_places(&answer, format!("Job {job} {done}.")));
-    Ok(in_force(&answer))
-}
-
-/// Whether every group goes by it already; scripts must not go on as if it did.
-fn in_force(answer: &Value) -> Exit {
-    match answer["not_yet_in"].as_array() {
-        Some(groups) if !groups.is_empty() => Exit::NotInForce,
-        _ => Exit::Success,
-    }
-}
-
-/// What was done, and where it is not in force yet.
-fn with_places(answer: &Value, done: String) -> String {
-    match in_force(answer) {
-        Exit::NotInForce => {
-            let groups = render::one_line(&answer["not_yet_in"]);
-            format!("{done}\nwarning: it is recorded, and not yet in force in {groups}")
-        }
-        _ => done,
-    }
+    Ok(write::show(session, &answer, |_| format!("Job {job} {done}.")))
 }
 
 fn preview(answer: &Value) -> String {

@@ -12,6 +12,7 @@ mod schemas;
 mod things;
 mod wait;
 mod why;
+mod write;
 
 pub(crate) use job::apply as apply_jobs;
 

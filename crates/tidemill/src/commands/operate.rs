@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Session, write};
 use crate::cli::{FreezeCommand, GroupCommand, KeyCommand, WorkerCommand, word};
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
@@ -69,7 +69,7 @@ pub(super) fn group(session: &Session, command: GroupCommand) -> Done<Exit> {
             };
             let body = json!({ "name": name, "worker_key": worker_key, "settings": settings });
             let answer = session.client.post("/api/groups", Some(&body))?;
-            Ok(session.show(&answer, |answer| {
+            Ok(write::show(session, &answer, |answer| {
                 format!("Group {name} defined, number {}.", render::one_line(&answer["id"]))
             }))
         }
@@ -97,12 +97,12 @@ pub(super) fn freeze(session: &Session, command: FreezeCommand) -> Done<Exit> {
         FreezeCommand::Set { group, latest, reason } => {
             let body = json!({ "group": group, "latest": latest, "reason": reason });
             let answer = session.client.post("/api/freeze", Some(&body))?;
-            Ok(session.show(&answer, |_| format!("{} is frozen.", what(&group))))
+            Ok(write::show(session, &answer, |_| format!("{} is frozen.", what(&group))))
         }
         FreezeCommand::Thaw { group, reason } => {
             let body = json!({ "group": group, "reason": reason });
             let answer = session.client.post("/api/thaw", Some(&body))?;
-            Ok(session.show(&answer, |_| format!("{} is thawed.", what(&group))))
+            Ok(write::show(session, &answer, |_| format!("{} is thawed.", what(&group))))
         }
     }
 }

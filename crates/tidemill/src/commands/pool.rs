@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Session, write};
 use crate::cli::{OutputFormat, PoolCommand};
 use crate::client::{Method, Query, segment};
 use crate::exit::Exit;
-use crate::failure::{Done, Failure};
+use crate::failure::Done;
 use crate::output;
 use crate::render::{self, Column};
 use crate::yaml;
@@ -32,7 +32,9 @@ const HOLDERS: &[Column] = &[
 
 pub(super) fn run(session: &Session, command: PoolCommand) -> Done<Exit> {
     match command {
-        PoolCommand::Apply { file } => apply(session, &yaml::pools(&file)?, &file),
+        PoolCommand::Apply { file } => {
+            write::define(session, "/api/pools", "pool", &yaml::pools(&file)?, &file)
+        }
         PoolCommand::Ls => {
             let answer = session.client.list("/api/pools", &Query::new(), LIMIT)?;
             let nothing = "No pools. Add some with `tidemill pool apply -f FILE`.";
@@ -78,22 +80,4 @@ fn shown(name: &str, answer: &Value) -> String {
         answer["pool"]["group"].as_str().map_or("shared by groups".to_owned(), |of| format!("of group {of}"));
     let holders = render::list(&json!({ "items": answer["holders"] }), HOLDERS, "Nobody has slots of it.");
     format!("Pool {name}, {of}: {used}.{rate}\n\n{holders}")
-}
-
-/// One after the other, for none depends on another; what comes before the first that is refused is done.
-fn apply(session: &Session, pools: &[Value], file: &std::path::Path) -> Done<Exit> {
-    let mut answers = Vec::with_capacity(pools.len());
-    for (index, pool) in pools.iter().enumerate() {
-        let answer = session.client.post("/api/pools", Some(pool)).map_err(|failure| {
-            let name = pool["name"].as_str().unwrap_or("(no name)");
-            let message = format!("{}: pool {name}: {}", file.display(), failure.message);
-            Failure { message, ..failure }.hint(format!("{index} of {} pools are applied", pools.len()))
-        })?;
-        answers.push(answer);
-    }
-    let answer = json!({ "items": answers });
-    Ok(session.show(&answer, |answer| {
-        let columns = &[Column("NAME", &["/name"]), Column("VERSION", &["/version"])];
-        render::list(answer, columns, "No pools in the file.")
-    }))
 }

@@ -1,10 +1,8 @@
 //! `tidemill pull …`.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Session, write};
 use crate::cli::{
     PullCommand, PullGrantsArgs, PullTaskCommand, PullTaskLsArgs, PullTemplateCommand, TaskKind, word,
 };
@@ -105,12 +103,7 @@ fn template(session: &Session, command: PullTemplateCommand) -> Done<Exit> {
     let path = |name: &str| format!("/api/pull/templates/{}", segment(name));
     match command {
         PullTemplateCommand::Apply { file } => {
-            let answer =
-                write_all(session, "/api/pull/templates", "template", &yaml::templates(&file)?, &file)?;
-            Ok(session.show(&answer, |answer| {
-                let columns = &[Column("NAME", &["/name"]), Column("VERSION", &["/version"])];
-                render::list(answer, columns, "No templates in the file.")
-            }))
+            write::define(session, "/api/pull/templates", "template", &yaml::templates(&file)?, &file)
         }
         PullTemplateCommand::Ls => {
             let answer = session.client.list("/api/pull/templates", &Query::new(), LIMIT)?;
@@ -142,25 +135,10 @@ fn fields_of(template: &Value) -> Value {
     json!({ "items": fields.into_iter().flatten().map(one).collect::<Vec<_>>() })
 }
 
-/// One after the other, for none depends on another; what comes before the first that is refused is done.
-fn write_all(session: &Session, path: &str, what: &str, items: &[Value], file: &Path) -> Done<Value> {
-    let mut answers = Vec::with_capacity(items.len());
-    for (index, item) in items.iter().enumerate() {
-        let answer = session.client.post(path, Some(item)).map_err(|failure| {
-            let name = item["name"].as_str().map_or_else(|| format!("number {}", index + 1), str::to_owned);
-            let message = format!("{}: {what} {name}: {}", file.display(), failure.message);
-            Failure { message, ..failure }
-                .hint(format!("{index} of {} were written; correct it, and leave those out", items.len()))
-        })?;
-        answers.push(answer);
-    }
-    Ok(json!({ "items": answers }))
-}
-
 fn task(session: &Session, command: PullTaskCommand) -> Done<Exit> {
     match command {
         PullTaskCommand::Add { file } => {
-            let answer = write_all(session, "/api/pull/tasks", "task", &yaml::tasks(&file)?, &file)?;
+            let answer = write::all(session, "/api/pull/tasks", "task", &yaml::tasks(&file)?, &file)?;
             Ok(session.show(&answer, |answer| {
                 let columns = &[Column("TASK", &["/task"]), Column("VERSION", &["/version"])];
                 render::list(answer, columns, "No tasks in the file.")

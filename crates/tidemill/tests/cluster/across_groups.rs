@@ -92,3 +92,38 @@ fn a_run_right_after_an_apply_reaches_children_in_other_groups() {
         }
     }
 }
+
+/// BYD-17: on Kafka, too, whoever is told that everything is frozen finds it so: what is run by hand right after is held in
+/// every group, and goes on when it is thawed.
+#[test]
+fn what_runs_right_after_a_freeze_is_held_in_every_group() {
+    let cluster = Cluster::start();
+    let groups = cluster.json(&["group", "ls"]);
+    let key = groups["items"][0]["worker_key"].clone();
+    let groups = ["middle", "last"];
+    for name in groups {
+        cluster.post("/api/groups", &json!({"name": name, "worker_key": key}));
+    }
+    let jobs = groups.map(|group| json!({"name": "held", "group": group, "type": "anchor"}));
+    let applied = cluster.post("/api/jobs/apply", &json!({ "jobs": jobs }));
+    for round in 1..=4 {
+        let freeze = json!({"latest": "2020-01-01T00:00:00Z", "reason": "moved"});
+        let frozen = cluster.post("/api/freeze", &freeze);
+        assert!(frozen["not_yet_in"].is_null(), "{frozen}");
+        let batches = applied["changes"].as_array().unwrap().iter().map(|job| {
+            let second = json!(jiff::Timestamp::now());
+            let path = format!("/api/jobs/{}/run", job["job"]);
+            cluster.post(&path, &json!({"logical_time": second}))["batch"].to_string()
+        });
+        for batch in batches.collect::<Vec<_>>() {
+            until("it is held", || {
+                let why = cluster.json(&["batch", "why", &batch]);
+                (why["conditions"][0]["kind"] == "frozen").then_some(())
+            });
+        }
+        cluster.post("/api/thaw", &json!({}));
+        for group in groups {
+            cluster.succeeded(&format!("group={group}"), round);
+        }
+    }
+}
