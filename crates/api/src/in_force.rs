@@ -34,49 +34,29 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_m
 /// Owners that are asked at once.
 const AT_ONCE: usize = 8;
 
-/// What was changed.
-#[derive(Debug)]
-pub(crate) struct Changed {
-    concerned: Concerned,
-    position: JournalPosition,
+/// Whom a change of one job concerns, in its group.
+pub(crate) fn by_job(job: JobId, group: &str) -> Concerned {
+    Concerned::Definitions { jobs: vec![job], groups: GroupName::try_from(group).into_iter().collect() }
 }
 
-impl Changed {
-    /// Something that concerns more than definitions of jobs.
-    pub(crate) const fn of(concerned: Concerned, position: JournalPosition) -> Self {
-        Self { concerned, position }
-    }
+/// Whom an `apply` concerns that says this of what it did. Unchanged jobs count: a change of them before may be under way.
+pub(crate) fn by_changes(changes: &[PlannedChange]) -> Concerned {
+    let group = |planned: &PlannedChange| {
+        let (group, _) = planned.change.name.split_once('/')?;
+        GroupName::try_from(group).ok()
+    };
+    let groups: BTreeSet<GroupName> = changes.iter().filter_map(group).collect();
+    let jobs = changes.iter().map(|planned| planned.change.job).collect();
+    Concerned::Definitions { jobs, groups: groups.into_iter().collect() }
+}
 
-    /// One job, in its group.
-    pub(crate) fn job(job: JobId, group: &str, position: JournalPosition) -> Self {
-        let groups = GroupName::try_from(group).into_iter().collect();
-        Self::of(Concerned::Definitions { jobs: vec![job], groups }, position)
-    }
-
-    /// What an `apply` says that it did. Unchanged jobs count: a change of them before may be under way.
-    pub(crate) fn by(changes: &[PlannedChange], position: JournalPosition) -> Self {
-        let group = |planned: &PlannedChange| {
-            let (group, _) = planned.change.name.split_once('/')?;
-            GroupName::try_from(group).ok()
-        };
-        let jobs = changes.iter().map(|planned| planned.change.job).collect();
-        let groups: BTreeSet<GroupName> = changes.iter().filter_map(group).collect();
-        let groups = groups.into_iter().collect();
-        Self::of(Concerned::Definitions { jobs, groups }, position)
-    }
-
-    fn query(&self) -> LiveQuery {
-        LiveQuery::Told { concerned: self.concerned.clone(), at_least: self.position.offset }
-    }
-
-    /// What is said where the catalogue does not say whom it told.
-    fn names(&self) -> Vec<String> {
-        match &self.concerned {
-            Concerned::Definitions { groups, .. } => groups.iter().map(GroupName::to_string).collect(),
-            Concerned::Group(group) => vec![group.to_string()],
-            Concerned::Everyone => vec!["every group".to_owned()],
-            Concerned::Calendar(name) => vec![format!("the groups that use calendar {name}")],
-        }
+/// What is said where the catalogue does not say whom it told.
+fn names(concerned: &Concerned) -> Vec<String> {
+    match concerned {
+        Concerned::Definitions { groups, .. } => groups.iter().map(GroupName::to_string).collect(),
+        Concerned::Group(group) => vec![group.to_string()],
+        Concerned::Everyone => vec!["every group".to_owned()],
+        Concerned::Calendar(name) => vec![format!("the groups that use calendar {name}")],
     }
 }
 
@@ -155,12 +135,12 @@ impl Late {
     }
 }
 
-/// Waits until all that follows from the changes is on record where it belongs, for a bounded time; and for the tables,
-/// by which calls find jobs, as long as a read does.
-pub(crate) async fn wait(app: &App, changed: &Changed) -> Late {
-    let query = changed.query();
+/// Waits until all that follows from a change at this position is on record where it belongs, for a bounded time; and
+/// for the tables, by which calls find jobs, as long as a read does.
+pub(crate) async fn wait(app: &App, concerned: Concerned, position: JournalPosition) -> Late {
+    let JournalPosition { partition, offset } = position;
+    let query = LiveQuery::Told { concerned: concerned.clone(), at_least: offset };
     let (mut open, mut is_shown) = (None, false);
-    let JournalPosition { partition, offset } = changed.position;
     let patience = app.config.at_least_timeout();
     let tables = async { is_shown = app.deps.freshness.wait(partition, offset, patience).await };
     let mut stopping = app.stopping.clone();
@@ -178,7 +158,7 @@ pub(crate) async fn wait(app: &App, changed: &Changed) -> Late {
         () = stopped => {}
     }
     let not_yet_in = match open {
-        None => changed.names(),
+        None => names(&concerned),
         Some(open) => groups_of(app, &open).await,
     };
     Late { not_yet_in, not_yet_shown: !is_shown }

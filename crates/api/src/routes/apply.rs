@@ -15,7 +15,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{LargeBody, parse};
-use crate::in_force::{self, Changed, Late};
+use crate::in_force::{self, Late};
 use crate::params::Params;
 use crate::spec::spec_of;
 use crate::view::definition_of;
@@ -89,7 +89,7 @@ pub(super) async fn apply(
         return wish.plan(&app).await.map(|plan| (StatusCode::OK, Json(Applied::of(plan, None))));
     }
     let (mut applied, position) = wish.apply(&app, &write).await?;
-    applied.late = in_force::wait(&app, &Changed::by(&applied.changes, position)).await;
+    applied.late = in_force::wait(&app, in_force::by_changes(&applied.changes), position).await;
     if !applied.late.not_yet_in.is_empty() {
         applied.warnings.push(in_force::warning(&applied.late.not_yet_in));
     }

@@ -15,7 +15,7 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::in_force::{self, Changed, Late};
+use crate::in_force::{self, Late};
 use crate::params::Params;
 use crate::view::Written;
 use crate::write::{Done, Write};
@@ -68,7 +68,7 @@ impl Administrator {
         else {
             return Err(done.unexpected());
         };
-        let late = in_force::wait(&self.app, &Changed::of(concerned, done.position)).await;
+        let late = in_force::wait(&self.app, concerned, done.position).await;
         let position = done.position.to_string();
         Ok((late.status(), Json(Defined { name: name.to_string(), version, position, late })))
     }

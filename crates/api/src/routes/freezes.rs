@@ -14,10 +14,9 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{Body, parse};
-use crate::in_force::Changed;
 use crate::params::Params;
 use crate::view::{FreezeView, List, Written};
-use crate::write::{Done, Write};
+use crate::write::Write;
 
 /// What is frozen, of what the key reaches.
 pub(super) async fn list(
@@ -58,7 +57,7 @@ pub(super) async fn freeze(
     may_freeze(&caller, group.as_ref())?;
     let command = Command::Freeze { group: group.clone(), latest, reason };
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    settled(&app, changed(group, &done), done).await
+    settled(&app, concerned(group), done).await
 }
 
 /// What is to be thawed.
@@ -86,11 +85,11 @@ pub(super) async fn thaw(
     may_freeze(&caller, group.as_ref())?;
     let command = Command::Thaw { group: group.clone(), reason };
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
-    settled(&app, changed(group, &done), done).await
+    settled(&app, concerned(group), done).await
 }
 
-fn changed(group: Option<GroupName>, done: &Done) -> Changed {
-    Changed::of(group.map_or(Concerned::Everyone, Concerned::Group), done.position)
+fn concerned(group: Option<GroupName>) -> Concerned {
+    group.map_or(Concerned::Everyone, Concerned::Group)
 }
 
 fn may_freeze(caller: &Caller, group: Option<&GroupName>) -> Result<(), Problem> {

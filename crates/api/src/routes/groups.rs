@@ -12,7 +12,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{Body, parse};
-use crate::in_force::{self, Changed, Late};
+use crate::in_force::{self, Late};
 use crate::params::Params;
 use crate::view::{GroupView, List};
 use crate::write::Write;
@@ -70,7 +70,7 @@ pub(super) async fn define(
     let command = Command::DefineGroup { name: name.clone(), worker_key, settings };
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Answer::Group { group, shard } = done.answer else { return Err(done.unexpected()) };
-    let late = in_force::wait(&app, &Changed::of(Concerned::Group(name), done.position)).await;
+    let late = in_force::wait(&app, Concerned::Group(name), done.position).await;
     let position = done.position.to_string();
     Ok((late.status(), Json(GroupDefined { id: group.0, shard: shard.0, position, late })))
 }

@@ -7,14 +7,14 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, JobId, ShardId};
+use tidemill_model::{Answer, Command, Concerned, JobId, ShardId};
 
 use super::jobs::job_row;
 use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::{Body, parse};
-use crate::in_force::{self, Changed, Late};
+use crate::in_force::{self, Late};
 use crate::params::{Params, id};
 use crate::view::Written;
 use crate::write::{Done, Write};
@@ -81,14 +81,15 @@ pub(super) fn written(done: Done) -> Result<Json<Written>, Problem> {
     }
 }
 
-/// As [`written`], once it is in force for whom it concerns.
+/// As [`written`], once it is in force for those whom it concerns.
 pub(super) async fn settled(
     app: &App,
-    changed: Changed,
+    concerned: Concerned,
     done: Done,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
+    let position = done.position;
     let Json(mut written) = written(done)?;
-    written.late = in_force::wait(app, &changed).await;
+    written.late = in_force::wait(app, concerned, position).await;
     Ok((written.late.status(), Json(written)))
 }
 
@@ -164,5 +165,5 @@ async fn change(
     let place = job_place(&app, job).await?;
     caller.may_act(&place.group)?;
     let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
-    settled(&app, Changed::job(job, &place.group, done.position), done).await
+    settled(&app, in_force::by_job(job, &place.group), done).await
 }

@@ -8,15 +8,19 @@ use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_api::Config;
-use tidemill_model::{Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, TaskId};
+use tidemill_model::{
+    Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, ShardId, TaskId,
+};
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 use tidemill_store::rows::PullGrantRow;
 
 use crate::owner::{OFFSET, Script};
-use crate::rows::{OFFSET_AT_START, USER, Writer};
+use crate::rows::{OFFSET_AT_START, USER, Writer, user};
 use crate::site::{Site, send};
 
 const FAR: Duration = Duration::from_secs(60);
+/// The shard of group `other`.
+const MOVED_TO: ShardId = ShardId(2);
 
 fn grant() -> Outcome {
     Outcome::Answered(Answer::Pulled(Box::new(PulledGrant {
@@ -244,6 +248,32 @@ async fn completions_and_returns_are_told_as_the_owner_says() {
         let answered = send(site.site.post(path, body)).await;
         assert_eq!(answered.code(), wanted, "{answered:?}");
     }
+}
+
+/// PUL-7, PUL-13: whose user has moved is found where it went; where that has not heard of it yet, it is on its way.
+#[tokio::test]
+async fn what_is_said_of_a_user_that_moved_finds_its_new_group() {
+    let is_there = Arc::new(AtomicBool::new(false));
+    let knows = Arc::clone(&is_there);
+    let script: Script = Box::new(move |record| {
+        let unknown = || Rejection::UserUnknown { user: USER.to_owned(), group: "it".to_owned() };
+        let knows = record.shard == MOVED_TO && knows.load(Ordering::SeqCst);
+        Some(match &record.command {
+            Command::Pull { .. } => grant(),
+            _ if knows => Outcome::Done,
+            _ => Outcome::Refused(unknown()),
+        })
+    });
+    let site = ByHand::new(Config::default(), script).await;
+    assert_eq!(site.pull(0).await["grant"]["grant"], 4097, "its home is known from now on");
+    Writer::new(&*site.site.tables)
+        .rows(vec![user(USER, "other", i64::from(MOVED_TO.0))])
+        .commit(OFFSET_AT_START + 1);
+    let give_back = json!({"user": USER, "grant": 4097});
+    let answered = send(site.site.post("/api/pull/return", &give_back)).await;
+    assert_eq!((answered.code(), answered.retry_after.as_deref()), ((409, "user_moving"), Some("1")));
+    is_there.store(true, Ordering::SeqCst);
+    assert_eq!(send(site.site.post("/api/pull/return", &give_back)).await.code(), (200, ""));
 }
 
 /// API-5: a key bound to other groups does not pull for this user; nobody pulls for a user without a home.

@@ -319,7 +319,7 @@ pub(crate) fn write_all(tables: &dyn Tables) {
 /// A member of the first group.
 pub(crate) const USER: &str = "ann";
 
-fn user(name: &str, group: &str, shard: i64) -> PullUserRow {
+pub(crate) fn user(name: &str, group: &str, shard: i64) -> PullUserRow {
     PullUserRow {
         user_name: name.into(),
         group_name: group.into(),
