@@ -15,11 +15,13 @@
 //!
 //! *Invariant:* nothing here decides anything. Who does not wait, or waits in vain, has a change that is as durable.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use futures_util::future::{join, join_all};
+use futures_util::StreamExt;
+use futures_util::future::join;
+use futures_util::stream::FuturesUnordered;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::{
@@ -29,10 +31,10 @@ use tidemill_model::{
 use crate::app::App;
 use crate::position::JournalPosition;
 
-/// Between two rounds of questions, at first and at most.
+/// Between two questions about the same, at first and at most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// Owners that are asked at once.
-const AT_ONCE: usize = 8;
+/// Questions under way at once.
+const AT_ONCE: usize = 16;
 
 /// Whom a change of one job concerns, in its group.
 pub(crate) fn by_job(job: JobId, group: &str) -> Concerned {
@@ -153,7 +155,7 @@ pub(crate) async fn wait(app: &App, concerned: Concerned, position: JournalPosit
         tokio::time::sleep(app.config.stop_timeout() / 2).await;
     };
     tokio::select! {
-        _ = join(rounds(app, &query, &mut open), tables) => {}
+        _ = join(all(app, &query, &mut open), tables) => {}
         () = tokio::time::sleep(app.config.settle_timeout()) => {}
         () = stopped => {}
     }
@@ -178,29 +180,49 @@ async fn groups_of(app: &App, waits: &[Wait]) -> Vec<String> {
 }
 
 /// Asks until nothing is open any more. What is open stands in `open`; `None`: the catalogue has not answered yet.
-async fn rounds(app: &App, query: &LiveQuery, open: &mut Option<Vec<Wait>>) {
+async fn all(app: &App, query: &LiveQuery, open: &mut Option<Vec<Wait>>) {
     let mut pause = PAUSES.0;
-    loop {
-        let is_news = match open {
-            None => {
-                *open = told(app, query).await;
-                open.is_some()
-            }
-            Some(waits) => {
-                let (left, is_news) = round(app, waits).await;
-                *waits = left;
-                is_news
-            }
-        };
-        match open {
-            Some(waits) if waits.is_empty() => return,
-            _ if is_news => pause = PAUSES.0,
-            _ => {
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(PAUSES.1);
-            }
+    while open.is_none() {
+        *open = told(app, query).await;
+        if open.is_none() {
+            tokio::time::sleep(pause).await;
+            pause = longer(pause);
         }
     }
+    let open = open.get_or_insert_default();
+    let mut queue: VecDeque<(Wait, Duration)> = open.iter().map(|wait| (wait.clone(), PAUSES.0)).collect();
+    // Each goes on by itself: one owner that does not answer keeps nothing of others back.
+    let mut looks = FuturesUnordered::new();
+    loop {
+        while looks.len() < AT_ONCE
+            && let Some((wait, pause)) = queue.pop_front()
+        {
+            looks.push(look(app, wait, pause));
+        }
+        let Some((wait, pause, next)) = looks.next().await else { return };
+        let Some(next) = next else {
+            queue.push_back((wait, longer(pause)));
+            continue;
+        };
+        if let Some(at) = open.iter().position(|open| *open == wait) {
+            open.swap_remove(at);
+        }
+        open.extend(next.iter().cloned());
+        queue.extend(next.into_iter().map(|wait| (wait, PAUSES.0)));
+    }
+}
+
+/// Looks once, and where it is not so far yet pauses.
+async fn look(app: &App, wait: Wait, pause: Duration) -> (Wait, Duration, Option<Vec<Wait>>) {
+    let next = wait.look(app).await;
+    if next.is_none() {
+        tokio::time::sleep(pause).await;
+    }
+    (wait, pause, next)
+}
+
+fn longer(pause: Duration) -> Duration {
+    (pause * 2).min(PAUSES.1)
 }
 
 async fn told(app: &App, query: &LiveQuery) -> Option<Vec<Wait>> {
@@ -208,19 +230,6 @@ async fn told(app: &App, query: &LiveQuery) -> Option<Vec<Wait>> {
         Ok(LiveAnswer::Told { shards }) => Some(shards.into_iter().map(Wait::of).collect()),
         _ => None,
     }
-}
-
-/// Looks at each once; what is left, and whether that is something else.
-async fn round(app: &App, waits: &[Wait]) -> (Vec<Wait>, bool) {
-    let (mut left, mut is_news) = (Vec::new(), false);
-    for some in waits.chunks(AT_ONCE) {
-        let looks: Vec<_> = some.iter().map(|wait| wait.look(app)).collect();
-        for (wait, next) in some.iter().zip(join_all(looks).await) {
-            is_news |= next.is_some();
-            left.extend(next.unwrap_or_else(|| vec![wait.clone()]));
-        }
-    }
-    (left, is_news)
 }
 
 /// For people: what it means that groups are not so far.
