@@ -191,7 +191,7 @@ async fn all(app: &App, query: &LiveQuery, open: &mut Option<Vec<Wait>>) {
     }
     let open = open.get_or_insert_default();
     let mut queue: VecDeque<(Wait, Duration)> = open.iter().map(|wait| (wait.clone(), PAUSES.0)).collect();
-    // Each goes on by itself: one owner that does not answer keeps nothing of others back.
+    // Each goes on by itself: an owner that does not answer keeps nothing of others back, while there is room.
     let mut looks = FuturesUnordered::new();
     loop {
         while looks.len() < AT_ONCE

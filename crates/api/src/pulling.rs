@@ -169,29 +169,31 @@ impl<'a> Puller<'a> {
     }
 
     /// Sends a command to the owner of the user's home group; where that does not know the user, the user may have
-    /// moved a moment ago.
+    /// moved a moment ago. The wish's id there names the shard, so that a repeat finds its answer from whichever home it
+    /// begins, and none that was meant for another shard.
     pub(crate) async fn send(&mut self, write: &Write<'_>, command: Command) -> Result<Done, Problem> {
-        let refused = match write.send_once(self.home.shard, command.clone()).await? {
+        let to =
+            async |shard: ShardId| write.part(&shard.to_string()).send_once(shard, command.clone()).await;
+        let refused = match to(self.home.shard).await? {
             Ok(done) => return Ok(done),
             Err(rejection) => rejection,
         };
-        if !matches!(refused, Rejection::UserUnknown { .. } | Rejection::UserMoving { .. }) {
+        if !refused.is_of_no_member() {
             return Err(refused.into());
         }
+        let moving = Rejection::UserMoving { user: self.user.to_string() };
         self.app.homes.forget(&self.user);
         let home = self.app.homes.find(self.app, &self.user).await?;
         self.caller.may_act(&home.group)?;
         if home.moving || home.shard == self.home.shard {
             // It is on its way: the tables know it, its shard not yet, or no more.
             self.app.homes.forget(&self.user);
-            return Err(Rejection::UserMoving { user: self.user.to_string() }.into());
+            return Err(moving.into());
         }
         self.home = home;
-        let there = write.part("moved").send_once(self.home.shard, command).await?;
-        there.map_err(|refused| match refused {
-            // The shard to which it moved has not heard of it yet.
-            Rejection::UserUnknown { user, .. } => Rejection::UserMoving { user }.into(),
-            refused => refused.into(),
-        })
+        // The shard to which it moved may not have heard of it yet.
+        let refused =
+            |refused: Rejection| if refused.is_of_no_member() { moving.into() } else { refused.into() };
+        to(self.home.shard).await?.map_err(refused)
     }
 }

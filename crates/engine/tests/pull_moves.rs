@@ -352,12 +352,12 @@ fn pulls_and_other_wishes_meanwhile() {
         wishes().map(|wish| code(in_flight(world, wish, shard).unwrap())).join(" ")
     };
     run_until(&mut world, |command| is_message(command, "tell_released"));
-    assert_eq!(refused(&mut world, GROUP), "user_moving user_moving user_moving");
-    assert_eq!(refused(&mut world, OTHER), "user_unknown user_unknown user_unknown");
+    assert_eq!(refused(&mut world, GROUP), "user_moving user_moving unknown");
+    assert_eq!(refused(&mut world, OTHER), "user_unknown user_unknown unknown");
     run_until(&mut world, |command| is_message(command, "receive_user"));
-    assert_eq!(refused(&mut world, GROUP), "user_unknown user_unknown user_unknown");
+    assert_eq!(refused(&mut world, GROUP), "user_unknown user_unknown unknown");
     let there = refused(&mut world, OTHER);
-    assert_eq!(there, "user_unknown user_unknown user_unknown", "the API knows better");
+    assert_eq!(there, "user_unknown user_unknown unknown", "the API knows better");
     run_until(&mut world, |_| false);
     assert!(is_nothing(&in_flight(&mut world, pull(), OTHER).unwrap()));
     assert_eq!(world.partition, world.folded());

@@ -350,6 +350,9 @@ pub enum Event {
         /// The jobs that are deleted when all others are defined.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         delete: Vec<JobId>,
+        /// Its jobs are defined ancestors first; absent: as they were staged, which is how it was done at first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ancestors_first: bool,
         /// Who wants what is unfinished of those ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cancel: Option<Actor>,

@@ -258,6 +258,19 @@ pub enum Rejection {
 }
 
 impl Rejection {
+    /// What is unknown where a return names a user of another group. Unlike [`Rejection::UserUnknown`] it is kept for
+    /// repeats, as everything that is said of a return.
+    pub const MEMBER: &'static str = "user in this group with the name";
+
+    /// Whether the user is no member of the group that was asked: it may have moved.
+    pub fn is_of_no_member(&self) -> bool {
+        match self {
+            Rejection::UserUnknown { .. } | Rejection::UserMoving { .. } => true,
+            Rejection::Unknown { what, .. } => what == Self::MEMBER,
+            _ => false,
+        }
+    }
+
     /// Nothing of that kind with that id.
     pub fn unknown(what: &str, id: impl ToString) -> Self {
         Rejection::Unknown { what: what.to_owned(), id: id.to_string() }

@@ -120,7 +120,9 @@ impl Caller {
     }
 }
 
-/// Whether a refusal is an owner's, and so also tells what came of earlier tries under the same name.
+/// Whether a refusal is an owner's, and so also tells what came of earlier tries under the same name. That a user is
+/// on its way tells nothing of what was done before it left.
 pub(crate) fn is_decision(why: &str) -> bool {
-    ["404 unknown:", "409 ", "422 "].iter().any(|start| why.starts_with(start))
+    !why.starts_with("409 user_moving:")
+        && ["404 unknown:", "409 ", "422 "].iter().any(|start| why.starts_with(start))
 }

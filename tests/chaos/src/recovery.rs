@@ -5,10 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use tidemill_model::{Event, JobId, ThingId};
 
 use crate::caller::Common;
+use crate::jobs;
 use crate::journal::{Entry, Journal, What};
 use crate::rest::Answer;
 use crate::role::Part;
@@ -81,7 +83,7 @@ pub(crate) fn items(list: &Value) -> &[Value] {
     list["items"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// A wish is granted, and done.
+/// Wishes are granted, and done: a batch that waits for nothing, and one that waits for a path and a report.
 fn probe_failed(
     common: &Common,
     journal: &mut Journal,
@@ -89,17 +91,31 @@ fn probe_failed(
     begun_at: Instant,
 ) -> Result<Option<String>> {
     let Some(interface) = common.interfaces.last() else { bail!("there is no interface") };
-    let job = common.jobs.get("beta/quick").copied().unwrap_or_default();
-    let answer = interface.post(&format!("/api/jobs/{job}/run"), probe, &json!({}));
-    let Answer::Ok(answer) = answer else { return Ok(Some(format!("a wish is not granted: {answer:?}"))) };
-    let mut is_done = false;
-    while !is_done && begun_at.elapsed() < BOUND {
+    let mut open = Vec::new();
+    let now = Timestamp::now();
+    std::fs::write(jobs::input(&common.dir, now), "")?;
+    let report = json!({"code": jobs::CODE, "logical_time": now});
+    let answer = interface.post("/api/third-party", &format!("{probe}-report"), &report);
+    let Answer::Ok(_) = answer else { return Ok(Some(format!("a report is not taken: {answer:?}"))) };
+    for name in ["beta/quick", jobs::GATED] {
+        let job = common.jobs.get(name).copied().unwrap_or_default();
+        let body = json!({"logical_time": now});
+        let answer = interface.post(&format!("/api/jobs/{job}/run"), &format!("{probe}-{name}"), &body);
+        match answer {
+            Answer::Ok(answer) => open.push(answer),
+            answer => return Ok(Some(format!("a wish is not granted: {answer:?}"))),
+        }
+    }
+    while !open.is_empty() && begun_at.elapsed() < BOUND {
         journal.catch_up()?;
-        is_done = events(journal.entries())
-            .any(|event| matches!(event, Event::BatchFinished { batch, .. } if answer["batch"] == batch.0));
+        for event in events(journal.entries()) {
+            if let Event::BatchFinished { batch, .. } = event {
+                open.retain(|answer| answer["batch"] != batch.0);
+            }
+        }
         thread::sleep(LOOK);
     }
-    Ok((!is_done).then(|| format!("a batch is not done: {answer}")))
+    Ok((!open.is_empty()).then(|| format!("batches are not done: {open:?}")))
 }
 
 /// All events, partition by partition in order.
@@ -170,6 +186,21 @@ fn open_batches(entries: &[Entry]) -> BTreeMap<i64, Open> {
         open.moves = is_met && (open.is_held || !off.contains(&open.job));
     }
     open
+}
+
+/// Users who cannot pull within [`BOUND`].
+pub(crate) fn cannot_pull(common: &Common, users: impl Iterator<Item = String>) -> Vec<String> {
+    let begun_at = Instant::now();
+    let refused = |user: &String| loop {
+        let mut answers =
+            common.interfaces.iter().map(|it| it.post("/api/pull", "pull", &json!({"user": user})));
+        let refused = answers.find(|answer| !matches!(answer, Answer::Ok(_)))?;
+        if begun_at.elapsed() > BOUND {
+            return Some(format!("{user} cannot pull: {refused:?}"));
+        }
+        thread::sleep(LOOK);
+    };
+    users.filter_map(|user| refused(&user)).collect()
 }
 
 /// Plans and moves that have not ended.

@@ -15,7 +15,7 @@ use crate::fault::Kind;
 use crate::history::History;
 use crate::journal::Journal;
 use crate::prepare::{granted, prepare};
-use crate::puller::Puller;
+use crate::puller::{self, Puller};
 use crate::report::Report;
 use crate::role::Role;
 use crate::site::{Machine, Place, Site};
@@ -120,6 +120,9 @@ fn work(
             }
         }
         switch_off(common)?;
+        let users = PULLERS.flat_map(puller::users).map(|(name, _)| name);
+        let unable = recovery::cannot_pull(common, users).into_iter();
+        report.violations.extend(unable.map(|why| format!("recovered_within_30_s_and_drained: {why}")));
         match recovery::drain(common, journal)? {
             Ok(took) => report.drained_s = Some(took.as_secs_f64()),
             Err(why) => report.violations.push(format!("recovered_within_30_s_and_drained: {why}")),

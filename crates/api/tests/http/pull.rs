@@ -256,12 +256,11 @@ async fn what_is_said_of_a_user_that_moved_finds_its_new_group() {
     let is_there = Arc::new(AtomicBool::new(false));
     let knows = Arc::clone(&is_there);
     let script: Script = Box::new(move |record| {
-        let unknown = || Rejection::UserUnknown { user: USER.to_owned(), group: "it".to_owned() };
         let knows = record.shard == MOVED_TO && knows.load(Ordering::SeqCst);
         Some(match &record.command {
             Command::Pull { .. } => grant(),
             _ if knows => Outcome::Done,
-            _ => Outcome::Refused(unknown()),
+            _ => Outcome::Refused(Rejection::unknown(Rejection::MEMBER, USER)),
         })
     });
     let site = ByHand::new(Config::default(), script).await;
@@ -273,7 +272,11 @@ async fn what_is_said_of_a_user_that_moved_finds_its_new_group() {
     let answered = send(site.site.post("/api/pull/return", &give_back)).await;
     assert_eq!((answered.code(), answered.retry_after.as_deref()), ((409, "user_moving"), Some("1")));
     is_there.store(true, Ordering::SeqCst);
-    assert_eq!(send(site.site.post("/api/pull/return", &give_back)).await.code(), (200, ""));
+    let with_key = || site.site.post("/api/pull/return", &give_back).header("Idempotency-Key", "once");
+    assert_eq!(send(with_key()).await.code(), (200, ""));
+    // The state has changed, and its answer is kept where it went.
+    is_there.store(false, Ordering::SeqCst);
+    assert_eq!(send(with_key()).await.code(), (200, ""));
 }
 
 /// API-5: a key bound to other groups does not pull for this user; nobody pulls for a user without a home.

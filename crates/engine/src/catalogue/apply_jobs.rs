@@ -268,12 +268,8 @@ impl Catalogue {
         let mut specs: BTreeMap<JobId, JobSpec> = ids.iter().copied().zip(specs).collect();
         let order = ancestors_first(&ids, |id| {
             let Some(spec) = specs.get(&id) else {
-                return self
-                    .jobs
-                    .get(&id)
-                    .into_iter()
-                    .flat_map(|job| job.definition.other_parents())
-                    .collect();
+                let known = self.jobs.get(&id);
+                return known.into_iter().flat_map(|job| job.definition.other_parents()).collect();
             };
             let written = spec.parents.iter().filter_map(|parent| full_name(parent.job(), &spec.group));
             written.filter_map(|name| self.named(&name, names)).collect()

@@ -177,6 +177,7 @@ impl Catalogue {
         Ok(Decision::events(vec![Event::ApplyCommitted {
             apply: commit.apply.clone(),
             delete,
+            ancestors_first: true,
             cancel: terms.canceller().cloned(),
             request: commit.request.cloned(),
             reply_to: commit.reply_to.cloned(),
@@ -254,13 +255,13 @@ impl Catalogue {
             Event::StagingDropped { apply } => {
                 self.stagings.remove(apply);
             }
-            Event::ApplyCommitted { apply, delete, cancel, request, reply_to } => {
+            Event::ApplyCommitted { apply, delete, ancestors_first, cancel, request, reply_to } => {
                 let parts = self.stagings.remove(apply).map(|staging| staging.parts).unwrap_or_default();
                 let jobs: Vec<JobSpec> = parts.into_values().flat_map(Arc::unwrap_or_clone).collect();
                 let names = self.names_of(jobs.iter());
                 self.committed = Some(Committed {
                     apply: apply.clone(),
-                    jobs: self.in_order(jobs, &names),
+                    jobs: if *ancestors_first { self.in_order(jobs, &names) } else { jobs },
                     names,
                     delete: delete.clone(),
                     cancel: cancel.clone(),

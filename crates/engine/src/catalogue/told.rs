@@ -14,6 +14,7 @@ use super::Catalogue;
 type Follows = BTreeMap<ShardId, BTreeSet<ShardId>>;
 
 impl Catalogue {
+    /// The shards concerned, each with the number of the last message to it.
     pub(crate) fn told(&self, concerned: &Concerned) -> LiveAnswer {
         let follows = match concerned {
             Concerned::Definitions { jobs, groups } => {

@@ -89,8 +89,11 @@ impl GroupShard {
             let rule = format!("has {} bytes; must be at most {MAX_REASON_BYTES}", reason.len());
             return Err(Rejection::field("reason", reason, rule));
         }
+        let Some(user) = self.pull.users.get(name) else {
+            return Err(Rejection::unknown(Rejection::MEMBER, name));
+        };
         let live = self
-            .live_grant(self.member(name)?, grant)
+            .live_grant(user.as_deref(), grant)
             .map_err(|reason| Rejection::NotReturned { grant: grant.0, reason })?;
         Ok(Decision::events(vec![Event::GrantReturned {
             grant,
