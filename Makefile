@@ -35,13 +35,15 @@ help: ## list the targets
 run: ## the demo: one process, nothing to install, until Ctrl-C
 	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
 
-# Ends what it started, whatever the outcome; services that ran before stay.
+# Ends what it started, whatever the outcome; services that ran before stay. They come up beside what needs none.
 test: ## install and start the services, run every test, stop the services
 	@stopped=$$($(SERVICES) status | awk '$$2 == "stopped" { print $$1 }'); \
-	trap '[[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
-	$(SERVICES) start; \
+	$(SERVICES) start & starting=$$!; \
+	trap 'wait $$starting || true; [[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
+	$(MAKE) fmt-check lint layering deny; \
+	wait $$starting; \
 	eval "$$($(SERVICES) env)"; \
-	$(MAKE) fmt-check lint layering deny test-rust test-examples test-feed
+	$(MAKE) test-rust test-examples test-feed
 
 fmt-check:
 	$(CARGO) fmt --all --check
@@ -114,7 +116,9 @@ sim-modes: ## the same where the log loses what it acknowledged, or an event can
 		$(SIMULATED) sim -- --mode $$mode --seeds $(SEEDS) --shrink; \
 	done
 
+# Builds what `planted` runs, too: to link either takes minutes of one core.
 sim-ci: ## three minutes of new histories, other ones in each run
+	$(CARGO) build --locked --profile sim -p tidemill-testkit --features planted --bins
 	@base=$$(($$(date +%s) * 1000)); \
 	echo "again: sim --seeds $$base..$$((base + 1000000)) --minutes 3"; \
 	$(SIMULATED) sim -- \
