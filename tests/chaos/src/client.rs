@@ -179,16 +179,10 @@ impl Submitter {
         let (key, batch, first) = (key.clone(), *batch, first.clone());
         match self.caller.interface().post(&format!("/api/batches/{batch}/rerun"), &key, &json!({})) {
             Answer::Ok(again) if again["batch"] != first["batch"] => {
-                self.caller
-                    .history
-                    .violations
-                    .push(format!("wish {key} was answered {first}, and again {again}"));
+                self.caller.wrong(format!("wish {key} was answered {first}, and again {again}"));
             }
             Answer::Refused(why) if is_decision(&why) => {
-                self.caller
-                    .history
-                    .violations
-                    .push(format!("wish {key} was answered {first}, and again {why}"));
+                self.caller.wrong(format!("wish {key} was answered {first}, and again {why}"));
             }
             Answer::Ok(_) => self.caller.history.reads_ok += 1,
             Answer::Refused(_) | Answer::Unknown(_) => self.caller.history.reads_failed += 1,

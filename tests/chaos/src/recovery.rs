@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tidemill_model::{Event, JobId, ThingId};
 
 use crate::caller::Common;
-use crate::jobs;
 use crate::journal::{Entry, Journal, What};
 use crate::rest::Answer;
 use crate::role::Part;
@@ -31,7 +30,9 @@ pub(crate) fn recover(
     journal: &mut Journal,
 ) -> Result<Result<Duration, String>> {
     let begun_at = Instant::now();
-    let probes = (0..).map(|number| format!("probe-{number}"));
+    // A name that was used before would get the answer of then.
+    let now = Timestamp::now().as_millisecond();
+    let probes = (0..).map(|number| format!("probe-{now}-{number}"));
     for probe in probes {
         let missing = match missing(site, common, journal)? {
             None => probe_failed(common, journal, &probe, begun_at)?,
@@ -83,7 +84,7 @@ pub(crate) fn items(list: &Value) -> &[Value] {
     list["items"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Wishes are granted, and done: a batch that waits for nothing, and one that waits for a path and a report.
+/// A wish is granted, and done.
 fn probe_failed(
     common: &Common,
     journal: &mut Journal,
@@ -91,31 +92,17 @@ fn probe_failed(
     begun_at: Instant,
 ) -> Result<Option<String>> {
     let Some(interface) = common.interfaces.last() else { bail!("there is no interface") };
-    let mut open = Vec::new();
-    let now = Timestamp::now();
-    std::fs::write(jobs::input(&common.dir, now), "")?;
-    let report = json!({"code": jobs::CODE, "logical_time": now});
-    let answer = interface.post("/api/third-party", &format!("{probe}-report"), &report);
-    let Answer::Ok(_) = answer else { return Ok(Some(format!("a report is not taken: {answer:?}"))) };
-    for name in ["beta/quick", jobs::GATED] {
-        let job = common.jobs.get(name).copied().unwrap_or_default();
-        let body = json!({"logical_time": now});
-        let answer = interface.post(&format!("/api/jobs/{job}/run"), &format!("{probe}-{name}"), &body);
-        match answer {
-            Answer::Ok(answer) => open.push(answer),
-            answer => return Ok(Some(format!("a wish is not granted: {answer:?}"))),
-        }
-    }
-    while !open.is_empty() && begun_at.elapsed() < BOUND {
+    let job = common.jobs.get("beta/quick").copied().unwrap_or_default();
+    let answer = interface.post(&format!("/api/jobs/{job}/run"), probe, &json!({}));
+    let Answer::Ok(answer) = answer else { return Ok(Some(format!("a wish is not granted: {answer:?}"))) };
+    let mut is_done = false;
+    while !is_done && begun_at.elapsed() < BOUND {
         journal.catch_up()?;
-        for event in events(journal.entries()) {
-            if let Event::BatchFinished { batch, .. } = event {
-                open.retain(|answer| answer["batch"] != batch.0);
-            }
-        }
+        is_done = events(journal.entries())
+            .any(|event| matches!(event, Event::BatchFinished { batch, .. } if answer["batch"] == batch.0));
         thread::sleep(LOOK);
     }
-    Ok((!open.is_empty()).then(|| format!("batches are not done: {open:?}")))
+    Ok((!is_done).then(|| format!("a batch is not done: {answer}")))
 }
 
 /// All events, partition by partition in order.

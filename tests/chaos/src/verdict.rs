@@ -1,10 +1,12 @@
 //! The end of a run: everything stopped in order, and what has to hold.
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tidemill_checker::{Invariant, Options, check_log};
+use tidemill_model::{BatchResult, Event};
 
 use crate::history::{History, Told, Wish};
 use crate::journal::Journal;
@@ -12,10 +14,13 @@ use crate::recovery::events;
 use crate::report::{Operations, Report};
 use crate::role::Part;
 use crate::site::Site;
-use crate::{compare, takeover, witness};
+use crate::{compare, jobs, takeover, witness};
 
 /// Until the tables, and what is decided, have caught up.
 const SETTLE: Duration = Duration::from_secs(60);
+
+/// From so many on one has its path and its report, and time.
+const GATED: usize = 10;
 
 /// Rules of this run beyond those of the checker.
 const OWN_RULES: [&str; 14] = [
@@ -119,7 +124,29 @@ pub(crate) fn judge(
     if nothing {
         report.violations.push("nothing succeeded".to_owned());
     }
+    report.violations.extend(no_gate_opens(journal));
     Ok(())
+}
+
+/// Batches that waited for a path and a report, so many that one of them must have succeeded, and none has.
+fn no_gate_opens(journal: &Journal) -> Option<String> {
+    let (mut gated, mut batches, mut opened) = (None, BTreeSet::new(), 0);
+    for event in events(journal.entries()) {
+        match event {
+            Event::JobDefined { definition, .. } if definition.full_name() == jobs::GATED => {
+                gated = Some(definition.id);
+            }
+            Event::BatchGenerated { batch, job, .. } if gated == Some(*job) => {
+                batches.insert(*batch);
+            }
+            Event::BatchFinished { batch, result: BatchResult::Success, .. } if batches.contains(batch) => {
+                opened += 1;
+            }
+            _ => {}
+        }
+    }
+    (batches.len() >= GATED && opened == 0)
+        .then(|| format!("none of {} batches that waited for a path was done", batches.len()))
 }
 
 fn count(histories: &[History], journal: &Journal, report: &mut Report) {
@@ -136,7 +163,7 @@ fn count(histories: &[History], journal: &Journal, report: &mut Report) {
         }
     }
     for event in events(journal.entries()) {
-        if let tidemill_model::Event::BatchFinished { result, .. } = event {
+        if let Event::BatchFinished { result, .. } = event {
             *report.batches.entry(result.as_str()).or_default() += 1;
         }
     }
