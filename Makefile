@@ -20,7 +20,7 @@ SEED ?=
 # One build for both: no bug is in what sim runs, for nothing switches one on.
 SIMULATED = $(CARGO) run --locked --profile sim -p tidemill-testkit --features planted --bin
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint layering deny schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -40,7 +40,7 @@ test: ## install and start the services, run every test, stop the services
 	@stopped=$$($(SERVICES) status | awk '$$2 == "stopped" { print $$1 }'); \
 	$(SERVICES) start & starting=$$!; \
 	trap 'wait $$starting || true; [[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
-	$(MAKE) fmt-check lint layering deny; \
+	$(MAKE) fmt-check lint; \
 	wait $$starting; \
 	eval "$$($(SERVICES) env)"; \
 	$(MAKE) test-rust test-examples test-feed
@@ -51,8 +51,8 @@ fmt-check:
 lint: ## clippy, warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 
-layering: ## the table of allowed imports between crates
-	$(CARGO) test --locked -p tidemill --test layering
+dependencies: ## which crate may import which, and licenses, banned crates and sources of all that is linked
+	$(CARGO) test --locked --all-features -p tidemill --test dependencies
 
 test-rust: ## the Rust tests; wants the services and their addresses
 	$(CARGO) test --locked --workspace --all-features
@@ -127,9 +127,6 @@ sim-ci: ## three minutes of new histories, other ones in each run
 
 fmt: ## format the Rust code
 	$(CARGO) fmt --all
-
-deny: ## licenses, banned crates and sources of all dependencies
-	deploy/dev/dependency-check
 
 schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill -- schemas write

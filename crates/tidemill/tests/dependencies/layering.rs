@@ -4,12 +4,11 @@
 //! model ◄── { calendar, engine, log, store, probe } ◄── { producers, dispatcher, executor, projector ◄── sinks } ◄── api ◄── tidemill
 //! ```
 
-#![allow(clippy::unwrap_used, reason = "the form of cargo's answer is part of what is tested")]
-
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 use serde_json::Value;
+
+use crate::metadata;
 
 const PURE: &[&str] = &["model", "calendar", "engine"];
 const BASES: &[&str] = &["model", "calendar", "engine", "log", "store", "probe"];
@@ -68,16 +67,6 @@ const NEVER_BELOW_PURE: &[&str] = &[
     "hdfs-native",
     "object_store",
 ];
-
-fn metadata() -> Value {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline", "--all-features"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
-}
 
 fn short(name: &str) -> &str {
     name.strip_prefix("tidemill-").unwrap_or(name)

@@ -1,0 +1,134 @@
+//! Licenses, banned crates and sources of everything that is linked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use spdx::{Expression, ParseMode};
+
+use crate::metadata;
+
+/// Permissive licenses only. A new one is added here after it has been read.
+const LICENSES: &[&str] = &[
+    "Apache-2.0",
+    "BSD-3-Clause",
+    // Asks for its text beside sources only; the hash that the Redis client uses.
+    "BSL-1.0",
+    // Public domain; the hash of a macro that draws a number while parquet is compiled.
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "MIT-0",
+    "Unicode-3.0",
+    "Zlib",
+];
+
+/// Crates that must not be linked, and what to use instead.
+const BANNED: &[(&str, &str)] = &[
+    ("openssl-sys", "the embedded build needs no C library to be installed; use rustls"),
+    ("native-tls", "use rustls"),
+    ("serde_yaml", "unmaintained; use serde-saphyr"),
+    ("backoff", "unmaintained; use backon"),
+    ("figment", "maintenance in doubt; configuration is read with toml and serde"),
+    ("fred", "maintenance in doubt; use redis"),
+];
+
+/// Two versions of these would be two runtimes, two calendars, two databases in one binary.
+const ONE_VERSION: &[&str] =
+    &["axum", "hyper", "jiff", "libsqlite3-sys", "reqwest", "rustls", "serde", "tokio"];
+
+/// Every breach of the policy, as a sentence.
+fn breaches(metadata: &Value) -> Vec<String> {
+    let packages = metadata["packages"].as_array().unwrap();
+    let mut found: Vec<String> = packages
+        .iter()
+        .flat_map(|package| [license(package), ban(package), wildcard(package)])
+        .flatten()
+        .collect();
+    found.extend(second_versions(packages));
+    found.extend(foreign_sources(packages));
+    found
+}
+
+fn label(package: &Value) -> String {
+    format!("{} {}", package["name"].as_str().unwrap(), package["version"].as_str().unwrap())
+}
+
+fn license(package: &Value) -> Option<String> {
+    let Some(text) = package["license"].as_str() else {
+        return Some(format!("{} names no license", label(package)));
+    };
+    let is_allowed = Expression::parse_mode(text, ParseMode::LAX).is_ok_and(|expression| {
+        expression.evaluate(|required| {
+            required.addition.is_none() && required.license.id().is_some_and(|id| LICENSES.contains(&id.name))
+        })
+    });
+    (!is_allowed).then(|| format!("{} is under {text}, which is not allowed", label(package)))
+}
+
+fn ban(package: &Value) -> Option<String> {
+    let (_, reason) = BANNED.iter().find(|(name, _)| package["name"] == *name)?;
+    Some(format!("{} is banned: {reason}", label(package)))
+}
+
+/// Ours name each other by path; what others publish cannot depend on any version.
+fn wildcard(package: &Value) -> Option<String> {
+    let mut dependencies = package["dependencies"].as_array().unwrap().iter();
+    let any = dependencies.find(|dependency| dependency["req"] == "*" && dependency["path"].is_null())?;
+    Some(format!("{} takes any version of {}", label(package), any["name"].as_str().unwrap()))
+        .filter(|_| package["source"].is_null())
+}
+
+fn second_versions(packages: &[Value]) -> Vec<String> {
+    let mut versions: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        versions.entry(name).or_default().insert(package["version"].as_str().unwrap());
+    }
+    let is_twice = |name: &&&str| versions.get(**name).is_some_and(|versions| versions.len() > 1);
+    ONE_VERSION.iter().filter(is_twice).map(|name| format!("{name} is linked in several versions")).collect()
+}
+
+/// Everything comes from this workspace or from the one public registry of crates.
+fn foreign_sources(packages: &[Value]) -> Vec<String> {
+    let source = |package: &Value| package["source"].as_str().map(str::to_owned);
+    let registries: BTreeSet<String> = packages.iter().filter_map(source).collect();
+    let is_foreign = |source: &&String| !source.starts_with("registry+") || registries.len() > 1;
+    registries.iter().filter(is_foreign).map(|source| format!("{source} is one source too many")).collect()
+}
+
+#[test]
+fn dependencies_keep_to_the_policy() {
+    assert_eq!(breaches(&metadata()), Vec::<String>::new());
+}
+
+#[test]
+fn check_notices_each_breach() {
+    let package = |name: &str, license: &str, source: &str| {
+        serde_json::json!({"name": name, "version": "1.0.0", "license": license, "source": source,
+            "dependencies": []})
+    };
+    let notices = |packages: &[Value], words: &str| {
+        let found = breaches(&serde_json::json!({ "packages": packages }));
+        assert!(found.len() == 1 && found[0].contains(words), "{words}: {found:?}");
+    };
+    let registry = "registry+one";
+    assert!(
+        breaches(&serde_json::json!({"packages": [package("a", "MIT OR GPL-3.0-only", registry),
+        package("b", "MIT/Apache-2.0", registry)]}))
+        .is_empty()
+    );
+    notices(&[package("a", "GPL-3.0-only", registry)], "not allowed");
+    notices(&[package("a", "MIT AND MPL-2.0", registry)], "not allowed");
+    notices(&[package("native-tls", "MIT", registry)], "use rustls");
+    notices(&[package("a", "MIT", "git+elsewhere")], "one source too many");
+    let mut second = package("tokio", "MIT", registry);
+    second["version"] = "2.0.0".into();
+    notices(&[package("tokio", "MIT", registry), second], "several versions");
+    let mut ours = package("ours", "MIT", registry);
+    ours["source"] = Value::Null;
+    ours["dependencies"] = serde_json::json!([{"name": "b", "req": "*"}]);
+    notices(&[ours], "any version of b");
+    let mut unnamed = package("a", "MIT", registry);
+    unnamed["license"] = Value::Null;
+    notices(&[unnamed], "no license");
+}
