@@ -309,7 +309,7 @@ fn brisk() -> GroupSettings {
     GroupSettings { lost_after_ms: 30_000, lease_ms: 60_000, lease_margin_ms: 5_000, ..Default::default() }
 }
 
-/// Rule 9, DSP-8, EXE-8.
+/// Rule 9, EXE-8.
 #[test]
 fn silence_is_counted_by_the_monotonic_clock_only() {
     let mut desk = Desk::new();
