@@ -19,7 +19,7 @@ fetch_jars() {
   say "$name: fetching the jars"
   rm -rf "$lib" "$lib.partial"
   mkdir -p "$lib.partial"
-  if ! mvn -q -B -f "$pom" dependency:copy-dependencies "$@" \
+  if ! fetch mvn -q -B -f "$pom" -Dmaven.repo.local="$DOWNLOADS/maven" dependency:copy-dependencies "$@" \
     -DoutputDirectory="$lib.partial" >"$(log_file maven)" 2>&1; then
     show_log maven
     die "$name: Maven could not fetch the jars"

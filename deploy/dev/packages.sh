@@ -25,6 +25,15 @@ as_root() {
   fi
 }
 
+# fetch COMMAND…: runs a command that downloads, and once more where it fails.
+fetch() {
+  "$@" || {
+    printf 'failed; once more: %s\n' "$*"
+    sleep 5
+    "$@"
+  }
+}
+
 # Installs everything that was noted, in one go.
 install_missing_packages() {
   ((${#MISSING_PACKAGES[@]} > 0)) || return 0
@@ -34,8 +43,8 @@ install_missing_packages() {
   local log
   log=$(log_file packages)
   if ! {
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq &&
-      as_root env DEBIAN_FRONTEND=noninteractive \
+    fetch as_root env DEBIAN_FRONTEND=noninteractive apt-get update -qq &&
+      fetch as_root env DEBIAN_FRONTEND=noninteractive \
         apt-get install -y -qq --no-install-recommends "${MISSING_PACKAGES[@]}"
   } >"$log" 2>&1; then
     show_log packages

@@ -20,7 +20,7 @@ venv_install() {
   rm -rf "$VENV_DIR"
   if ! {
     python3 -m venv "$VENV_DIR" &&
-      "$VENV_DIR/bin/pip" install --quiet --disable-pip-version-check -r "$VENV_REQUIREMENTS"
+      fetch "$VENV_DIR/bin/pip" install --cache-dir "$DOWNLOADS/pip" --quiet --disable-pip-version-check -r "$VENV_REQUIREMENTS"
   } >"$(log_file python)" 2>&1; then
     show_log python
     die "python: the virtual environment could not be made"

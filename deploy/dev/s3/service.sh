@@ -23,7 +23,7 @@ s3_install() {
   rm -rf "$S3_MODULES" "$S3_MODULES.partial"
   mkdir -p "$S3_MODULES.partial"
   cp "$DEV_DIR/s3/package.json" "$lock" "$S3_MODULES.partial/"
-  if ! npm ci --prefix "$S3_MODULES.partial" --omit=dev --no-audit --no-fund --ignore-scripts \
+  if ! fetch npm ci --cache "$DOWNLOADS/npm" --prefix "$S3_MODULES.partial" --omit=dev --no-audit --no-fund --ignore-scripts \
     >"$(log_file s3)" 2>&1; then
     show_log s3
     die "s3: npm could not fetch the server"
