@@ -24,14 +24,17 @@ pub(super) fn path(variable: &str) -> Option<String> {
 }
 
 /// The variable that sets a setting.
-fn variable(path: &str) -> String {
+pub(super) fn variable(path: &str) -> String {
     format!("{PREFIX}{}", path.to_ascii_uppercase().replace('.', "__"))
 }
 
-/// Reads a text by the form of the default: lists are `a,b`, maps are `name=value,name=value`.
+/// Reads a text by the form of the default: lists are `a,b`, maps are `name=value,name=value` or JSON.
 pub(super) fn value(default: &Value, text: &str) -> Value {
     let text = text.trim();
     match default {
+        Value::Object(_) if text.starts_with('{') => {
+            serde_json::from_str(text).unwrap_or_else(|_| json!(text))
+        }
         Value::Bool(_) | Value::Number(_) => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
         Value::Null | Value::String(_) => json!(text),
         Value::Array(_) => items(text).map(|item| json!(item)).collect(),
@@ -68,7 +71,7 @@ pub(crate) fn reference() -> String {
     }
     text.push_str(
         "\n## Settings\n\nEvery setting of the configuration file has a variable. Lists are written \
-         `a,b`, maps `name=value,name=value`.\nA variable that begins with `TIDEMILL__` and names no \
+         `a,b`, maps `name=value,name=value`,\nor as JSON: `{\"shell\": {\"slots\": 2}}`. A variable that begins with `TIDEMILL__` and names no \
          setting is refused.\n\n| variable | setting |\n|---|---|\n",
     );
     layers::leaves("", &defaults(), &mut |path, _| {

@@ -110,14 +110,19 @@ impl Layers {
             return Err(self.unknown(path, &origin));
         };
         let value = env::value(default, text);
+        // What is not set by default can be a text or a number: whichever the setting takes.
+        if default.is_null()
+            && let Ok(number @ Value::Number(_)) = serde_json::from_str(text.trim())
+            && fits(path, &value).is_err()
+        {
+            return self.set(path, number, origin);
+        }
         self.set(path, value, origin)
     }
 
     /// Sets one leaf; what the settings' types say about it is told with its path.
     fn set(&mut self, path: &str, value: Value, origin: Origin) -> Done {
-        let mut alone = defaults();
-        place(&mut alone, path, value.clone());
-        if let Err(error) = serde_json::from_value::<Settings>(alone) {
+        if let Err(error) = fits(path, &value) {
             let shown = if settings::SECRET.contains(&path) { "…".to_owned() } else { value.to_string() };
             let rule = match error.to_string() {
                 rule if rule.contains("invalid socket address") => {
@@ -170,6 +175,13 @@ impl Layers {
         }
         Ok(Loaded { settings, values: self.values })
     }
+}
+
+/// Whether the setting's type takes the value.
+fn fits(path: &str, value: &Value) -> Result<(), serde_json::Error> {
+    let mut alone = defaults();
+    place(&mut alone, path, value.clone());
+    serde_json::from_value::<Settings>(alone).map(drop)
 }
 
 fn join(path: &str, name: &str) -> String {

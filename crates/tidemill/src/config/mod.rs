@@ -1,5 +1,7 @@
 //! The effective configuration: defaults < file < environment < options, and where each value came from.
 
+#[cfg(test)]
+mod documented;
 mod env;
 mod layers;
 mod settings;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_executor::TypeConfig;
-use tidemill_model::{FieldError, JobType, WorkerLabel};
+use tidemill_model::{FieldError, JobType, Reserved, WorkerLabel};
 
 use crate::failure::Done;
 use crate::keys::Keys;
 
 /// Settings that hold a map; a layer that gives one replaces it whole.
 pub(super) const OPEN: &[&str] =
-    &["executor.slots", "executor.types", "log.kafka", "prober.paths.hdfs.settings"];
+    &["executor.reserved", "executor.slots", "executor.types", "log.kafka", "prober.paths.hdfs.settings"];
 /// Settings that are never shown.
 pub(super) const SECRET: &[&str] = &[
     "api.internal_key",
@@ -166,6 +166,12 @@ pub(crate) struct ExecutorSettings {
     pub(crate) group: String,
     /// Attempts at once, by job type. Default: `shell` and `python` two for each core, `noop` 1,000.
     pub(crate) slots: BTreeMap<String, u32>,
+    /// Of these slots, those that are kept for some jobs, by job type: `{slots = 2, priority = 1}` keeps two for jobs
+    /// pinned to this host and for those of priority 0 and 1; without `priority`, for pinned jobs only. Default none;
+    /// 1 to all slots of the type.
+    pub(crate) reserved: BTreeMap<JobType, Reserved>,
+    /// Memory that jobs may have of this machine's, MiB. Default: all of it; 1 to 16,777,216.
+    pub(crate) memory_mb: Option<u32>,
     /// What jobs can ask for it by, as their `worker_group`. Default none; at most 64.
     pub(crate) labels: BTreeSet<WorkerLabel>,
     /// Where its logs are served, `ip:port`; port 0 takes a free one. Default `127.0.0.1:0`.
@@ -197,6 +203,8 @@ impl Default for ExecutorSettings {
         Self {
             group: "default".to_owned(),
             slots: slots.into_iter().map(|(name, slots)| (name.to_owned(), slots)).collect(),
+            reserved: BTreeMap::new(),
+            memory_mb: None,
             labels: BTreeSet::new(),
             listen: "127.0.0.1:0".to_owned(),
             advertise: None,
@@ -237,6 +245,7 @@ impl Settings {
     /// The interface's configuration, with the cluster's secret in it.
     pub(crate) fn api_config(&self, keys: &Keys) -> Done<tidemill_api::Config> {
         let mut config = self.api.clone();
+        config.job_types.extend(self.executor.types.keys().cloned());
         if config.internal_key.is_empty() {
             config.internal_key = self.internal_key(keys)?;
         }

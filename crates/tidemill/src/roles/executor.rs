@@ -60,6 +60,8 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.advertise.clone_from(&executor.advertise);
     config.host.clone_from(&executor.host);
     config.types.clone_from(&executor.types);
+    config.reserved.clone_from(&executor.reserved);
+    config.memory_mb = executor.memory_mb;
     config.stop_grace_ms = executor.stop_grace_ms;
     config.heartbeat_ms = executor.heartbeat_ms;
     config.keep_logs_days = executor.keep_logs_days;
@@ -86,4 +88,43 @@ fn slots(slots: &BTreeMap<String, u32>) -> Done<BTreeMap<JobType, u32>> {
             Ok((name, *count))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// OPS-1: each setting of an executor reaches it; one that is only shown has no effect.
+    #[test]
+    fn every_setting_of_an_executor_reaches_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings { data_dir: dir.path().to_owned(), keys_dir: None, ..Settings::default() };
+        let keys = Keys::open(dir.path()).unwrap();
+        let reaches = |settings: &Settings| {
+            let config = config(settings, &keys, ShardId(1), "0f".repeat(32)).unwrap();
+            serde_json::to_value(config).unwrap()
+        };
+        let plain = reaches(&settings);
+        let fields = serde_json::to_value(&settings.executor).unwrap();
+        for (field, default) in fields.as_object().unwrap() {
+            let value = match field.as_str() {
+                "listen" => json!("127.0.0.1:9"),
+                "memory_mb" => json!(77),
+                "reserved" => json!({"shell": {"slots": 1}}),
+                "slots" => json!({"shell": 3}),
+                "types" => json!({"r": {"command": ["Rscript", "{script}"]}}),
+                "labels" => json!(["big"]),
+                _ if default.is_u64() => json!(default.as_u64().unwrap() + 1),
+                _ => json!("other"),
+            };
+            let mut changed = fields.clone();
+            changed[field] = value.clone();
+            let executor = serde_json::from_value(changed).unwrap();
+            let reached = reaches(&Settings { executor, ..settings.clone() });
+            assert_ne!(reached[field], plain[field], "executor.{field} does not reach the executor");
+            assert_eq!(reached[field], value);
+        }
+    }
 }
