@@ -15,8 +15,10 @@ use crate::failure::{Done, Failure};
 const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Most values of one file: names, texts, lists and mappings.
 const MAX_NODES: usize = 4_000_000;
-/// Most files of one directory.
+/// Most files of one directory, those below it included; so many directories may be below it, too.
 const MAX_FILES: usize = 20_000;
+/// Most directories below each other.
+const MAX_DEPTH: usize = 16;
 
 /// Jobs as written, each with the file that it stands in.
 #[derive(Debug, Default, PartialEq)]
@@ -28,7 +30,7 @@ pub(crate) struct JobFiles {
 }
 
 impl JobFiles {
-    /// Reads a file, or every `*.yaml` and `*.yml` of a directory in the order of their names.
+    /// Reads a file, or every `*.yaml` and `*.yml` of a directory and those below it in the order of their paths.
     pub(crate) fn read(path: &Path) -> Done<Self> {
         let mut read = Self::default();
         read.add(path)?;
@@ -53,7 +55,9 @@ impl JobFiles {
         }
         if self.jobs.len() == before {
             let hint = match path.is_dir() {
-                true => "of a directory, its *.yaml and *.yml are read",
+                true => {
+                    "of a directory, its *.yaml and *.yml are read, and those of the directories below it"
+                }
                 false => "write `jobs:` and under it a list of jobs, each with name, group and type",
             };
             return Err(Failure::bad_input(format!("{}: no job is in it", path.display())).hint(hint));
@@ -92,11 +96,11 @@ impl JobFiles {
         failure
     }
 
-    /// The one file, or the directory of them all.
+    /// The one file, or the directory above them all.
     fn place(&self) -> String {
         let first = self.files.first().map_or(Path::new(""), PathBuf::as_path);
-        let is_alone = self.files.iter().all(|file| file == first);
-        let place = if is_alone { first } else { first.parent().unwrap_or(first) };
+        let above = |place: &Path| self.files.iter().all(|file| file.starts_with(place));
+        let place = first.ancestors().find(|place| above(place)).unwrap_or(first);
         place.display().to_string()
     }
 
@@ -113,31 +117,65 @@ impl JobFiles {
     }
 }
 
+/// A file itself; of a directory its files, in the order of their paths.
 fn list(path: &Path) -> Done<Vec<PathBuf>> {
-    let cannot = |error: std::io::Error| {
-        let exit = if error.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failure };
-        Failure::caused(format!("cannot read {}", path.display()), &error).with_exit(exit)
-    };
-    if !fs::metadata(path).map_err(cannot)?.is_dir() {
+    if !fs::metadata(path).map_err(|error| unreadable(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(cannot)? {
-        let file = entry.map_err(cannot)?.path();
-        let is_yaml = file.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
-        if is_yaml && file.is_file() {
-            files.push(file);
+    let mut tree = Tree { root: path, files: Vec::new(), seen: BTreeSet::new() };
+    tree.add(path, 0)?;
+    tree.files.sort();
+    Ok(tree.files)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    let exit = if error.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failure };
+    Failure::caused(format!("cannot read {}", path.display()), error).with_exit(exit)
+}
+
+/// The YAML files of a directory and of those below it, hidden directories left out.
+struct Tree<'a> {
+    root: &'a Path,
+    files: Vec<PathBuf>,
+    /// Directories by their real paths: one that links lead to again is read once.
+    seen: BTreeSet<PathBuf>,
+}
+
+impl Tree<'_> {
+    fn add(&mut self, dir: &Path, depth: usize) -> Done {
+        if !self.seen.insert(fs::canonicalize(dir).map_err(|error| unreadable(dir, &error))?) {
+            return Ok(());
         }
+        if depth > MAX_DEPTH {
+            return Err(
+                self.too_large(&format!("{} is more than {MAX_DEPTH} directories below it", dir.display()))
+            );
+        }
+        let entries = fs::read_dir(dir).map_err(|error| unreadable(dir, &error))?;
+        let mut paths = entries
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<Vec<PathBuf>, _>>()
+            .map_err(|error| unreadable(dir, &error))?;
+        paths.sort();
+        for path in paths {
+            let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            let is_yaml = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+            if path.is_dir() && !is_hidden {
+                self.add(&path, depth + 1)?;
+            } else if is_yaml && path.is_file() {
+                self.files.push(path);
+            }
+            if self.files.len().max(self.seen.len()) > MAX_FILES {
+                return Err(self.too_large(&format!("more than {MAX_FILES} files or directories")));
+            }
+        }
+        Ok(())
     }
-    if files.len() > MAX_FILES {
-        return Err(Failure::bad_input(format!(
-            "{}: {} files; a directory may have {MAX_FILES}",
-            path.display(),
-            files.len()
-        )));
+
+    fn too_large(&self, what: &str) -> Failure {
+        Failure::bad_input(format!("{}: {what}", self.root.display()))
+            .hint("name a directory with fewer; one that holds something else can be hidden with a dot")
     }
-    files.sort();
-    Ok(files)
 }
 
 const JOBS_HINT: &str = "write `jobs:` and under it a list of jobs, each with name, group and type";
@@ -327,6 +365,34 @@ mod tests {
             "{}",
             told.details[0]
         );
+    }
+
+    /// JOB-5: directories below are read in the order of paths, each once however links lead to it; hidden ones are
+    /// not, and a tree that is too deep is refused by the name of the directory.
+    #[test]
+    fn directories_below_are_read_once_and_in_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |file: &str, job: &str| {
+            let file = dir.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, format!("jobs: [{{name: {job}}}]\n")).unwrap();
+        };
+        write("b/deep/two.yaml", "two");
+        write("a/one.yml", "one");
+        write("three.yaml", "three");
+        write(".git/hidden.yaml", "hidden");
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("b/loop")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("a"), dir.path().join("c")).unwrap();
+        let read = JobFiles::read(dir.path()).unwrap();
+        let names: Vec<_> = read.jobs.iter().map(|job| job["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["one", "two", "three"]);
+        let told = read.explain(Failure::bad_input("x")).message;
+        assert_eq!(told, format!("{}: x", dir.path().display()));
+
+        let deep = "d/".repeat(MAX_DEPTH + 1);
+        write(&format!("{deep}four.yaml"), "four");
+        let told = JobFiles::read(dir.path()).unwrap_err().message;
+        assert!(told.contains("d/d is more than 16 directories below it"), "{told}");
     }
 
     /// JOB-5: what export writes, apply reads unchanged.
