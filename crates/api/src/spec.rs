@@ -1,10 +1,10 @@
 //! A definition as people write it, and what it will run.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_calendar::{Days, Template, TemplateContext, TimeFormat, Timetable, Zone};
+use tidemill_calendar::{Days, Timetable, Zone};
+use tidemill_engine::Preview;
 use tidemill_model::{
     BackoffInput, Calendar, JobDefinition, JobId, JobSpec, Mapping, MissedRunsInput, ParentSpec, Program,
     ScheduleInput, ScheduleRule, ScheduleSpec,
@@ -39,6 +39,7 @@ pub(crate) fn spec_of(
     let depends_on_past = definition.parents.iter().any(|parent| parent.job == own);
     let (command, program, class, arguments) = match definition.program {
         Program::Command(text) => (Some(text), None, None, Vec::new()),
+        Program::Script { text, arguments } => (Some(text), None, None, arguments),
         Program::Path { path, class, arguments } => (None, Some(path), class, arguments),
         Program::None => (None, None, None, Vec::new()),
     };
@@ -107,94 +108,80 @@ fn schedule_input(schedule: ScheduleSpec) -> ScheduleInput {
     }
 }
 
-/// The next `n` fires after `after`, with templates resolved (JOB-7), as they will fire (BYD-1). Placeholders that
-/// only a batch has are shown for batch 0, run 0, attempt 1. `calendar` is the one that the job keeps to.
+/// The texts of one preview together, about, bytes.
+const MAX_PREVIEW_BYTES: usize = 16 << 20;
+
+/// Which logical times a preview shows.
+pub(crate) enum Shown {
+    /// The next ones that are due after a time.
+    Next { after: Timestamp, n: usize },
+    /// This one.
+    At(Timestamp),
+}
+
+/// What a job runs for some logical times, with templates resolved (JOB-7) as they will be for its batches, due as they
+/// will fire (BYD-1). `grid` is the definition whose schedule gives its logical times: its own, or that of its nearest
+/// ancestor; `calendar` the one that this keeps to.
 pub(crate) fn preview(
     definition: &JobDefinition,
+    grid: Option<&JobDefinition>,
     calendar: Option<&Calendar>,
-    after: Timestamp,
-    n: usize,
+    shown: &Shown,
 ) -> Result<PreviewView, Problem> {
     let bad = |what: &str, error: String| {
         Problem::field(what, format!("{}/{}", definition.group, definition.name), error)
     };
     let days = calendar.map(Days::try_from).transpose();
     let days = days.map_err(|error| bad("calendar", error.to_string()))?.map(Arc::new);
-    let timetable =
-        Timetable::of(definition, |_| days).map_err(|error| bad("schedule", error.to_string()))?;
-    let Some(timetable) = timetable else {
-        return Ok(PreviewView { zone: "UTC".to_owned(), calendar: None, fires: Vec::new() });
+    let timetable = grid.map(|grid| Timetable::of(grid, |_| days)).transpose();
+    let timetable = timetable.map_err(|error| bad("schedule", error.to_string()))?.flatten();
+    let zone = match &timetable {
+        Some(timetable) => timetable.zone().clone(),
+        None => Zone::try_from("UTC").map_err(|error| bad("zone", error.to_string()))?,
     };
-    let format = definition.execution.as_ref().and_then(|execution| execution.logical_time_format.as_deref());
-    let format = format.map(TimeFormat::parse).transpose();
-    let format = format.map_err(|error| bad("logical_time_format", error))?;
-    let zone = timetable.zone();
+    let is_own = grid.is_some_and(|grid| grid.id == definition.id);
+    let times: Vec<(Option<Timestamp>, Timestamp)> = match (shown, &timetable) {
+        (Shown::Next { after, n }, Some(timetable)) => {
+            // A text stands in it up to four times.
+            let most = MAX_PREVIEW_BYTES / (4 * definition.text_bytes()).max(1);
+            let fires = timetable.preview(*after, (*n).min(most.max(1))).into_iter();
+            fires.map(|fire| (is_own.then_some(fire.at), fire.logical_time)).collect()
+        }
+        (Shown::Next { after: time, .. } | Shown::At(time), _) => vec![(None, *time)],
+    };
+    let fires = times.into_iter().map(|(at, logical_time)| fire(definition, &zone, at, logical_time));
+    Ok(PreviewView {
+        zone: zone.name().to_owned(),
+        calendar: calendar.map(ToString::to_string),
+        follows: grid.filter(|_| !is_own).map(JobDefinition::full_name),
+        fires: fires.collect::<Result<_, _>>().map_err(|error| bad("template", error))?,
+    })
+}
+
+fn fire(
+    definition: &JobDefinition,
+    zone: &Zone,
+    at: Option<Timestamp>,
+    logical_time: Timestamp,
+) -> Result<PreviewFire, String> {
     let local =
         |at: Timestamp| at.to_zoned(zone.time_zone().clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string();
-    let fires = timetable.preview(after, n).into_iter().map(|fire| {
-        let render = Render { definition, zone, logical_time: fire.logical_time, format: format.as_ref() };
-        let parameters = render.parameters()?;
-        let program = render.program(&parameters)?;
-        let command = match &program {
-            Program::Command(text) => Some(text.clone()),
-            Program::Path { .. } | Program::None => None,
-        };
-        Ok(PreviewFire {
-            at: local(fire.at),
-            logical_time: local(fire.logical_time),
-            command,
-            program,
-            parameters,
-        })
-    });
-    let fires = fires.collect::<Result<_, String>>().map_err(|error| bad("template", error))?;
-    let calendar = calendar.map(ToString::to_string);
-    Ok(PreviewView { zone: zone.name().to_owned(), calendar, fires })
-}
-
-struct Render<'a> {
-    definition: &'a JobDefinition,
-    zone: &'a Zone,
-    logical_time: Timestamp,
-    format: Option<&'a TimeFormat>,
-}
-
-impl Render<'_> {
-    /// Parameters may hold templates of their own, though not of each other.
-    fn parameters(&self) -> Result<BTreeMap<String, String>, String> {
-        let none = BTreeMap::new();
-        let parameters = self.definition.parameters.iter();
-        parameters.map(|(name, value)| Ok((name.clone(), self.text(value, &none)?))).collect()
-    }
-
-    fn program(&self, parameters: &BTreeMap<String, String>) -> Result<Program, String> {
-        let render = |text: &String| self.text(text, parameters);
-        Ok(match &self.definition.program {
-            Program::None => Program::None,
-            Program::Command(text) => Program::Command(render(text)?),
-            Program::Path { path, class, arguments } => Program::Path {
-                path: render(path)?,
-                class: class.as_ref().map(render).transpose()?,
-                arguments: arguments.iter().map(render).collect::<Result<_, _>>()?,
-            },
-        })
-    }
-
-    fn text(&self, text: &str, params: &BTreeMap<String, String>) -> Result<String, String> {
-        let template = Template::parse(text).map_err(|error| error.to_string())?;
-        let context = TemplateContext {
-            logical_time: self.logical_time,
-            zone: self.zone,
-            time_format: self.format,
-            batch_id: 0,
-            run: 0,
-            attempt: 1,
-            job: self.definition.name.as_str(),
-            job_id: self.definition.id.0,
-            group: self.definition.group.as_str(),
-            params,
-            values: None,
-        };
-        template.render(&context).map_err(|error| error.to_string())
-    }
+    let Preview { run, final_command, inputs, outputs } =
+        tidemill_engine::preview(definition, zone, logical_time)?;
+    let command = match &run.program {
+        Program::Command(text) | Program::Script { text, .. } => Some(text.clone()),
+        Program::Path { .. } | Program::None => None,
+    };
+    Ok(PreviewFire {
+        at: at.map(local),
+        logical_time: local(logical_time),
+        command,
+        environment: run.variables(),
+        program: run.program,
+        parameters: run.parameters,
+        output_path: run.output_path,
+        final_command,
+        inputs,
+        outputs,
+    })
 }

@@ -41,7 +41,7 @@ pub use rotation::{
     ROTATION_DAYS_MAX, ROTATION_MINUTES_MAX, Rotation, RotationDays, RotationMinutes, RotationTime,
 };
 pub use schedule::{Rule, Schedule};
-pub use template::{Template, TemplateContext, TemplateError, TimeFormat};
+pub use template::{JobField, Template, TemplateContext, TemplateError, TimeFormat};
 pub use tidemill_model::{Fire, Mapping, Period};
 pub use timetable::{Grid, Timetable};
 pub use zone::{Zone, has_dst};

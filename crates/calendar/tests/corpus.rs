@@ -43,6 +43,11 @@ fn cron_expressions_are_refused_or_fire_in_order() {
 #[test]
 fn templates_are_refused_or_rendered() {
     let zones = zones();
+    let definition: tidemill_model::JobDefinition = serde_json::from_value(serde_json::json!({
+        "id": i64::MAX, "version": u32::MAX, "group": "group", "group_id": i32::MAX, "name": "name", "type": "shell",
+        "program": "none", "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0, "owner": "ann",
+    }))
+    .unwrap();
     let params: BTreeMap<_, _> =
         [("day", "${run}"), ("a_b", "")].map(|(n, v)| (n.to_owned(), v.to_owned())).into();
     corpus!("template").fuzz(3_000, |input| {
@@ -58,9 +63,7 @@ fn templates_are_refused_or_rendered() {
                     batch_id: i64::MIN,
                     run: u32::MAX,
                     attempt: 1,
-                    job: "name",
-                    job_id: i64::MAX,
-                    group: "group",
+                    definition: &definition,
                     params: &params,
                     values: None,
                 };

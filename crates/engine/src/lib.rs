@@ -29,6 +29,7 @@ mod effect;
 mod group;
 mod outbox;
 mod partition;
+mod preview;
 mod rate;
 mod rig;
 mod schedule;
@@ -41,6 +42,7 @@ pub use effect::{Courier, Effect, effects};
 pub use group::{GroupShard, LiveWorker};
 pub use partition::{Partition, Shard};
 #[doc(hidden)]
+pub use preview::{Preview, preview};
 pub use rig::Rig;
 pub use schedule::{grid_from_spec, templates};
 pub use weight::of_event as weight_of;

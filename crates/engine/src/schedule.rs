@@ -56,6 +56,10 @@ pub(crate) fn required_times(
 pub fn templates(program: &Program) -> Vec<(&'static str, &str)> {
     match program {
         Program::Command(text) => vec![("command", text)],
+        Program::Script { text, arguments } => {
+            let arguments = arguments.iter().map(|argument| ("arguments", argument.as_str()));
+            std::iter::once(("command", text.as_str())).chain(arguments).collect()
+        }
         Program::Path { path, class, arguments } => {
             let arguments = arguments.iter().map(|argument| ("arguments", argument.as_str()));
             let class = class.iter().map(|class| ("class", class.as_str()));
@@ -74,38 +78,46 @@ pub(crate) fn run_spec(
     values: &BTreeMap<String, String>,
 ) -> Result<RunSpec, String> {
     let definition = &batch.definition;
-    let mut parameters = definition.parameters.clone();
-    if let Some(own) = &batch.parameters {
-        parameters.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
-    }
-    let attempt = batch.attempts + 1;
     let format = time_format(definition)?;
     let facts = Facts {
         batch: id,
         run: batch.run,
-        attempt,
+        attempt: batch.attempts + 1,
         logical_time: batch.logical_time,
         format: format.as_ref(),
         values: Some(values),
     };
-    let parameters = render_parameters(definition, parameters, &facts, zone)?;
+    attempt_spec(definition, batch.parameters.as_deref(), token, &facts, zone)
+}
+
+/// The same of a definition and a batch's own parameters.
+pub(crate) fn attempt_spec(
+    definition: &JobDefinition,
+    own: Option<&BTreeMap<String, String>>,
+    token: Token,
+    facts: &Facts<'_>,
+    zone: &Zone,
+) -> Result<RunSpec, String> {
+    let mut parameters = definition.parameters.clone();
+    parameters.extend(own.into_iter().flatten().map(|(name, value)| (name.clone(), value.clone())));
+    let parameters = render_parameters(definition, parameters, facts, zone)?;
     let execution = definition.execution.as_ref();
     let output_path = match execution.map(|execution| &execution.success_check) {
-        Some(SuccessCheck::OutputPath(path)) => Some(render(path, definition, &parameters, &facts, zone)?),
+        Some(SuccessCheck::OutputPath(path)) => Some(render(path, definition, &parameters, facts, zone)?),
         Some(SuccessCheck::ExitCode | SuccessCheck::UserCode) | None => None,
     };
     Ok(RunSpec {
         token,
-        batch: id,
-        attempt,
+        batch: facts.batch,
+        attempt: facts.attempt,
         job: definition.id,
         job_name: definition.name.clone(),
         group: definition.group.clone(),
         job_type: definition.job_type.clone(),
-        program: render_program(definition, &parameters, &facts, zone)?,
-        logical_time: batch.logical_time,
+        program: render_program(definition, &parameters, facts, zone)?,
+        logical_time: facts.logical_time,
         logical_time_text: facts.time_text(zone),
-        run: batch.run,
+        run: facts.run,
         parameters,
         execution_timeout_ms: definition.timeouts.as_ref().and_then(|timeouts| timeouts.execution_ms),
         run_as: execution.and_then(|execution| execution.run_as.clone()),
@@ -227,6 +239,10 @@ pub(crate) fn render_program(
     Ok(match &definition.program {
         Program::None => Program::None,
         Program::Command(text) => Program::Command(render(text)?),
+        Program::Script { text, arguments } => Program::Script {
+            text: render(text)?,
+            arguments: arguments.iter().map(render).collect::<Result<_, _>>()?,
+        },
         Program::Path { path, class, arguments } => Program::Path {
             path: render(path)?,
             class: class.as_ref().map(render).transpose()?,
@@ -254,7 +270,7 @@ pub(crate) fn resolve_path(
     resolved.ok().filter(|path| path.len() <= MAX_PATH_BYTES).unwrap_or_else(|| text.to_owned())
 }
 
-fn render(
+pub(crate) fn render(
     text: &str,
     definition: &JobDefinition,
     parameters: &BTreeMap<String, String>,
@@ -272,9 +288,7 @@ fn render(
         batch_id: facts.batch.0,
         run: facts.run,
         attempt: facts.attempt,
-        job: definition.name.as_str(),
-        job_id: definition.id.0,
-        group: definition.group.as_str(),
+        definition,
         params: parameters,
         values: facts.values,
     };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ed25519_dalek::{Signer, SigningKey};
-use tidemill_model::{Ending, RunSpec, Token, WorkerId};
+use tidemill_model::{RunSpec, Token, WorkerId};
 
 /// What an attempt adds to the environment of its processes, with what each is.
 pub const JOB_VARIABLES: &[(&str, &str)] = &[
@@ -68,30 +68,16 @@ pub(crate) fn of_attempt(
     key: &SigningKey,
     values: &Path,
 ) -> BTreeMap<String, String> {
-    let parameters = spec.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
-    let mut env: BTreeMap<_, _> = parameters.collect();
+    let mut env = spec.variables();
     let own = [
-        ("TIDEMILL_JOB", spec.job_name.to_string()),
-        ("TIDEMILL_BATCH", spec.batch.to_string()),
-        ("TIDEMILL_ATTEMPT", spec.attempt.to_string()),
         ("TIDEMILL_TOKEN", spec.token.to_string()),
         ("TIDEMILL_WORKER", worker.to_string()),
-        ("TIDEMILL_LOGICAL_TIME", spec.logical_time_text.clone()),
-        ("TIDEMILL_RUN", spec.run.to_string()),
         ("TIDEMILL_API", api_url.to_owned()),
         ("TIDEMILL_ATTEMPT_KEY", attempt_key(spec.token, key)),
     ];
     env.extend(own.map(|(name, value)| (name.to_owned(), value)));
     if spec.ending.is_none() {
         env.insert("TIDEMILL_VALUES".to_owned(), values.to_string_lossy().into_owned());
-    }
-    if let Some(Ending { result, attempts, exit_code }) = &spec.ending {
-        let ending = [
-            ("TIDEMILL_RESULT", result.as_str().to_owned()),
-            ("TIDEMILL_EXIT_CODE", exit_code.map(|code| code.to_string()).unwrap_or_default()),
-            ("TIDEMILL_ATTEMPTS", attempts.to_string()),
-        ];
-        env.extend(ending.map(|(name, value)| (name.to_owned(), value)));
     }
     env
 }
@@ -101,11 +87,6 @@ pub(crate) fn of_attempt(
 fn attempt_key(token: Token, key: &SigningKey) -> String {
     let signature = key.sign(token.attempt_key_text().as_bytes());
     signature.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn parameter(name: &str) -> String {
-    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    format!("TIDEMILL_PARAM_{}", name.chars().map(letter).collect::<String>())
 }
 
 #[cfg(test)]
@@ -146,11 +127,5 @@ mod tests {
         let mut documented: Vec<_> = JOB_VARIABLES.iter().map(|(name, _)| *name).collect();
         documented.sort_unstable();
         assert_eq!(names, documented);
-    }
-
-    #[test]
-    fn parameter_names_become_names_of_variables() {
-        assert_eq!(parameter("day-of.week2"), "TIDEMILL_PARAM_DAY_OF_WEEK2");
-        assert_eq!(parameter("日"), "TIDEMILL_PARAM__");
     }
 }

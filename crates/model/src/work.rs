@@ -55,6 +55,36 @@ pub struct RunSpec {
     pub ending: Option<Ending>,
 }
 
+impl RunSpec {
+    /// The environment variables that follow from it; a worker adds its own.
+    pub fn variables(&self) -> BTreeMap<String, String> {
+        let parameters = self.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
+        let mut variables: BTreeMap<_, _> = parameters.collect();
+        let own = [
+            ("TIDEMILL_JOB", self.job_name.to_string()),
+            ("TIDEMILL_BATCH", self.batch.to_string()),
+            ("TIDEMILL_ATTEMPT", self.attempt.to_string()),
+            ("TIDEMILL_LOGICAL_TIME", self.logical_time_text.clone()),
+            ("TIDEMILL_RUN", self.run.to_string()),
+        ];
+        variables.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        if let Some(Ending { result, attempts, exit_code }) = &self.ending {
+            let ending = [
+                ("TIDEMILL_RESULT", result.as_str().to_owned()),
+                ("TIDEMILL_EXIT_CODE", exit_code.map(|code| code.to_string()).unwrap_or_default()),
+                ("TIDEMILL_ATTEMPTS", attempts.to_string()),
+            ];
+            variables.extend(ending.map(|(name, value)| (name.to_owned(), value)));
+        }
+        variables
+    }
+}
+
+fn parameter(name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("TIDEMILL_PARAM_{}", name.chars().map(letter).collect::<String>())
+}
+
 /// One record of the work topic, for one worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -131,4 +161,15 @@ pub struct Reply {
     pub partition: u32,
     /// The journal offset from which on reads show it.
     pub offset: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameter_names_become_names_of_variables() {
+        assert_eq!(parameter("day-of.week2"), "TIDEMILL_PARAM_DAY_OF_WEEK2");
+        assert_eq!(parameter("日"), "TIDEMILL_PARAM__");
+    }
 }

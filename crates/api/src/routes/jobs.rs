@@ -13,11 +13,14 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::params::{Params, id};
-use crate::spec;
+use crate::spec::{self, Shown};
 use crate::view::{BatchView, JobDetail, JobView, List, ParentView, SkippedView, calendar_of, definition_of};
 
 /// Fires of a preview where the caller names no number, and at most.
 const PREVIEW: (usize, usize) = (10, 1_000);
+
+/// Ancestors that are gone through for the schedule that a job without one follows.
+const MAX_ANCESTORS: usize = 10_000;
 
 /// Jobs, by group and name.
 pub(super) async fn list(
@@ -83,7 +86,7 @@ pub(super) async fn get_named_like_a_call(
     named(&app, &caller, group, name).await.map(Json)
 }
 
-/// The next fires, with templates resolved (JOB-7).
+/// The next fires, or one logical time, with templates resolved (JOB-7).
 pub(super) async fn preview(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -95,25 +98,67 @@ pub(super) async fn preview(
         params.only(&[])?;
         return named(&app, &caller, text, "preview".to_owned()).await.map(|job| Json(job).into_response());
     }
-    params.only(&["n", "after"])?;
-    let rule = "must be 1 to 1000";
-    let n = params.parse("n", rule)?.unwrap_or(PREVIEW.0);
-    if !(1..=PREVIEW.1).contains(&n) {
-        return Err(Problem::field("n", n, rule));
-    }
-    let after = params.time("after")?.unwrap_or_else(Timestamp::now);
+    params.only(&["n", "after", "at"])?;
+    let shown = shown(&params)?;
     let row = job_row(&app, id("job", &text)?).await?;
     caller.may_read(&row.group_name)?;
     let definition = definition_of(&row)?;
-    let calendar = match definition.calendar().map(|used| used.name.to_string()) {
+    let grid = grid_of(&app, &definition).await?;
+    let used = grid.as_ref().and_then(JobDefinition::calendar);
+    let calendar = match used.map(|used| used.name.to_string()) {
         Some(name) => app.read(move |tables| tables.calendar(&name)).await?,
         None => None,
     };
     let calendar = calendar.as_ref().map(calendar_of).transpose()?;
+    let preview = tokio::task::spawn_blocking(move || {
+        spec::preview(&definition, grid.as_ref(), calendar.as_ref(), &shown)
+    });
     let preview =
-        tokio::task::spawn_blocking(move || spec::preview(&definition, calendar.as_ref(), after, n)).await;
-    let preview = preview.unwrap_or_else(|_| Err(Problem::internal("the preview ended unexpectedly")))?;
+        preview.await.unwrap_or_else(|_| Err(Problem::internal("the preview ended unexpectedly")))?;
     Ok(Json(preview).into_response())
+}
+
+/// Which logical times are asked for.
+fn shown(params: &Params) -> Result<Shown, Problem> {
+    let rule = "must be 1 to 1000";
+    let n: Option<usize> = params.parse("n", rule)?;
+    let after = params.time("after")?;
+    if let Some(at) = params.time("at")? {
+        if n.is_some() || after.is_some() {
+            return Err(Problem::field("at", at, "names the one time to show; leave n and after out"));
+        }
+        return Ok(Shown::At(at));
+    }
+    let n = n.unwrap_or(PREVIEW.0);
+    if !(1..=PREVIEW.1).contains(&n) {
+        return Err(Problem::field("n", n, rule));
+    }
+    Ok(Shown::Next { after: after.unwrap_or_else(Timestamp::now), n })
+}
+
+/// The definition whose schedule gives a job its logical times, as its shard finds it: its own, or that of the nearest
+/// ancestor that has one, going by first parents.
+async fn grid_of(app: &App, definition: &JobDefinition) -> Result<Option<JobDefinition>, Problem> {
+    let mut definition = definition.clone();
+    for _ in 0..MAX_ANCESTORS {
+        if definition.schedule.is_some() {
+            return Ok(Some(definition));
+        }
+        let parents: Vec<JobId> = definition.other_parents().collect();
+        let known = app.read(move |tables| {
+            for parent in parents {
+                if let Some(row) = tables.job(parent.0)?.filter(|row| row.deleted_at.is_none()) {
+                    return Ok(Some(row));
+                }
+            }
+            Ok(None)
+        });
+        match known.await? {
+            Some(row) => definition = definition_of(&row)?,
+            None => return Ok(None),
+        }
+    }
+    Ok(None)
 }
 
 /// Fires that made no batch, and why, in the order in which they were recorded.

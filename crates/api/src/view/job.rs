@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_model::{JobDefinition, Mapping, Program};
+use tidemill_model::{DataPath, JobDefinition, Mapping, Program};
 use tidemill_store::rows::JobRow;
 
 use super::{BatchView, json, string, time};
@@ -172,28 +172,43 @@ pub(crate) struct ParentView {
 /// What a job will run, and when.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PreviewView {
-    /// IANA zone in which the schedule is read.
+    /// IANA zone in which times are written: that of its schedule, or of the one that it follows; else UTC.
     pub(crate) zone: String,
-    /// The calendar that it keeps to, with its version.
+    /// The calendar that the schedule keeps to, with its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) calendar: Option<String>,
-    /// The next fires; empty for a job without a schedule.
+    /// The nearest ancestor with a schedule, `group/name`, for a job without one: it has that one's logical times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) follows: Option<String>,
+    /// The next fires, or the one logical time that was asked for. Where no schedule is followed and no time was asked
+    /// for, what a run by hand at the present time would run.
     pub(crate) fires: Vec<PreviewFire>,
 }
 
-/// One fire, with its templates resolved.
+/// What is run for one logical time, all templates resolved. What only a batch has is that of batch 0, run 0 and
+/// attempt 1; values that parents pass on stay as they are written.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct PreviewFire {
-    /// When it is due, on the clock of the zone.
-    pub(crate) at: String,
+    /// When it is due, on the clock of the zone; null where no schedule of its own makes it due.
+    pub(crate) at: Option<String>,
     /// For which logical time, on the clock of the zone.
     pub(crate) logical_time: String,
     /// The command as it will run; absent for a job that runs a program or nothing.
     pub(crate) command: Option<String>,
-    /// What it will run.
+    /// What it will run, with its arguments.
     pub(crate) program: Program,
     /// Its parameters.
     pub(crate) parameters: BTreeMap<String, String>,
+    /// The variables that its process has in its environment, but those that its worker adds.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// The path that exists if it has succeeded; null: something else decides.
+    pub(crate) output_path: Option<String>,
+    /// What runs at its end.
+    pub(crate) final_command: Option<String>,
+    /// The paths that it waits for.
+    pub(crate) inputs: Vec<DataPath>,
+    /// The paths that it makes.
+    pub(crate) outputs: Vec<DataPath>,
 }
 
 /// The definition that a row holds.

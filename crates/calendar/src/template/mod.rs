@@ -1,5 +1,6 @@
 //! Texts with `${…}` in them, resolved for each batch (JOB-7).
 
+mod field;
 mod parse;
 mod pattern;
 mod render;
@@ -11,7 +12,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use tidemill_model::JobDefinition;
+
 use crate::Zone;
+pub use field::JobField;
 use pattern::{Shift, TimePattern};
 
 /// A text with placeholders, parsed once. As text it is what was written.
@@ -21,7 +25,8 @@ use pattern::{Shift, TimePattern};
 /// | `${yyyyMMdd}`, `${yyyy-MM-dd HH:mm:ss}` | the logical time on the zone's clock; `XXX` is the offset as `+02:00` (`Z` for UTC), `Z` as `+0200` |
 /// | `${yyyyMMdd-1d}`, `${HH+2h}` | the same, moved by `M` months, `w` weeks, `d` days (calendar), `h` hours, `m` minutes (elapsed) |
 /// | `${logical_time}`, `${epoch}`, `${epoch_ms}` | RFC 3339 in the zone (or as the context says), seconds, milliseconds; each may be moved too |
-/// | `${batch_id}`, `${run}`, `${attempt}`, `${job}`, `${job_id}`, `${group}` | the batch's own fields |
+/// | `${batch_id}`, `${run}`, `${attempt}` | the batch's own fields |
+/// | `${job}` (or `${name}`), `${job_id}`, `${owner}`, `${priority}` … | the job's fields, named as in the job ([`JobField`]), by the definition of the batch |
 /// | `${param.NAME}` | the job's parameter NAME |
 /// | `${values.PARENT.KEY}` | the value KEY that the parent job PARENT passed on |
 /// | `$${` | `${` itself, so `$${HOME}` leaves `${HOME}` to the shell |
@@ -46,9 +51,7 @@ enum Kind {
     BatchId,
     Run,
     Attempt,
-    Job,
-    JobId,
-    Group,
+    Field(JobField),
     Param(String),
     /// Of a parent, under a key.
     Value(String, String),
@@ -101,12 +104,8 @@ pub struct TemplateContext<'a> {
     pub run: u32,
     /// The attempt, from 1.
     pub attempt: u32,
-    /// The job's name.
-    pub job: &'a str,
-    /// The job.
-    pub job_id: i64,
-    /// The group's name.
-    pub group: &'a str,
+    /// The job, by the definition of the batch.
+    pub definition: &'a JobDefinition,
     /// The job's parameters with the batch's own on top.
     pub params: &'a BTreeMap<String, String>,
     /// What parents passed on, by `PARENT.KEY`; absent: not known yet, so that placeholders for it stay as they are.
@@ -135,14 +134,19 @@ impl Template {
     pub fn param_names(&self) -> impl Iterator<Item = &str> {
         self.kinds().filter_map(|kind| match kind {
             Kind::Param(name) => Some(name.as_str()),
-            Kind::Time(..)
-            | Kind::BatchId
-            | Kind::Run
-            | Kind::Attempt
-            | Kind::Job
-            | Kind::JobId
-            | Kind::Group
-            | Kind::Value(..) => None,
+            Kind::Time(..) | Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Field(_) | Kind::Value(..) => {
+                None
+            }
+        })
+    }
+
+    /// The fields of the job that it needs, in order, repeated as often as they stand there.
+    pub fn job_fields(&self) -> impl Iterator<Item = JobField> {
+        self.kinds().filter_map(|kind| match kind {
+            Kind::Field(field) => Some(*field),
+            Kind::Time(..) | Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Param(_) | Kind::Value(..) => {
+                None
+            }
         })
     }
 
@@ -150,14 +154,9 @@ impl Template {
     pub fn value_names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.kinds().filter_map(|kind| match kind {
             Kind::Value(parent, key) => Some((parent.as_str(), key.as_str())),
-            Kind::Param(_)
-            | Kind::Time(..)
-            | Kind::BatchId
-            | Kind::Run
-            | Kind::Attempt
-            | Kind::Job
-            | Kind::JobId
-            | Kind::Group => None,
+            Kind::Param(_) | Kind::Time(..) | Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Field(_) => {
+                None
+            }
         })
     }
 

@@ -1,9 +1,9 @@
 //! From a template's text to its pieces.
 
 use super::pattern::{Shift, TimePattern};
-use super::{Kind, Piece, Template, TemplateError, TimeForm};
+use super::{JobField, Kind, Piece, Template, TemplateError, TimeForm};
 
-const FIELDS: &str = "logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY";
+const FIELDS: &str = "logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY";
 
 impl Template {
     /// Parses a text; every placeholder in it must be known.
@@ -71,14 +71,15 @@ impl Kind {
             "batch_id" => return Ok(Kind::BatchId),
             "run" => return Ok(Kind::Run),
             "attempt" => return Ok(Kind::Attempt),
-            "job" => return Ok(Kind::Job),
-            "job_id" => return Ok(Kind::JobId),
-            "group" => return Ok(Kind::Group),
             "" => return Err("nothing between the braces; name a field or a time pattern".into()),
             _ => {}
         }
+        if let Some(field) = JobField::named(content) {
+            return Ok(Kind::Field(field));
+        }
         let (form, shift) = Shift::split(content)?;
-        if shift.is_some() && matches!(form, "batch_id" | "run" | "attempt" | "job" | "job_id" | "group") {
+        let is_no_time = matches!(form, "batch_id" | "run" | "attempt") || JobField::named(form).is_some();
+        if shift.is_some() && is_no_time {
             return Err(format!("'{form}' is no time and takes no shift"));
         }
         let form = match form {
@@ -87,8 +88,9 @@ impl Kind {
             "epoch_ms" => TimeForm::EpochMillis,
             _ => TimeForm::Pattern(TimePattern::parse(form).map_err(|rule| match is_identifier(form) {
                 true => format!(
-                    "unknown name; write '$${{{content}}}' for a shell variable; known are {FIELDS} and time \
-                     patterns such as yyyyMMdd-1d"
+                    "unknown name; write '$${{{content}}}' for a shell variable; known are {FIELDS}, the job's \
+                     {} and time patterns such as yyyyMMdd-1d",
+                    JobField::names()
                 ),
                 false => format!("{rule}; write '$${{{content}}}' to leave it to the shell"),
             })?),

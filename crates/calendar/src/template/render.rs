@@ -33,9 +33,10 @@ impl Kind {
             Kind::BatchId => write!(out, "{}", context.batch_id),
             Kind::Run => write!(out, "{}", context.run),
             Kind::Attempt => write!(out, "{}", context.attempt),
-            Kind::Job => out.write_str(context.job),
-            Kind::JobId => write!(out, "{}", context.job_id),
-            Kind::Group => out.write_str(context.group),
+            Kind::Field(field) => match field.of(context.definition, context.zone) {
+                Some(text) => out.write_str(&text),
+                None => return Err(format!("the job sets no {}; set it", field.name())),
+            },
             Kind::Param(name) => match context.params.get(name) {
                 Some(value) => out.write_str(value),
                 None => return Err(format!("no parameter '{name}'; add it to the job's parameters")),

@@ -4,10 +4,32 @@ use std::collections::BTreeMap;
 
 use expect_test::{Expect, expect};
 use tidemill_calendar::{Template, TemplateContext, TemplateError};
+use tidemill_model::JobDefinition;
 
 use crate::{at, zone};
 
+/// A job with these fields beside those that it needs.
+fn job(fields: serde_json::Value) -> JobDefinition {
+    let mut whole = serde_json::json!({
+        "id": 42, "version": 3, "group": "sales", "group_id": 7, "name": "load orders", "type": "shell",
+        "program": {"command": ""}, "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0,
+    });
+    for (name, value) in fields.as_object().unwrap() {
+        whole[name] = value.clone();
+    }
+    serde_json::from_value(whole).unwrap()
+}
+
 fn render(text: &str, logical: &str, zone_name: &str) -> Result<String, TemplateError> {
+    render_of(&job(serde_json::json!({})), text, logical, zone_name)
+}
+
+fn render_of(
+    definition: &JobDefinition,
+    text: &str,
+    logical: &str,
+    zone_name: &str,
+) -> Result<String, TemplateError> {
     let params = BTreeMap::from([("city".to_owned(), "Zürich ${job}".to_owned())]);
     let zone = zone(zone_name);
     Template::parse(text)?.render(&TemplateContext {
@@ -17,9 +39,7 @@ fn render(text: &str, logical: &str, zone_name: &str) -> Result<String, Template
         batch_id: 4711,
         run: 2,
         attempt: 3,
-        job: "load orders",
-        job_id: 42,
-        group: "sales",
+        definition,
         params: &params,
         values: None,
     })
@@ -113,6 +133,27 @@ fn fields_are_put_in_as_they_are() {
         "UTC",
         expect!["load orders|sales|Zürich ${job}"],
     );
+}
+
+/// JOB-7: the job's fields by their names; one that the job does not set is an error that names it.
+#[test]
+fn fields_of_the_job_are_put_in() {
+    let full = job(serde_json::json!({
+        "owner": "ann", "app_name": "loader", "business_type": "billing", "priority": 2, "host": "h1",
+        "memory_mb": 64, "schedule": {"cron": "0 0 3 * * ?", "zone": "Europe/Berlin"},
+        "execution": {"worker_group": "big", "run_as": "etl"},
+    }));
+    let text = "${name} ${group_id} ${version} ${owner} ${app_name} ${type} ${business_type} ${priority} ${host} \
+                ${memory_mb} ${cron} ${zone} ${worker_group} ${run_as}";
+    let at = "2025-01-01T00:00:00Z";
+    expect!["load orders 7 3 ann loader shell billing 2 h1 64 0 0 3 * * ? Europe/Berlin big etl"]
+        .assert_eq(&render_of(&full, text, at, "Europe/Berlin").unwrap());
+    for field in ["owner", "app_name", "business_type", "host", "memory_mb", "period", "cron", "worker_group"]
+    {
+        let error = render(&format!("${{{field}}}"), at, "UTC").unwrap_err();
+        assert_eq!(error.rule, format!("the job sets no {field}; set it"));
+    }
+    assert!(render("${owner-1d}", at, "UTC").unwrap_err().rule.contains("is no time"));
 }
 
 /// JOB-7: what belongs to the shell stays, `$${` is `${`.

@@ -1,0 +1,52 @@
+//! What a job would run for a logical time, all its templates resolved, by the code that resolves them for its batches
+//! (JOB-7).
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use tidemill_calendar::Zone;
+use tidemill_model::{BatchId, DataPath, Execution, JobDefinition, RunSpec, Token};
+
+use crate::schedule::{Facts, attempt_spec, render, resolve_path, time_format};
+
+/// What a job would run. What only a batch has is that of batch 0, run 0 and attempt 1; values that parents pass on
+/// stay as they are written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Preview {
+    /// What its worker would be told.
+    pub run: RunSpec,
+    /// The final command.
+    pub final_command: Option<String>,
+    /// The paths that it would wait for.
+    pub inputs: Vec<DataPath>,
+    /// The paths that it says it makes.
+    pub outputs: Vec<DataPath>,
+}
+
+/// What a job would run for a logical time, which is written in `zone`.
+///
+/// # Errors
+/// A template that cannot be resolved for that time, in words for people.
+pub fn preview(definition: &JobDefinition, zone: &Zone, logical_time: Timestamp) -> Result<Preview, String> {
+    let format = time_format(definition)?;
+    let facts =
+        Facts { batch: BatchId(0), run: 0, attempt: 1, logical_time, format: format.as_ref(), values: None };
+    let run = attempt_spec(definition, None, Token(0), &facts, zone)?;
+    let final_command = definition.execution.as_ref().and_then(|it: &Execution| it.final_command.as_ref());
+    let final_command = final_command.map(|text| render(text, definition, &run.parameters, &facts, zone));
+    let none = BTreeMap::new();
+    let resolved = |paths: &Vec<DataPath>| {
+        let path = |path: &DataPath| DataPath {
+            path: resolve_path(&path.path, definition, &none, &facts, zone),
+            mark: path.mark.clone(),
+        };
+        paths.iter().map(path).collect()
+    };
+    let data = definition.data.as_ref();
+    Ok(Preview {
+        final_command: final_command.transpose()?,
+        inputs: data.map(|data| resolved(&data.inputs)).unwrap_or_default(),
+        outputs: data.map(|data| resolved(&data.outputs)).unwrap_or_default(),
+        run,
+    })
+}
