@@ -1,10 +1,12 @@
 //! How the interface is served.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::JobType;
 
 /// How the interface is served, and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,6 +28,9 @@ pub struct Config {
     pub max_streams: usize,
     /// IANA time zone of schedules that name none, for calls of the interface. Default UTC.
     pub default_zone: String,
+    /// Job types that jobs may be of although no worker has registered them yet, beside the built-in ones and those of
+    /// `executor.types`. Default none.
+    pub job_types: BTreeSet<JobType>,
     /// The cluster's secret, with which this role asks owners and workers. Empty: none is sent.
     pub internal_key: String,
     /// How long a request's body may take to arrive, milliseconds. Default 10,000; 100 to 600,000.
@@ -60,6 +65,7 @@ impl Default for Config {
             max_asking_pulls: 256,
             max_streams: 64,
             default_zone: "UTC".to_owned(),
+            job_types: BTreeSet::new(),
             internal_key: String::new(),
             read_timeout_ms: 10_000,
             at_least_timeout_ms: 2_000,

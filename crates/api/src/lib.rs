@@ -23,6 +23,7 @@ mod error;
 mod freshness;
 mod homes;
 mod in_force;
+mod job_types;
 mod journal_feed;
 mod layers;
 mod live_http;

@@ -104,6 +104,10 @@ name!(
 );
 
 impl JobType {
+    /// The types that every worker knows how to run, where its host has their programs, and `anchor`.
+    pub const BUILT_IN: &[&str] =
+        &["anchor", "datahub", "hive", "java", "mapreduce", "noop", "python", "shell", "spark"];
+
     /// Completed by the engine itself, without a worker.
     pub fn is_anchor(&self) -> bool {
         self.as_str() == "anchor"

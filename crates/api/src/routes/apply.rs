@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::body::{LargeBody, parse};
 use crate::in_force::{self, Late};
+use crate::job_types::{self, Named};
 use crate::params::Params;
 use crate::spec::spec_of;
 use crate::view::definition_of;
@@ -42,6 +43,10 @@ pub(crate) struct ApplyRequest {
     /// has an unfinished batch.
     #[serde(default)]
     cancel: bool,
+    /// Take jobs of types that neither the configuration nor any worker knows, whose batches wait until a worker
+    /// does. Otherwise they are refused.
+    #[serde(default)]
+    allow_unknown_type: bool,
 }
 
 /// What `apply` did, or would do.
@@ -83,17 +88,32 @@ pub(super) async fn apply(
     for group in groups {
         caller.may_act(group)?;
     }
+    let unserved = job_types::check(&app, &types_of(&jobs), request.allow_unknown_type).await?;
     let write = Write::new(&app, &caller, &headers)?;
     let wish = Wish { jobs, prune: request.prune, cancel: request.cancel };
     if dry_run {
-        return wish.plan(&app).await.map(|plan| (StatusCode::OK, Json(Applied::of(plan, None))));
+        let mut applied = Applied::of(wish.plan(&app).await?, None);
+        applied.warnings.extend(unserved);
+        return Ok((StatusCode::OK, Json(applied)));
     }
     let (mut applied, position) = wish.apply(&app, &write).await?;
+    applied.warnings.extend(unserved);
     applied.late = in_force::wait(&app, in_force::by_changes(&applied.changes), position).await;
     if !applied.late.not_yet_in.is_empty() {
         applied.warnings.push(in_force::warning(&applied.late.not_yet_in));
     }
     Ok((applied.late.status(), Json(applied)))
+}
+
+/// The type of each job, with its place.
+fn types_of(jobs: &[JobSpec]) -> Vec<Named<'_>> {
+    let jobs = jobs.iter().enumerate();
+    jobs.map(|(index, job)| Named {
+        field: format!("jobs[{index}].type"),
+        group: job.group.as_str(),
+        job_type: &job.job_type,
+    })
+    .collect()
 }
 
 /// Every job by itself, so that an error names its place; a schedule without a zone gets the configured one.

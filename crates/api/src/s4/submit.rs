@@ -20,6 +20,7 @@ use crate::Problem;
 use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::{Body, parse};
+use crate::job_types;
 use crate::write::Write;
 
 /// A job to be run.
@@ -105,6 +106,7 @@ async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId
     caller.may_act(&group.name)?;
     let parents = job_ids(request.dependency_jobids.take())?;
     let job = Job::read(request, &caller, &group)?;
+    job_types::check_one(app, "job_type", &job.job_type).await?;
     let write = Write::new(app, &caller, headers)?;
     let runs_in_shard = job.cron.is_none() && are_in_shard(app, &parents, &group).await?;
     let done = if runs_in_shard {

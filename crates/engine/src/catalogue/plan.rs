@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use tidemill_model::{
     ApplyPlan, FieldDiff, GroupId, GroupName, GroupSettings, JobChangeKind, JobDefinition, JobId, JobSpec,
-    LiveAnswer, Parent, PlannedChange, Rejection, ShardId,
+    JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId,
 };
 
 use super::apply_jobs::{change_of, full_name, overlap_warning};
@@ -114,6 +114,11 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
     }
     let mut warnings = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
+        if !JobType::BUILT_IN.contains(&job.job_type.as_str()) {
+            let name = &job.job_type;
+            warnings
+                .push(format!("jobs[{index}].type: whether any worker runs type {name} is not known here"));
+        }
         for (at, pool) in job.pools.iter().enumerate() {
             let name = pool.to_use().name;
             warnings
