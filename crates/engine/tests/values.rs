@@ -51,7 +51,7 @@ fn granted(world: &mut World, worker: &WorkerId) -> Option<String> {
     world.played(worker).heard.iter().rev().find_map(|message| match message {
         WorkMessage::Granted { spec, .. } if spec.token == token => match &spec.program {
             Program::Command(text) => Some(text.clone()),
-            Program::Path { .. } | Program::None => None,
+            Program::Script { .. } | Program::Path { .. } | Program::None => None,
         },
         _ => None,
     })

@@ -16,7 +16,8 @@ pub struct TypeConfig {
     /// The command line, one element each; not read by a shell. Inside an element, `{script}` (or
     /// `{program}`, the same) stands for the file to run: the job's text as a file, or the path it names.
     /// `{class}` stands for the main class; an element with it is left out where the job has none. An element
-    /// `{arguments}` stands for all arguments, one element each.
+    /// `{arguments}` stands for all arguments, one element each. An attempt of a job with arguments or a class, for
+    /// which the type has no place, fails and says so.
     pub command: Vec<String>,
     /// What the file name of a job's text ends in, without the dot; default none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -31,13 +32,14 @@ pub struct TypeConfig {
 /// `python`: output unbuffered, so that its log can be followed. The others run the client that their platform
 /// installs. A worker runs only the types that it has slots for.
 pub(crate) fn defaults() -> BTreeMap<JobType, TypeConfig> {
-    let types: [(&str, &str, &[&str]); 6] = [
+    let types: [(&str, &str, &[&str]); 7] = [
         ("shell", "sh", &["/bin/sh", "{script}", "{arguments}"]),
         ("python", "py", &["python3", "{script}", "{arguments}"]),
         ("java", "jar", &["java", "-cp", "{program}", "{class}", "{arguments}"]),
         ("mapreduce", "jar", &["hadoop", "jar", "{program}", "{class}", "{arguments}"]),
         ("hive", "hql", &["hive", "-f", "{script}", "{arguments}"]),
         ("spark", "py", &["spark-submit", "--class={class}", "{program}", "{arguments}"]),
+        ("datahub", "yaml", &["datahub", "ingest", "-c", "{script}", "{arguments}"]),
     ];
     let of_type = |(name, extension, command): (&str, &str, &[&str])| {
         let name = JobType::try_from(name).expect("a literal that is a name");
@@ -60,13 +62,33 @@ impl TypeConfig {
         if self.extension.is_empty() { "script".to_owned() } else { format!("script.{}", self.extension) }
     }
 
-    /// The command line for a program; `script` is where its text stands, if it is text.
-    pub(crate) fn argv(&self, program: &Program, script: &Path) -> Vec<String> {
+    /// The command line for a program; `script` is where its text stands, if it is text. The error says what of
+    /// the job the type has no place for.
+    pub(crate) fn argv(
+        &self,
+        name: &JobType,
+        program: &Program,
+        script: &Path,
+    ) -> Result<Vec<String>, String> {
         let script = script.to_string_lossy();
         let (file, class, arguments): (&str, Option<&str>, &[String]) = match program {
             Program::Command(_) | Program::None => (&script, None, &[]),
+            Program::Script { arguments, .. } => (&script, None, arguments),
             Program::Path { path, class, arguments } => (path, class.as_deref(), arguments),
         };
+        let has = |place: &str| self.command.iter().any(|element| element.contains(place));
+        if class.is_some() && !has("{class}") {
+            return Err(format!(
+                "class: jobs of type {name} have none; take it out of the job, or name {{class}} in the command of \
+                 the type"
+            ));
+        }
+        if !arguments.is_empty() && !self.command.iter().any(|element| element == "{arguments}") {
+            return Err(format!(
+                "arguments: jobs of type {name} take none; take them out of the job, or add the element \
+                 {{arguments}} to the command of the type"
+            ));
+        }
         let mut argv = Vec::with_capacity(self.command.len() + arguments.len());
         for element in &self.command {
             if element == "{arguments}" {
@@ -80,7 +102,7 @@ impl TypeConfig {
             };
             argv.push(text.replace("{script}", file).replace("{program}", file));
         }
-        argv
+        Ok(argv)
     }
 
     pub(crate) fn check(&self, name: &JobType) -> Result<(), Error> {
@@ -109,10 +131,17 @@ impl TypeConfig {
 mod tests {
     use super::*;
 
-    fn argv(command: &[&str], program: &Program) -> Vec<String> {
+    fn tried(command: &[&str], program: &Program) -> Result<Vec<String>, String> {
         let command = command.iter().map(|word| (*word).to_owned()).collect();
-        TypeConfig { command, extension: String::new(), env: BTreeMap::new() }
-            .argv(program, Path::new("/a/script"))
+        TypeConfig { command, extension: String::new(), env: BTreeMap::new() }.argv(
+            &JobType::try_from("r").unwrap(),
+            program,
+            Path::new("/a/script"),
+        )
+    }
+
+    fn argv(command: &[&str], program: &Program) -> Vec<String> {
+        tried(command, program).unwrap()
     }
 
     #[test]
@@ -129,13 +158,27 @@ mod tests {
         assert_eq!(argv(&words, &text), ["java", "-cp", "/a/script", "--from=/a/script"]);
     }
 
+    /// JOB-1: text has its arguments, and what a type has no place for is not dropped.
+    #[test]
+    fn arguments_reach_the_command_line_or_are_refused_by_name() {
+        let arguments = vec!["a b".to_owned()];
+        let text = Program::Script { text: "echo $1".to_owned(), arguments: arguments.clone() };
+        assert_eq!(argv(&["/bin/sh", "{script}", "{arguments}"], &text), ["/bin/sh", "/a/script", "a b"]);
+        assert!(tried(&["run", "{script}"], &text).unwrap_err().starts_with("arguments: "));
+        let class = Some("Main".to_owned());
+        let path = Program::Path { path: "/p".to_owned(), class, arguments };
+        assert!(tried(&["run", "{script}", "{arguments}"], &path).unwrap_err().starts_with("class: "));
+        assert!(tried(&["run", "{script}", "{class}", "{arguments}"], &path).is_ok());
+    }
+
     /// JOB-2: how each type that is known from the start is run, with a class and without.
     #[test]
     fn every_type_has_its_command_line() {
         let line = |name: &str, class: Option<&str>| {
             let arguments = vec!["-n".to_owned(), "a b".to_owned()];
             let program = Program::Path { path: "/p".to_owned(), class: class.map(str::to_owned), arguments };
-            defaults()[&JobType::try_from(name).unwrap()].argv(&program, Path::new("/a/script")).join("|")
+            let name = JobType::try_from(name).unwrap();
+            defaults()[&name].argv(&name, &program, Path::new("/a/script")).unwrap().join("|")
         };
         assert_eq!(line("shell", None), "/bin/sh|/p|-n|a b");
         assert_eq!(line("python", None), "python3|/p|-n|a b");
@@ -145,6 +188,16 @@ mod tests {
         assert_eq!(line("hive", None), "hive|-f|/p|-n|a b");
         assert_eq!(line("spark", Some("x.Main")), "spark-submit|--class=x.Main|/p|-n|a b");
         assert_eq!(line("spark", None), "spark-submit|/p|-n|a b");
+        assert_eq!(line("datahub", None), "datahub|ingest|-c|/p|-n|a b");
+    }
+
+    /// JOB-2: what the interface takes for known without asking any worker is what workers know.
+    #[test]
+    fn types_that_are_built_in_are_those_that_workers_know() {
+        let types = defaults();
+        let mut known: Vec<&str> = types.keys().map(JobType::as_str).chain(["noop", "anchor"]).collect();
+        known.sort_unstable();
+        assert_eq!(known, JobType::BUILT_IN);
     }
 
     #[test]

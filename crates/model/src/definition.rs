@@ -132,8 +132,15 @@ pub struct Parent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
-    /// Script text, handed to the type's interpreter.
+    /// Script text without arguments, handed to the type's interpreter.
     Command(String),
+    /// Script text with arguments.
+    Script {
+        /// The text, handed to the type's interpreter.
+        text: String,
+        /// Its arguments, one each; the first is `$1` of a shell script.
+        arguments: Vec<String>,
+    },
     /// A program file on the worker.
     Path {
         /// Path of the program.
@@ -296,11 +303,12 @@ impl JobDefinition {
 
     /// Bytes of everything in it whose length people choose.
     pub fn text_bytes(&self) -> usize {
+        let bytes = |arguments: &[String]| arguments.iter().map(|argument| argument.len() + 4).sum::<usize>();
         let program = match &self.program {
             Program::Command(text) => text.len(),
+            Program::Script { text, arguments } => text.len() + bytes(arguments),
             Program::Path { path, class, arguments } => {
-                let arguments: usize = arguments.iter().map(|argument| argument.len() + 4).sum();
-                path.len() + class.as_ref().map_or(0, String::len) + arguments
+                path.len() + class.as_ref().map_or(0, String::len) + bytes(arguments)
             }
             Program::None => 0,
         };

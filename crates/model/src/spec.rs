@@ -108,10 +108,10 @@ pub struct JobSpec {
     /// Path of a program on the worker; either this or `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Main class of the program.
+    /// Main class of the program; only beside `program`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
-    /// Arguments of the program.
+    /// Arguments of the program or of the command, whose first is `$1` in a shell script.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// Parameters of every batch.

@@ -121,14 +121,19 @@ fn job_calls(calls: Calls) -> Calls {
             jobs::get_named,
         )
         .add(
-            Call::new(Verb::Get, "/api/jobs/{id}/preview", "The next fires, with templates resolved")
-                .role(Role::Viewer)
-                .query(&[
-                    AT_LEAST,
-                    ("n", "How many, 1 to 1000; default 10."),
-                    ("after", "After this time; default now."),
-                ])
-                .gives::<PreviewView>(),
+            Call::new(
+                Verb::Get,
+                "/api/jobs/{id}/preview",
+                "The next fires, or one logical time, with all templates resolved",
+            )
+            .role(Role::Viewer)
+            .query(&[
+                AT_LEAST,
+                ("n", "How many, 1 to 1000; default 10. Fewer are answered where the job's texts are long."),
+                ("after", "After this time; default now."),
+                ("at", "This logical time alone, whatever the schedule; without n and after."),
+            ])
+            .gives::<PreviewView>(),
             jobs::preview,
         )
         .add(

@@ -23,6 +23,7 @@ impl ValueUse {
         let program: Vec<&String> = match &definition.program {
             Program::None => Vec::new(),
             Program::Command(command) => vec![command],
+            Program::Script { text, arguments } => [text].into_iter().chain(arguments).collect(),
             Program::Path { path, class, arguments } => {
                 [path].into_iter().chain(class).chain(arguments).collect()
             }

@@ -7,7 +7,7 @@ use tidemill_model::{
 };
 
 use super::data::templates as templates_of_data;
-use crate::schedule::{grid_from_spec, templates};
+use crate::schedule::{grid_from_spec, templates, utc};
 use crate::weight::of_definition;
 
 const MAX_COMMAND_BYTES: usize = 128 * 1024;
@@ -32,8 +32,18 @@ pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
         (Some(_), Some(path)) => {
             Err(FieldError::new("program", path, "give either command or program, not both"))
         }
-        (None, None) if runs_nothing => Ok(Program::None),
-        (Some(text), None) => Ok(Program::Command(text.clone())),
+        (None, None) if runs_nothing => check_runs_nothing(spec).map(|()| Program::None),
+        (Some(text), None) => {
+            if let Some(class) = &spec.class {
+                let rule = "is the main class of a program, and a command has none; leave it out, or name \
+                            the file with program in place of command";
+                return Err(FieldError::new("class", class, rule));
+            }
+            Ok(match spec.arguments.is_empty() {
+                true => Program::Command(text.clone()),
+                false => Program::Script { text: text.clone(), arguments: spec.arguments.clone() },
+            })
+        }
         (None, Some(path)) => Ok(Program::Path {
             path: path.clone(),
             class: spec.class.clone(),
@@ -43,6 +53,19 @@ pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
             let rule = format!("is missing; a job of type {} needs a command or a program", spec.job_type);
             Err(FieldError::new("command", "", rule))
         }
+    }
+}
+
+/// Types that run nothing have nothing to give a class or arguments to.
+fn check_runs_nothing(spec: &JobSpec) -> Result<(), FieldError> {
+    let rule =
+        || format!("has no effect on a job of type {}, which runs no program; leave it out", spec.job_type);
+    if let Some(class) = &spec.class {
+        return Err(FieldError::new("class", class, rule()));
+    }
+    match spec.arguments.as_slice() {
+        [] => Ok(()),
+        arguments => Err(FieldError::new("arguments", arguments.join(" "), rule())),
     }
 }
 
@@ -388,6 +411,11 @@ fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result
     }
     let template =
         Template::parse(text).map_err(|error| FieldError::new(field, &error.text, error.to_string()))?;
+    let unset = template.job_fields().find(|field| field.of(definition, &utc()).is_none());
+    if let Some(unset) = unset {
+        let rule = "names a field that the job does not set; set it, or leave the placeholder out";
+        return Err(FieldError::new(field, unset.name(), rule));
+    }
     let unknown = template.param_names().find(|name| !definition.parameters.contains_key(*name));
     match unknown {
         Some(name) if field.starts_with("parameters") => {

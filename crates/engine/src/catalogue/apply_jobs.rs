@@ -396,7 +396,8 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
         if overlay.is_open(id) || overlay.is_open(parent.job) {
             continue;
         }
-        let field = format!("parents[{index}]");
+        // Its previous batch is asked for by another field.
+        let is_past = parent.job == id;
         let problem = match (&own, overlay.grid(parent.job)) {
             (Some(own), Some(grid)) => match check_mapping(own, &grid, parent.mapping) {
                 Err(problem) => Some(problem),
@@ -407,9 +408,16 @@ fn check_parents(overlay: &Overlay<'_>, id: JobId) -> Vec<FieldError> {
                 Ok(()) => None,
             },
             (_, None) if parent.mapping == Mapping::Latest || parent.mapping == Mapping::Same => None,
+            (None, _) | (_, None) if is_past => Some(
+                "needs a schedule, the job's own or that of a parent; leave it out, or give it one"
+                    .to_owned(),
+            ),
             (None, _) | (_, None) => Some("offset, all and any need a schedule on both sides".to_owned()),
         };
-        errors.extend(problem.map(|rule| FieldError::new(field, known.full_name(), rule)));
+        errors.extend(problem.map(|rule| match is_past {
+            true => FieldError::new("depends_on_past", true, rule),
+            false => FieldError::new(format!("parents[{index}]"), known.full_name(), rule),
+        }));
     }
     if errors.is_empty() {
         errors.extend(too_many_times(overlay, definition, own.as_deref()));

@@ -41,8 +41,10 @@ impl Shared {
         let dir = self.setup.attempts.open(spec.token);
         let script = dir.path().join(config.script_name());
         dir.create()?;
-        if let Program::Command(text) = &spec.program {
-            fs::write(&script, text)?;
+        let argv = config.argv(&spec.job_type, &spec.program, &script).map_err(io::Error::other)?;
+        match &spec.program {
+            Program::Command(text) | Program::Script { text, .. } => fs::write(&script, text)?,
+            Program::Path { .. } | Program::None => {}
         }
         if let Some(path) = &spec.output_path {
             dir.note_output_path(path)?;
@@ -52,7 +54,7 @@ impl Shared {
         let (worker, key) = (&self.setup.worker, &self.setup.signing_key);
         env.extend(environment::of_attempt(spec, worker, &self.setup.api_url, key, &dir.values()));
         Ok(ShimSpec {
-            argv: config.argv(&spec.program, &script),
+            argv,
             env,
             grace_ms,
             lease,

@@ -11,13 +11,14 @@ use jiff::Timestamp;
 pub(crate) enum JobCommand {
     /// Check the jobs of YAML files without a server
     Validate {
-        /// Files, or directories of *.yaml and *.yml; together they are what is checked
+        /// Files, or directories whose *.yaml and *.yml are read, with those below (not in hidden ones); together
+        /// they are what is checked
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },
-    /// Add and change the jobs of a YAML file, or of all in a directory, all or none
+    /// Add and change the jobs of a YAML file, or of all in a directory and below it, all or none
     Apply {
-        /// File, or directory of *.yaml and *.yml
+        /// File, or directory whose *.yaml and *.yml are read, with those below (not in hidden ones)
         #[arg(short, long, value_name = "PATH")]
         file: PathBuf,
         /// Also delete the jobs of this group that are not named (repeatable)
@@ -29,6 +30,9 @@ pub(crate) enum JobCommand {
         /// Only show what would change
         #[arg(long)]
         dry_run: bool,
+        /// Take types that neither the configuration nor any worker knows; their batches wait until a worker does
+        #[arg(long)]
+        allow_unknown_type: bool,
         /// Sets a parameter of every job in the file (repeatable)
         #[arg(long = "param", value_name = "NAME=VALUE")]
         parameters: Vec<Parameter>,
@@ -89,7 +93,7 @@ pub(crate) enum JobCommand {
         /// Id, or group/name
         job: String,
     },
-    /// Show the next logical times, with templates resolved
+    /// Show the next logical times, or a given one, with all templates resolved
     Preview {
         /// Id, or group/name
         job: String,
@@ -99,6 +103,9 @@ pub(crate) enum JobCommand {
         /// Those after this time, RFC 3339 [default: now]
         #[arg(long, value_name = "TIME")]
         after: Option<Timestamp>,
+        /// All of one logical time, RFC 3339, whether the job has a schedule or not
+        #[arg(long, value_name = "TIME", conflicts_with_all = ["n", "after"])]
+        at: Option<Timestamp>,
     },
     /// Show the fires that made no batch, and why
     Skipped {

@@ -220,6 +220,8 @@ mod tests {
             "job enable 4097",
             "job disable demo/load-1",
             "job preview demo/load-1 -n 5",
+            "job preview demo/load-1 --at 2026-03-01T00:00:00Z",
+            "job apply -f jobs --allow-unknown-type --dry-run",
             "job delete demo/load-1",
             "batch ls --state waiting --result failed --job demo/load-1",
             "batch show 4097",

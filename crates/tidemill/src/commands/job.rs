@@ -18,14 +18,15 @@ use crate::yaml::{self, JobFiles};
 pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
     match command {
         JobCommand::Validate { paths } => validate(session.format, &paths),
-        JobCommand::Apply { file, prune, cancel, dry_run, parameters } => {
+        JobCommand::Apply { file, prune, cancel, dry_run, allow_unknown_type, parameters } => {
             let mut files = JobFiles::read(&file)?;
             files.set_parameters(&parameters);
+            let terms = json!({ "prune": prune, "cancel": cancel, "allow_unknown_type": allow_unknown_type });
             if dry_run {
-                let answer = ask_to_apply(&session.client, &files, &prune, cancel, "?dry_run=true")?;
+                let answer = ask_to_apply(&session.client, &files, terms, "?dry_run=true")?;
                 return Ok(session.show(&answer, |answer| changes(answer, "would change")));
             }
-            let answer = apply(&session.client, &files, &prune, cancel)?;
+            let answer = ask_to_apply(&session.client, &files, terms, "")?;
             Ok(write::show_warned(session, &answer, |answer| changes(answer, "changed")))
         }
         JobCommand::Export { group } => export(session, group),
@@ -54,9 +55,14 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         }
         JobCommand::Enable { job } => act(session, &job, "enable", "enabled"),
         JobCommand::Disable { job } => act(session, &job, "disable", "disabled"),
-        JobCommand::Preview { job, n, after } => {
-            let mut query = vec![("n", n.to_string())];
-            query.extend(after.map(|after| ("after", after.to_string())));
+        JobCommand::Preview { job, n, after, at } => {
+            let query = match at {
+                Some(at) => vec![("at", at.to_string())],
+                None => {
+                    let after = after.map(|after| ("after", after.to_string()));
+                    [("n", n.to_string())].into_iter().chain(after).collect()
+                }
+            };
             let path = format!("/api/jobs/{}/preview", id_of(session, &job)?);
             let answer = session.client.get(&path, &query)?;
             Ok(session.show(&answer, preview))
@@ -115,17 +121,13 @@ const PARENTS: &[Column] =
 
 /// Applies jobs; errors name file and job.
 pub(crate) fn apply(client: &Client, files: &JobFiles, prune: &[String], cancel: bool) -> Done<Value> {
-    ask_to_apply(client, files, prune, cancel, "")
+    ask_to_apply(client, files, json!({ "prune": prune, "cancel": cancel }), "")
 }
 
-fn ask_to_apply(
-    client: &Client,
-    files: &JobFiles,
-    prune: &[String],
-    cancel: bool,
-    query: &str,
-) -> Done<Value> {
-    let body = json!({ "jobs": files.jobs, "prune": prune, "cancel": cancel });
+/// `terms` are the fields of the body beside the jobs.
+fn ask_to_apply(client: &Client, files: &JobFiles, terms: Value, query: &str) -> Done<Value> {
+    let mut body = terms;
+    body["jobs"] = json!(files.jobs);
     let path = format!("/api/jobs/apply{query}");
     client.post(&path, Some(&body)).map_err(|failure| files.explain(failure))
 }
@@ -225,21 +227,41 @@ fn act(session: &Session, job: &str, verb: &str, done: &str) -> Done<Exit> {
     Ok(write::show(session, &answer, |_| format!("Job {job} {done}.")))
 }
 
+/// One logical time with all that is resolved for it, several as a table.
 fn preview(answer: &Value) -> String {
     let fires = answer["fires"].as_array().map_or(&[][..], Vec::as_slice);
     if fires.is_empty() {
-        return "It has no schedule of its own, or no time is left: it runs after its parents, or by hand."
-            .to_owned();
+        return "No time is left on its schedule.".to_owned();
+    }
+    let mut head = format!("Zone {}", render::one_line(&answer["zone"]));
+    for (field, what) in [("calendar", "calendar"), ("follows", "logical times of")] {
+        if let Some(name) = answer[field].as_str() {
+            head.push_str(&format!(", {what} {}", render::one_line(&json!(name))));
+        }
+    }
+    if let [only] = fires {
+        let mut text = format!("{head}\n{}", render::fields(only, &["program", "environment"]));
+        text.push_str("environment\n");
+        for (name, value) in only["environment"].as_object().into_iter().flatten() {
+            text.push_str(&format!("    {name}={}\n", render::one_line(value)));
+        }
+        let program = &only["program"];
+        let arguments = ["script", "path"].map(|kind| &program[kind]["arguments"]);
+        if let Some(arguments) = arguments.into_iter().find_map(Value::as_array) {
+            text.push_str("arguments\n");
+            for argument in arguments {
+                text.push_str(&format!("    {}\n", render::one_line(argument)));
+            }
+        }
+        if let Some(path) = program["path"]["path"].as_str() {
+            text.push_str(&format!("program  {}\n", render::one_line(&json!(path))));
+        }
+        return text;
     }
     let rows = fires.iter().map(|fire| {
         ["at", "logical_time", "command", "parameters"].map(|field| render::one_line(&fire[field])).to_vec()
     });
-    let zone = render::one_line(&answer["zone"]);
-    let calendar = answer["calendar"].as_str().map_or_else(String::new, |name| format!(", calendar {name}"));
-    format!(
-        "Zone {zone}{calendar}\n{}",
-        render::table(&["AT", "LOGICAL TIME", "COMMAND", "PARAMETERS"], rows)
-    )
+    format!("{head}\n{}", render::table(&["AT", "LOGICAL TIME", "COMMAND", "PARAMETERS"], rows))
 }
 
 fn object(parameters: &[Parameter]) -> Value {
