@@ -10,7 +10,8 @@ use expect_test::expect;
 use kit::{GROUP, Script, World, job, rejection};
 use serde_json::json;
 use tidemill_model::{
-    AttemptResult, Command, GroupSettings, Nonce, Outcome, Program, RunSpec, Token, WorkMessage, WorkerId,
+    AttemptResult, Command, Event, GroupSettings, Nonce, Outcome, Program, RunSpec, Token, WorkMessage,
+    WorkerId,
 };
 
 fn shell(name: &str, more: serde_json::Value) -> tidemill_model::JobSpec {
@@ -98,6 +99,36 @@ fn account_has_to_be_allowed() {
         |message| matches!(message, WorkMessage::Registered { settings, .. } if settings.accounts.is_some()),
     );
     assert!(!registered, "workers are not told whom others may run as");
+}
+
+/// JOB-1, JOB-7: the arguments of a text and the job's fields are those of the definition that the batch was generated
+/// with, and what a preview of that definition shows.
+#[test]
+fn job_fields_are_those_of_the_definition_of_the_batch() {
+    let mut world = World::new();
+    let written = |owner: &str| {
+        let more = json!({
+            "owner": owner, "command": "load ${owner} ${version}", "arguments": ["${priority}", "${yyyyMMdd-1d}"],
+            "final_command": "echo ${owner}",
+        });
+        shell("a", more)
+    };
+    assert!(matches!(world.apply(vec![written("ann")]), Outcome::Answered(_)));
+    let defined = world.events().into_iter().find_map(|event| match event {
+        Event::JobDefined { definition, .. } => Some(definition),
+        _ => None,
+    });
+    let defined = defined.unwrap();
+    world.batch(defined.id, Some("2026-07-01T10:00:00Z"));
+    world.define(vec![written("bob")]);
+    let worker = world.worker("w", 1, Script::Run);
+    let run = spec(&mut world, &worker);
+    let (text, arguments) = ("load ann 1".to_owned(), vec!["5".to_owned(), "20260630".to_owned()]);
+    assert_eq!(run.program, Program::Script { text, arguments });
+    let utc = tidemill_calendar::Zone::try_from("UTC").unwrap();
+    let preview = tidemill_engine::preview(&defined, &utc, run.logical_time).unwrap();
+    assert_eq!((preview.run.program, preview.final_command), (run.program, Some("echo ann".to_owned())));
+    assert_eq!(world.folded(), world.partition);
 }
 
 /// JOB-8: once, after the last attempt, on its worker, with the result; the batch's result stays what it was.

@@ -44,6 +44,8 @@ fn tried(field: &str) -> Option<Case> {
     let same = |value: Value, pointer: &'static str| case(value.clone(), pointer, value);
     Some(match field {
         "name" | "group" | "type" => return None,
+        // Said once, at a renaming: there is no job of that name, so it is refused.
+        "previous_name" => same(json!("nobody"), "/previous_name"),
         "owner" => same(json!("ann"), "/owner"),
         "app_name" => same(json!("loader"), "/app_name"),
         "command" => same(json!("echo here"), "/program/command"),
@@ -206,7 +208,8 @@ fn every_field_of_a_job_is_kept_or_refused_by_name() {
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
-    let all: BTreeSet<String> = fields.into_iter().filter(|field| tried(field).is_some()).collect();
+    let is_kept = |field: &String| tried(field).is_some() && field != "previous_name";
+    let all: BTreeSet<String> = fields.into_iter().filter(is_kept).collect();
     assert_eq!(kept, all, "each is taken by some kind of job");
     assert_eq!(server.stop(), Some(0));
 }

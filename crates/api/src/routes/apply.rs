@@ -97,11 +97,11 @@ pub(super) async fn apply(
         return Ok((StatusCode::OK, Json(applied)));
     }
     let (mut applied, position) = wish.apply(&app, &write).await?;
-    applied.warnings.extend(unserved);
     applied.late = in_force::wait(&app, in_force::by_changes(&applied.changes), position).await;
     if !applied.late.not_yet_in.is_empty() {
         applied.warnings.push(in_force::warning(&applied.late.not_yet_in));
     }
+    applied.warnings.extend(unserved);
     Ok((applied.late.status(), Json(applied)))
 }
 

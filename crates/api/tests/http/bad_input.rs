@@ -158,22 +158,22 @@ async fn bad_bodies_are_problems() {
     check(
         &send(apply().json(&json!({"jobs": [], "purge": []}))).await,
         expect![[r#"
-        422 application/problem+json
-        {
-          "code": "invalid",
-          "detail": "purge: \"[]\": unknown field `purge`, expected one of `jobs`, `prune`, `cancel`",
-          "errors": [
+            422 application/problem+json
             {
-              "field": "purge",
-              "rule": "unknown field `purge`, expected one of `jobs`, `prune`, `cancel`",
-              "value": "[]"
+              "code": "invalid",
+              "detail": "purge: \"[]\": unknown field `purge`, expected one of `jobs`, `prune`, `cancel`, `allow_unknown_type`",
+              "errors": [
+                {
+                  "field": "purge",
+                  "rule": "unknown field `purge`, expected one of `jobs`, `prune`, `cancel`, `allow_unknown_type`",
+                  "value": "[]"
+                }
+              ],
+              "status": 422,
+              "title": "Unprocessable Entity",
+              "type": "urn:tidemill:problem:invalid"
             }
-          ],
-          "status": 422,
-          "title": "Unprocessable Entity",
-          "type": "urn:tidemill:problem:invalid"
-        }
-    "#]],
+        "#]],
     );
     assert!(site.owner.seen().is_empty());
 }

@@ -197,7 +197,19 @@ async fn preview_resolves_templates_on_the_clock_of_the_zone() {
             {
               "at": "2025-03-30T00:01:00+01:00",
               "command": "echo 2025-03-30 Trier",
+              "environment": {
+                "TIDEMILL_ATTEMPT": "1",
+                "TIDEMILL_BATCH": "0",
+                "TIDEMILL_JOB": "extract",
+                "TIDEMILL_LOGICAL_TIME": "2025-03-30T00:00:00+01:00",
+                "TIDEMILL_PARAM_CITY": "Trier",
+                "TIDEMILL_RUN": "0"
+              },
+              "final_command": null,
+              "inputs": [],
               "logical_time": "2025-03-30T00:00:00+01:00",
+              "output_path": null,
+              "outputs": [],
               "parameters": {
                 "city": "Trier"
               },
@@ -208,7 +220,19 @@ async fn preview_resolves_templates_on_the_clock_of_the_zone() {
             {
               "at": "2025-03-31T00:01:00+02:00",
               "command": "echo 2025-03-31 Trier",
+              "environment": {
+                "TIDEMILL_ATTEMPT": "1",
+                "TIDEMILL_BATCH": "0",
+                "TIDEMILL_JOB": "extract",
+                "TIDEMILL_LOGICAL_TIME": "2025-03-31T00:00:00+02:00",
+                "TIDEMILL_PARAM_CITY": "Trier",
+                "TIDEMILL_RUN": "0"
+              },
+              "final_command": null,
+              "inputs": [],
               "logical_time": "2025-03-31T00:00:00+02:00",
+              "output_path": null,
+              "outputs": [],
               "parameters": {
                 "city": "Trier"
               },

@@ -11,7 +11,7 @@ use crate::{at, zone};
 /// A job with these fields beside those that it needs.
 fn job(fields: serde_json::Value) -> JobDefinition {
     let mut whole = serde_json::json!({
-        "id": 42, "version": 3, "group": "sales", "group_id": 7, "name": "load orders", "type": "shell",
+        "id": 42, "version": 3, "group": "sales", "group_id": 7, "name": "load-orders", "type": "shell",
         "program": {"command": ""}, "priority": 5, "max_concurrent": 1, "retries": 0, "retry_interval_ms": 0,
     });
     for (name, value) in fields.as_object().unwrap() {
@@ -131,7 +131,7 @@ fn fields_are_put_in_as_they_are() {
         "${job}|${group}|${param.city}",
         "2025-01-01T00:00:00Z",
         "UTC",
-        expect!["load orders|sales|Zürich ${job}"],
+        expect!["load-orders|sales|Zürich ${job}"],
     );
 }
 
@@ -146,7 +146,7 @@ fn fields_of_the_job_are_put_in() {
     let text = "${name} ${group_id} ${version} ${owner} ${app_name} ${type} ${business_type} ${priority} ${host} \
                 ${memory_mb} ${cron} ${zone} ${worker_group} ${run_as}";
     let at = "2025-01-01T00:00:00Z";
-    expect!["load orders 7 3 ann loader shell billing 2 h1 64 0 0 3 * * ? Europe/Berlin big etl"]
+    expect!["load-orders 7 3 ann loader shell billing 2 h1 64 0 0 3 * * ? Europe/Berlin big etl"]
         .assert_eq(&render_of(&full, text, at, "Europe/Berlin").unwrap());
     for field in ["owner", "app_name", "business_type", "host", "memory_mb", "period", "cron", "worker_group"]
     {
