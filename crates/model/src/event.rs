@@ -295,6 +295,9 @@ pub enum Event {
         /// Who waits for the outcome.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// A shard has answered.
     UnfinishedHeard {
@@ -318,6 +321,9 @@ pub enum Event {
         reply_to: Option<InstanceId>,
         /// What came of it.
         outcome: Outcome,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// What is unfinished of a deleted job is to be ended.
     JobCancelled {
@@ -362,6 +368,9 @@ pub enum Event {
         /// Who waits for its end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// A chunk of a committed wish is carried out.
     ApplyAdvanced {
@@ -369,6 +378,9 @@ pub enum Event {
         apply: RequestId,
         /// How many of its jobs and deletions are done.
         done: u32,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     /// A committed wish is carried out.
     ApplyFinished {
@@ -380,6 +392,9 @@ pub enum Event {
         /// Who waits for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<InstanceId>,
+        /// Who asked for it; absent in records of versions that did not note it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
 
     // ---- tasks that clients pull: templates and users, in the catalogue

@@ -64,7 +64,7 @@ impl Applies {
                 (!self.staged.contains_key(apply)).then(|| format!("{apply} is dropped, and is not staged"))
             }
             Event::ApplyCommitted { apply, .. } => self.wrong_commit(apply),
-            Event::ApplyAdvanced { apply, done } => {
+            Event::ApplyAdvanced { apply, done, by: _ } => {
                 let moves = self.running.as_ref().is_some_and(|running| {
                     let all = running.jobs.len() + running.delete.len();
                     running.apply == *apply && *done > running.done && (*done as usize) < all

@@ -51,6 +51,8 @@ pub(crate) struct Pending {
     removal: Arc<Removal>,
     request: Option<RequestId>,
     reply_to: Option<InstanceId>,
+    /// Who asked for it.
+    by: Option<Actor>,
     /// When it was first asked, and the definitions' revision then.
     asked: (Timestamp, u64),
     /// Who has not answered yet, about which jobs.
@@ -89,6 +91,15 @@ impl<'a> Terms<'a> {
             Terms::Ask(_) | Terms::Told(..) => None,
         }
     }
+
+    /// Who asked for the deletion.
+    pub(super) fn requester(&self) -> Option<&'a Actor> {
+        match self {
+            Terms::Ask(requester) => Some(requester.actor),
+            Terms::Told(_, pending) => pending.by.as_ref(),
+            Terms::Cancel(by) => Some(by),
+        }
+    }
 }
 
 impl Catalogue {
@@ -114,8 +125,8 @@ impl Catalogue {
             Terms::Ask(wisher) => (self.questions + 1, wisher.request.cloned(), wisher.reply_to.cloned()),
         };
         let removal = Arc::new(removal());
-        let jobs = jobs.to_vec();
-        Ok(Some(Event::UnfinishedAsked { question, removal, jobs, request, reply_to }))
+        let (jobs, by) = (jobs.to_vec(), terms.requester().cloned());
+        Ok(Some(Event::UnfinishedAsked { question, removal, jobs, request, reply_to, by }))
     }
 
     fn check_finished(&self, jobs: &[JobId], pending: &Pending) -> Result<(), Rejection> {
@@ -276,24 +287,26 @@ impl Catalogue {
         let is_asked_again = events.iter().any(|event| matches!(event, Event::UnfinishedAsked { .. }));
         // Who commits a large wish hears when it is carried out.
         let is_committed = events.iter().any(|event| matches!(event, Event::ApplyCommitted { .. }));
+        let by = pending.by.clone();
         if is_committed {
-            events.push(Event::RemovalDecided { question, request: None, reply_to: None, outcome });
+            events.push(Event::RemovalDecided { question, request: None, reply_to: None, outcome, by });
         } else if !is_asked_again {
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            events.push(Event::RemovalDecided { question, request, reply_to, outcome });
+            events.push(Event::RemovalDecided { question, request, reply_to, outcome, by });
         }
         let weight = weight(&events);
         if weight > room {
             let reason = format!("its outcome would take {weight} bytes, and {room} are left");
             let outcome = Outcome::Refused(Rejection::Quarantined { reason });
             let (request, reply_to) = (pending.request.clone(), pending.reply_to.clone());
-            return vec![Event::RemovalDecided { question, request, reply_to, outcome }];
+            let by = pending.by.clone();
+            return vec![Event::RemovalDecided { question, request, reply_to, outcome, by }];
         }
         events
     }
 
     pub(super) fn unfinished_asked(&mut self, now: Timestamp, event: &Event) {
-        let Event::UnfinishedAsked { question, removal, jobs, request, reply_to } = event else { return };
+        let Event::UnfinishedAsked { question, removal, jobs, request, reply_to, by } = event else { return };
         let mut open: BTreeMap<ShardId, Vec<JobId>> = BTreeMap::new();
         let known: BTreeSet<JobId> = jobs.iter().copied().collect();
         for job in known {
@@ -309,7 +322,8 @@ impl Catalogue {
         let (removal, told) = (Arc::clone(removal), BTreeMap::new());
         let (request, reply_to) = (request.clone(), reply_to.clone());
         let asked = self.pending.get(question).map_or((now, self.revision), |before| before.asked);
-        self.pending.insert(*question, Pending { removal, request, reply_to, asked, open, told });
+        let by = by.clone();
+        self.pending.insert(*question, Pending { removal, request, reply_to, by, asked, open, told });
     }
 
     pub(super) fn unfinished_heard(&mut self, question: u64, from: ShardId, jobs: &[UnfinishedJob]) {

@@ -70,6 +70,8 @@ pub(crate) struct Committed {
     cancel: Option<Actor>,
     request: Option<RequestId>,
     reply_to: Option<InstanceId>,
+    /// Who committed it.
+    by: Option<Actor>,
     /// Of the jobs and then the deletions, those that are done.
     done: usize,
 }
@@ -181,6 +183,7 @@ impl Catalogue {
             cancel: terms.canceller().cloned(),
             request: commit.request.cloned(),
             reply_to: commit.reply_to.cloned(),
+            by: terms.requester().cloned(),
         }]))
     }
 
@@ -222,12 +225,12 @@ impl Catalogue {
             events.extend(made);
             done += 1;
         }
-        let apply = plan.apply.clone();
+        let (apply, by) = (plan.apply.clone(), plan.by.clone());
         events.push(if done < end {
-            Event::ApplyAdvanced { apply, done: u32::try_from(done).unwrap_or(u32::MAX) }
+            Event::ApplyAdvanced { apply, done: u32::try_from(done).unwrap_or(u32::MAX), by }
         } else {
             let (request, reply_to) = (plan.request.clone(), plan.reply_to.clone());
-            Event::ApplyFinished { apply, request, reply_to }
+            Event::ApplyFinished { apply, request, reply_to, by }
         });
         events
     }
@@ -255,7 +258,7 @@ impl Catalogue {
             Event::StagingDropped { apply } => {
                 self.stagings.remove(apply);
             }
-            Event::ApplyCommitted { apply, delete, ancestors_first, cancel, request, reply_to } => {
+            Event::ApplyCommitted { apply, delete, ancestors_first, cancel, request, reply_to, by } => {
                 let parts = self.stagings.remove(apply).map(|staging| staging.parts).unwrap_or_default();
                 let jobs: Vec<JobSpec> = parts.into_values().flat_map(Arc::unwrap_or_clone).collect();
                 let names = self.names_of(jobs.iter());
@@ -267,6 +270,7 @@ impl Catalogue {
                     cancel: cancel.clone(),
                     request: request.clone(),
                     reply_to: reply_to.clone(),
+                    by: by.clone(),
                     done: 0,
                 });
             }
