@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use jiff::Timestamp;
 use tidemill_log::{Log, LogId, Topic};
 
 use crate::journal::{Journal, Start};
@@ -21,13 +22,30 @@ pub struct FeedCursor {
     log_id: String,
     /// Per partition: the record, and how many of its events were given.
     places: BTreeMap<u32, (u64, u32)>,
+    /// What is earlier is left out in partitions without a place; milliseconds since 1970.
+    since: Option<i64>,
 }
+
+/// As JSON: without a time, as it was before there were times.
+type Plain = (String, BTreeMap<u32, (u64, u32)>);
+type Timed = (String, BTreeMap<u32, (u64, u32)>, i64);
 
 impl FeedCursor {
     /// Before everything.
     #[must_use]
     pub fn start(log_id: &LogId) -> Self {
-        Self { log_id: log_id.to_string(), places: BTreeMap::new() }
+        Self { log_id: log_id.to_string(), places: BTreeMap::new(), since: None }
+    }
+
+    /// In every partition before its first event of this time or later, whatever the times of those after it. Times
+    /// are those of the events: their owner's clock at the decision.
+    #[must_use]
+    pub fn since(log_id: &LogId, since: Timestamp) -> Self {
+        // A time between two milliseconds is after the first.
+        let ms = since.as_nanosecond().div_euclid(1_000_000);
+        let later = i128::from(since.as_nanosecond().rem_euclid(1_000_000) > 0);
+        let since = i64::try_from(ms + later).ok();
+        Self { since, ..Self::start(log_id) }
     }
 
     /// After these records, which have to be ones that count: those of the tables' positions, for instance.
@@ -35,7 +53,7 @@ impl FeedCursor {
     #[must_use]
     pub fn after(log_id: &LogId, records: impl IntoIterator<Item = (u32, u64)>) -> Self {
         let places = records.into_iter().map(|(partition, offset)| (partition, (offset, u32::MAX)));
-        Self { log_id: log_id.to_string(), places: places.collect() }
+        Self { log_id: log_id.to_string(), places: places.collect(), since: None }
     }
 
     /// Reads what [`fmt::Display`] wrote.
@@ -48,14 +66,22 @@ impl FeedCursor {
             reason: reason.to_owned(),
         };
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| bad("it is not base64"))?;
-        let (log_id, places) = serde_json::from_slice(&bytes).map_err(|_| bad("it cannot be read"))?;
-        Ok(Self { log_id, places })
+        if let Ok((log_id, places, since)) = serde_json::from_slice::<Timed>(&bytes) {
+            return Ok(Self { log_id, places, since: Some(since) });
+        }
+        let plain = serde_json::from_slice::<Plain>(&bytes);
+        let (log_id, places) = plain.map_err(|_| bad("it cannot be read"))?;
+        Ok(Self { log_id, places, since: None })
     }
 }
 
 impl fmt::Display for FeedCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = serde_json::to_vec(&(&self.log_id, &self.places)).expect("texts and numbers are JSON");
+        let json = match self.since {
+            None => serde_json::to_vec(&(&self.log_id, &self.places)),
+            Some(since) => serde_json::to_vec(&(&self.log_id, &self.places, since)),
+        };
+        let json = json.expect("texts and numbers are JSON");
         f.write_str(&URL_SAFE_NO_PAD.encode(json))
     }
 }
@@ -65,6 +91,8 @@ struct Lane {
     journal: Journal,
     /// Events up to here were given before.
     given: Option<(u64, u32)>,
+    /// What is earlier is left out until the first that is not.
+    since: Option<i64>,
     ready: VecDeque<CloudEvent>,
 }
 
@@ -93,7 +121,8 @@ impl FeedReader {
             let given = cursor.places.get(&partition).copied();
             let start = given.map_or(Start::Beginning, |(offset, _)| Start::At(offset));
             let journal = Journal::open(log, partition, "the cursor", start)?;
-            Ok(Lane { partition, journal, given, ready: VecDeque::new() })
+            let since = cursor.since.filter(|_| given.is_none());
+            Ok(Lane { partition, journal, given, since, ready: VecDeque::new() })
         };
         let lanes = (0..log.partitions(Topic::Journal)).map(lane).collect::<Result<_, Error>>()?;
         Ok(Self { log_id, lanes, cursor, turn: 0 })
@@ -120,7 +149,9 @@ impl FeedReader {
                 news |= lane.poll(&self.log_id, Duration::ZERO)?;
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            if news {
+            let is_skipping = self.lanes.iter().any(|lane| lane.since.is_some());
+            // A long way to the first event must not keep whoever reads from seeing that it is to stop.
+            if news && !(is_skipping && left.is_zero()) {
                 continue;
             }
             if left.is_zero() {
@@ -144,6 +175,12 @@ impl Lane {
     fn poll(&mut self, log_id: &LogId, timeout: Duration) -> Result<bool, Error> {
         let read = self.journal.poll(MAX_RECORDS, timeout)?;
         for entry in &read.entries {
+            if self.since.is_some_and(|since| entry.envelope.now.as_millisecond() < since) {
+                continue;
+            }
+            if !entry.envelope.events.is_empty() {
+                self.since = None;
+            }
             let first = match self.given {
                 Some((offset, given)) if offset == entry.offset => given,
                 _ => 0,

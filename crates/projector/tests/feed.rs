@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use jiff::Timestamp;
+use serde_json::{Value, json};
 use support::{Owner, catalogue, lives, log, shard};
 use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
 use tidemill_projector::{Error, FeedCursor, FeedReader, Progress, PublishConfig, Shutdown, publish};
@@ -52,6 +53,41 @@ fn feed_goes_on_after_every_cursor() {
         assert_eq!(seen.iter().collect::<BTreeSet<_>>(), all.iter().collect::<BTreeSet<_>>(), "{stop}");
         assert_eq!(seen.len(), all.len(), "{stop}");
     }
+}
+
+/// EVT-4: at a time the feed begins, in every partition, with the first event of that time or later; a cursor that it
+/// gives is good before another partition has had its first one.
+#[test]
+fn feed_begins_at_a_time() {
+    let (_, log) = log(2);
+    let (mut first, mut second) = (Owner::claim(&*log, 0), Owner::claim(&*log, 1));
+    first.decide(catalogue());
+    second.decide(shard());
+    let drained = |owner: &mut Owner| owner.decide(vec![(1, json!({"worker_drained": {"worker": "w-1"}}))]);
+    let last_before = drained(&mut second);
+    let since = second.now_ms + 1;
+    first.now_ms = since + 100;
+    let defined = first.decide(vec![(0, json!({"key_revoked": {"app": "etl"}}))]);
+    let at = Timestamp::from_millisecond(since).unwrap();
+    let cursor = FeedCursor::since(log.log_id(), at);
+    let cursor = FeedCursor::parse(&cursor.to_string()).unwrap();
+    let mut reader = FeedReader::new(&*log, cursor).unwrap();
+    let (cursor, event) = reader.next(LONG).unwrap().unwrap();
+    assert_eq!((event.offset, event.kind), (defined, "key.revoked"));
+    assert!(reader.next(Duration::ZERO).unwrap().is_none(), "{last_before} is earlier");
+    second.now_ms = since - 7;
+    let on_time = drained(&mut second);
+    let cursor = FeedCursor::parse(&cursor.to_string()).unwrap();
+    for reader in [&mut reader, &mut FeedReader::new(&*log, cursor).unwrap()] {
+        let (_, event) = reader.next(LONG).unwrap().unwrap();
+        assert_eq!((event.offset, event.kind), (on_time, "worker.drained"));
+        assert!(reader.next(Duration::ZERO).unwrap().is_none());
+    }
+    // A time between two milliseconds is after the first of them.
+    let between = FeedCursor::since(log.log_id(), at + jiff::SignedDuration::from_micros(1));
+    let mut reader = FeedReader::new(&*log, between).unwrap();
+    assert_eq!(reader.next(LONG).unwrap().unwrap().1.kind, "key.revoked");
+    assert!(reader.next(Duration::ZERO).unwrap().is_none());
 }
 
 #[test]
