@@ -13,7 +13,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Keys;
 use crate::homes::Homes;
-use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past};
+use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
@@ -31,6 +31,8 @@ pub struct Deps {
     pub past: Arc<dyn Past>,
     /// Knows how far the tables are.
     pub freshness: Arc<dyn Freshness>,
+    /// Commands as they were sent.
+    pub commands: Arc<dyn SentCommands>,
     /// The public feed.
     pub feed: Arc<dyn Feed>,
     /// What is known of the whole.

@@ -35,7 +35,7 @@ impl Feed for JournalFeed {
     fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
         let given = match &from {
             FeedFrom::Cursor(cursor) => Some(cursor.chars().take(200).collect::<String>()),
-            FeedFrom::Start | FeedFrom::End => None,
+            FeedFrom::Start | FeedFrom::End | FeedFrom::Time(_) => None,
         };
         let failed = |error: projector::Error| match (&error, given) {
             (
@@ -47,6 +47,7 @@ impl Feed for JournalFeed {
         let cursor = match from {
             FeedFrom::Start => Ok(FeedCursor::start(self.log.log_id())),
             FeedFrom::End => Ok(self.end().map_err(|error| FeedError::Read(Box::new(error)))?),
+            FeedFrom::Time(since) => Ok(FeedCursor::since(self.log.log_id(), since)),
             FeedFrom::Cursor(text) => FeedCursor::parse(&text),
         };
         match cursor.and_then(|cursor| projector::FeedReader::new(&*self.log, cursor)) {

@@ -1,6 +1,7 @@
 //! What the interface needs from the rest: small traits, whose makes the binary chooses.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -122,6 +123,16 @@ pub enum PastError {
     },
 }
 
+/// Commands as they were sent.
+pub trait SentCommands: Send + Sync {
+    /// The record at this offset of the commands of a partition; `None`: the log does not keep it any more. Blocks for
+    /// as long as the log takes to read it.
+    ///
+    /// # Errors
+    /// The log cannot be read.
+    fn command(&self, partition: u32, offset: u64) -> Result<Option<Arc<[u8]>>, tidemill_log::Error>;
+}
+
 /// How far the read tables are.
 pub trait Freshness: Send + Sync {
     /// Waits until the tables hold what stands in the journal's partition up to `offset`, at most `timeout`;
@@ -154,6 +165,8 @@ pub enum FeedFrom {
     Start,
     /// With the next one that happens.
     End,
+    /// With the first event of this time or later, in each partition.
+    Time(Timestamp),
     /// After the event that this cursor came with.
     Cursor(String),
 }

@@ -52,6 +52,11 @@ impl<'a> Write<'a> {
         Self { app, caller, request: request_id() }
     }
 
+    /// A command that was set aside at `offset` is sent again; its id tells the tables so (EVT-9).
+    pub(crate) fn redrive(app: &'a App, caller: &'a Caller, offset: u64) -> Self {
+        Self { app, caller, request: RequestId::redrive(offset, request_id().as_str()) }
+    }
+
     /// Sends the command and waits for its outcome. While a large `apply` is being carried out, it is asked
     /// again for some seconds.
     pub(crate) async fn send(&self, shard: ShardId, command: Command) -> Result<Done, Problem> {

@@ -165,6 +165,23 @@ drawn_id!(
     /// Chosen by a client and kept over its retries; a repeat gets the first answer.
     RequestId
 );
+
+/// What the id of a redrive begins with. Ids that clients choose hold a colon, and those that are drawn no slash.
+const REDRIVE: &str = "redrive/";
+
+impl RequestId {
+    /// Of a command that is sent again after the one at `offset` of the same partition was set aside (EVT-9); `nonce`
+    /// tells several such apart.
+    pub fn redrive(offset: u64, nonce: &str) -> Self {
+        Self::new(format!("{REDRIVE}{offset}/{nonce}"))
+    }
+
+    /// The offset of the command that was set aside, where this is the id of a redrive.
+    pub fn redriven_offset(&self) -> Option<u64> {
+        let (offset, nonce) = self.as_str().strip_prefix(REDRIVE)?.split_once('/')?;
+        offset.parse().ok().filter(|_| !nonce.contains([':', '/']))
+    }
+}
 drawn_id!(
     /// One process that waits for replies.
     InstanceId
@@ -181,6 +198,15 @@ mod tests {
         assert_eq!(first.shard(), ShardId(7));
         assert!(first.0 > 0 && second > first);
         assert_ne!(first, BatchId::mint(1, ShardId(8)));
+    }
+
+    /// EVT-9: the id of a redrive names what was set aside; no id that a client chooses is taken for one.
+    #[test]
+    fn redrives_are_told_by_their_ids() {
+        assert_eq!(RequestId::redrive(17, "ab").redriven_offset(), Some(17));
+        for other in ["redrive/17/x:ab", "redrive/x/ab", "redrive/17", "app:redrive/17/ab", "00ff"] {
+            assert_eq!(RequestId::new(other).redriven_offset(), None, "{other}");
+        }
     }
 
     #[test]

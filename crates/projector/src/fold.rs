@@ -21,13 +21,15 @@ mod rerun;
 mod sources;
 mod things;
 
-use tidemill_model::{Envelope, Event, Recorded};
+use std::sync::Arc;
+
+use tidemill_model::{Actor, Cause, Envelope, Event, JobId, Outcome, Recorded, Source};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
+    CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
     PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, QuarantineRow, ReassignRow,
     RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow,
-    TaskTemplateRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    TaskTemplateRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -52,6 +54,8 @@ macro_rules! caches {
         #[derive(Default)]
         struct Caches {
             $($name: Cache<$row>,)+
+            /// Who asked for the fact that is applied, as far as the envelope tells.
+            by: Option<Actor>,
         }
 
         impl Caches {
@@ -103,8 +107,15 @@ impl Fold {
 
     /// Notes which rows the envelope will change.
     pub(crate) fn need(&mut self, envelope: &Envelope) {
+        let partition = i64::from(self.partition);
         for Recorded { shard, event } in &envelope.events {
             sources::need(&mut self.rows, i64::from(shard.0), event);
+            if let Some(job) = resumed(event) {
+                self.rows.quarantine.need(timer_key(partition, job));
+            }
+        }
+        for (offset, _) in redrives(envelope) {
+            self.rows.quarantine.need((partition, COMMAND.into(), offset.to_string().into()));
         }
     }
 
@@ -121,6 +132,7 @@ impl Fold {
     /// Applies the facts of one accepted envelope. All that [`Fold::need`] noted has to be known.
     pub(crate) fn apply(&mut self, offset: u64, envelope: &Envelope) {
         let now = envelope.now.as_millisecond();
+        let mut requesters = Requesters::of(envelope);
         for (index, Recorded { shard, event }) in envelope.events.iter().enumerate() {
             let place = Place {
                 partition: i64::from(self.partition),
@@ -129,7 +141,14 @@ impl Fold {
                 shard: i64::from(shard.0),
                 now,
             };
+            self.rows.by = requesters.next();
             self.rows.apply(place, event);
+            if let Some(job) = resumed(event) {
+                self.rows.timer_goes_on(place, job);
+            }
+        }
+        for (offset, cause) in redrives(envelope) {
+            self.rows.redriven(i64::from(self.partition), now, offset, cause);
         }
     }
 
@@ -144,7 +163,74 @@ impl Fold {
     }
 }
 
+/// The job whose timer runs from this fact on, or is gone.
+fn resumed(event: &Event) -> Option<JobId> {
+    match event {
+        Event::JobReceived { definition, next: Some(_), .. } => Some(definition.id),
+        Event::JobSwitched { job, next: Some(_), .. } | Event::FireMoved { job, next: Some(_) } => Some(*job),
+        Event::JobRemoved { job } => Some(*job),
+        _ => None,
+    }
+}
+
+/// The commands of an envelope that had been set aside and were sent again, by their first offset.
+fn redrives(envelope: &Envelope) -> impl Iterator<Item = (u64, &Cause)> {
+    envelope.causes.iter().filter_map(|cause| match &cause.source {
+        Source::Command { request: Some(request), .. } => Some((request.redriven_offset()?, cause)),
+        Source::Command { .. } | Source::Timer | Source::Observed => None,
+    })
+}
+
+/// Who asked for each fact of an envelope, in order.
+///
+/// A command names its sender. What an owner carries out later, by itself or once another shard has answered, names
+/// the requester in one of the facts that it makes at the same time.
+struct Requesters<'a> {
+    causes: std::slice::Iter<'a, Cause>,
+    events: &'a [Recorded],
+    left: u32,
+    by: Option<&'a Actor>,
+}
+
+impl<'a> Requesters<'a> {
+    fn of(envelope: &'a Envelope) -> Self {
+        Self { causes: envelope.causes.iter(), events: &envelope.events, left: 0, by: None }
+    }
+
+    fn next(&mut self) -> Option<Actor> {
+        while self.left == 0 {
+            let cause = self.causes.next()?;
+            self.left = cause.events;
+            let made = self.events.len().min(cause.events as usize);
+            let (made, later) = self.events.split_at(made);
+            self.events = later;
+            self.by = requester(&cause.source, made);
+        }
+        self.left -= 1;
+        self.by.cloned()
+    }
+}
+
+fn requester<'a>(source: &'a Source, made: &'a [Recorded]) -> Option<&'a Actor> {
+    let named = made.iter().find_map(|recorded| match &recorded.event {
+        Event::ApplyAdvanced { by, .. }
+        | Event::ApplyFinished { by, .. }
+        | Event::RemovalDecided { by, .. } => by.as_ref(),
+        _ => None,
+    });
+    let is_message = || matches!(made.first(), Some(Recorded { event: Event::MessageReceived { .. }, .. }));
+    match source {
+        Source::Command { actor, .. } => named.or((!is_message()).then_some(actor)),
+        Source::Timer | Source::Observed => named,
+    }
+}
+
 impl Caches {
+    /// Who asked for the fact that is applied.
+    fn requester(&self) -> Option<Arc<str>> {
+        self.by.as_ref().map(batch::person)
+    }
+
     /// Drops what no fact to come is likely to change.
     fn settle(&mut self) {
         self.batches.keep(|batch| batch.state < 3);
@@ -160,6 +246,7 @@ impl Caches {
         self.job_parents.clear();
         self.skipped_fires.clear();
         self.reassign_log.clear();
+        self.user_code_log.clear();
         self.rerun_jobs.clear();
         self.rerun_skips.clear();
         self.reruns.keep(|rerun| rerun.ended_at.is_none());
@@ -167,6 +254,7 @@ impl Caches {
         self.resources.clear();
         self.worker_groups.clear();
         self.calendars.clear();
+        self.calendar_versions.clear();
         self.pools.clear();
         self.freezes.clear();
         self.task_templates.clear();
@@ -268,9 +356,9 @@ impl Caches {
             | Event::RerunCancelled { .. }
             | Event::RerunEnded { .. } => self.apply_rerun(at, event),
             Event::CommandQuarantined { offset, reason } => {
-                self.set_aside(at, "command", &offset.to_string(), reason);
+                self.set_aside(at, COMMAND, &offset.to_string(), reason);
             }
-            Event::TimerSuspended { entity, reason } => self.set_aside(at, "timer", entity, reason),
+            Event::TimerSuspended { entity, reason } => self.set_aside(at, TIMER, entity, reason),
             // No table shows these: they concern the shards' own state, and the feed has them.
             Event::MessageReceived { .. }
             | Event::FreezeReceived { .. }
@@ -323,12 +411,51 @@ impl Caches {
     fn set_aside(&mut self, at: Place, kind: &str, subject: &str, reason: &str) {
         self.quarantine.put(QuarantineRow {
             partition_no: at.partition,
-            journal_offset: at.offset,
-            event_index: at.index,
             kind: kind.into(),
             subject: subject.into(),
+            journal_offset: at.offset,
+            event_index: at.index,
             reason: reason.into(),
             recorded_at: at.now,
+            is_open: true,
+            closed_at: None,
+            redriven_by: None,
+            redrive_outcome: None,
         });
     }
+
+    /// The timer of a job runs again, or the shard has no such job any more.
+    fn timer_goes_on(&mut self, at: Place, job: JobId) {
+        self.quarantine.change(timer_key(at.partition, job), |row| {
+            if row.is_open {
+                row.is_open = false;
+                row.closed_at = Some(at.now);
+            }
+        });
+    }
+
+    /// A command that was set aside was sent again.
+    fn redriven(&mut self, partition: i64, now: i64, offset: u64, cause: &Cause) {
+        let Source::Command { actor, .. } = &cause.source else { return };
+        let outcome = match &cause.outcome {
+            Outcome::Refused(rejection) => rejection.to_string().into(),
+            Outcome::Done | Outcome::Answered(_) | Outcome::Deferred => "done".into(),
+            // Only the first one counts.
+            Outcome::Repeated => return,
+        };
+        self.quarantine.change((partition, COMMAND.into(), offset.to_string().into()), |row| {
+            row.is_open = false;
+            row.closed_at = Some(now);
+            row.redriven_by = Some(batch::person(actor));
+            row.redrive_outcome = Some(outcome);
+        });
+    }
+}
+
+/// The two kinds of what is set aside.
+const COMMAND: &str = "command";
+const TIMER: &str = "timer";
+
+fn timer_key(partition: i64, job: JobId) -> (i64, Arc<str>, Arc<str>) {
+    (partition, TIMER.into(), format!("job/{job}").into())
 }

@@ -13,7 +13,7 @@ use support::{
 };
 use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
 use tidemill_store::rows::BatchRow;
-use tidemill_store::{AttemptFilter, JobFilter, PageRequest, ReadTables, WorkerFilter};
+use tidemill_store::{AttemptFilter, JobFilter, PageRequest, QuarantineFilter, ReadTables, WorkerFilter};
 
 /// Everything into new tables, in one go.
 fn project(log: &std::sync::Arc<dyn tidemill_log::Log>, database: &Database) {
@@ -51,7 +51,10 @@ fn a_batch_is_shown_in_every_state_of_its_life() {
     let log_row = database.tables.reassignments(id(1)).unwrap().remove(0);
     assert_eq!((&*log_row.reason, log_row.assigned_at), ("rejected", Some(owner.now_ms - 7)));
     let row = shown(&mut owner, vec![assigned(1, 2, 1), granted(1, 2)]);
-    assert_eq!((row.state, row.attempts, row.started_at), (2, 1, Some(owner.now_ms)));
+    assert_eq!((row.state, row.attempts, row.started_at), (2, 1, None), "granted is not started");
+    let row = shown(&mut owner, vec![json!({"attempt_started": {"batch": id(1), "token": id(2)}})]);
+    let started = owner.now_ms;
+    assert_eq!((row.state, row.attempts, row.started_at), (2, 1, Some(started)));
     let retry = json!({"retry_scheduled": {"batch": id(1), "attempt": 2, "at": time(START_MS + 99)}});
     let row = shown(&mut owner, vec![ended(1, 2, 1, "failed"), retry]);
     assert_eq!((row.state, row.retry_at, row.result), (0, Some(START_MS + 99), None));
@@ -64,7 +67,7 @@ fn a_batch_is_shown_in_every_state_of_its_life() {
     assert_eq!((row.killed_by.as_deref(), row.kill_requested_at), (Some("etl/ann"), Some(owner.now_ms)));
     let row = shown(&mut owner, vec![ended(1, 3, 2, "killed"), finished(1, "killed")]);
     assert_eq!((row.state, row.result.as_deref(), row.finished_at), (3, Some("killed"), Some(owner.now_ms)));
-    assert_eq!((row.attempt, row.attempts, row.token), (2, 2, None));
+    assert_eq!((row.attempt, row.attempts, row.token, row.started_at), (2, 2, None, Some(started)));
     let filter = AttemptFilter { batch: Some(id(1)), ..AttemptFilter::default() };
     let attempts = database.tables.attempts(&filter, &PageRequest::first(9)).unwrap().items;
     let results: Vec<_> = attempts.iter().map(|row| (row.attempt, row.result.as_deref().unwrap())).collect();
@@ -118,7 +121,7 @@ fn definitions_keys_and_workers_are_shown_as_they_are_now() {
     assert_eq!((&*worker.state, worker.drained, &*worker.group_name), ("lost", true, "demo"));
     let slots: Vec<_> = tables.resources("w-1").unwrap();
     assert_eq!(slots.iter().map(|row| (&*row.job_type, row.slots)).collect::<Vec<_>>(), [("shell", 1)]);
-    assert_eq!(&*tables.quarantine(&PageRequest::first(9)).unwrap().items[0].reason, "not JSON");
+    assert_eq!(&*tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items[0].reason, "not JSON");
 }
 
 /// EVT-2: the rows are the same whether the journal is folded in one go or bit by bit, with a cache or
@@ -153,4 +156,102 @@ fn rows_do_not_depend_on_how_the_journal_was_cut() {
         assert!(report.is_clean(), "seed {seed}: {:#?}", report.differences);
         assert!(report.rows > 100, "{report:?}");
     }
+}
+
+/// TBL-1, JOB-5, BYD-2: who asked is in the tables: the sender of a command, and whoever committed what an owner carries
+/// out later.
+#[test]
+fn tables_say_who_asked() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    let by = |app: &str| json!({"app": app, "user": "ann"});
+    let command = |offset: u64, app: &str, events: usize| {
+        json!({"source": {"command": {"offset": offset, "actor": by(app)}}, "events": events})
+    };
+    let timer = |events: usize| json!({"source": "timer", "events": events});
+    let defined = |n: i64, version: i64| {
+        let mut definition = definition(job(n), "load", json!([]));
+        definition["version"] = json!(version);
+        json!({"shard": 0, "event": {"job_defined": {"definition": definition, "enabled": version < 3}}})
+    };
+    let event = |event: serde_json::Value| json!({"shard": 0, "event": event});
+    let calendar = json!({"version": 4, "spec": {"name": "site", "holidays": ["2026-01-01"]}});
+    let mut decide = |causes: Vec<serde_json::Value>, events: Vec<serde_json::Value>| {
+        owner.now_ms += 5;
+        let envelope = json!({"now": time(owner.now_ms), "causes": causes, "events": events});
+        owner.write(envelope.to_string().into_bytes());
+        owner.now_ms
+    };
+    let first = decide(
+        vec![command(1, "etl", 1), command(2, "ops", 1)],
+        vec![defined(1, 1), event(json!({"calendar_defined": {"calendar": calendar}}))],
+    );
+    let advanced = event(json!({"apply_advanced": {"apply": "a", "done": 1, "by": by("big")}}));
+    decide(vec![timer(2)], vec![defined(1, 2), advanced]);
+    let off = decide(vec![command(3, "ops", 1)], vec![defined(1, 3)]);
+    let received = event(json!({"message_received": {"from": 1, "number": 1}}));
+    let decided = json!({"question": 1, "outcome": {"answered": "done"}, "by": by("gone")});
+    let deleted = vec![
+        received,
+        event(json!({"job_deleted": {"job": job(1)}})),
+        event(json!({"removal_decided": decided})),
+    ];
+    let database = Database::new();
+    project(&log, &database);
+    let row = database.tables.job(job(1)).unwrap().unwrap();
+    assert_eq!(row.changed_by.as_deref(), Some("ops/ann"));
+    assert_eq!((row.disabled_at, row.disabled_by.as_deref()), (Some(off), Some("ops/ann")));
+    let versions = database.tables.job_versions(job(1)).unwrap();
+    let by: Vec<_> = versions.iter().map(|row| (row.version, row.defined_by.as_deref().unwrap())).collect();
+    assert_eq!(by, [(3, "ops/ann"), (2, "big/ann"), (1, "etl/ann")]);
+    let calendar = database.tables.calendar_version("site", 4).unwrap().unwrap();
+    assert_eq!((calendar.defined_at, calendar.defined_by.as_deref()), (first, Some("ops/ann")));
+    decide(vec![command(4, "owner", 3)], deleted);
+    project(&log, &database);
+    let row = database.tables.job(job(1)).unwrap().unwrap();
+    assert_eq!((row.deleted_at.is_some(), row.changed_by.as_deref()), (true, Some("gone/ann")));
+}
+
+/// EVT-9: a dead letter is open until its command was sent again, or its timer runs again.
+#[test]
+fn dead_letters_are_closed_by_what_becomes_of_them() {
+    let (_, log) = log(1);
+    let mut owner = Owner::claim(&*log, 0);
+    owner.decide(catalogue());
+    owner.decide(shard());
+    let fire = format!("job/{}", job(1));
+    owner.decide(vec![
+        (1, json!({"command_quarantined": {"offset": 4, "reason": "bad"}})),
+        (1, json!({"command_quarantined": {"offset": 5, "reason": "bad"}})),
+        (1, json!({"timer_suspended": {"entity": fire, "reason": "panic"}})),
+        (1, json!({"timer_suspended": {"entity": "batch/7", "reason": "panic"}})),
+    ]);
+    let database = Database::new();
+    let open = || {
+        project(&log, &database);
+        let filter = QuarantineFilter { is_open: Some(true), ..QuarantineFilter::default() };
+        let rows = database.tables.quarantine(&filter, &PageRequest::first(9)).unwrap().items;
+        rows.iter().map(|row| row.subject.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(open(), ["4", "5", fire.as_str(), "batch/7"]);
+    let next = json!({"at": time(START_MS), "logical_time": time(START_MS)});
+    owner.decide(vec![(1, json!({"job_switched": {"job": job(1), "enabled": false}}))]);
+    assert_eq!(open().len(), 4, "switched off, it does not run");
+    owner.decide(vec![(1, json!({"job_switched": {"job": job(1), "enabled": true, "next": next}}))]);
+    let again = |offset: u64, outcome: serde_json::Value| {
+        let request = tidemill_model::RequestId::redrive(offset, "ab");
+        let source = json!({"command": {"offset": 9, "request": request, "actor": {"app": "ops"}}});
+        json!({"source": source, "outcome": outcome})
+    };
+    let refused = json!({"refused": {"unknown": {"what": "job", "id": "7"}}});
+    let causes = [again(4, json!("done")), again(5, refused), again(77, json!("done"))];
+    owner.now_ms += 9;
+    let envelope = json!({"now": time(owner.now_ms), "causes": causes});
+    owner.write(envelope.to_string().into_bytes());
+    assert_eq!(open(), ["batch/7"]);
+    let rows = database.tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items;
+    let told: Vec<_> = rows.iter().map(|row| (row.redriven_by.as_deref(), row.closed_at.is_some())).collect();
+    assert_eq!(told, [(Some("ops"), true), (Some("ops"), true), (None, true), (None, false)]);
+    assert_eq!(rows[0].redrive_outcome.as_deref(), Some("done"));
+    assert!(rows[1].redrive_outcome.as_deref().unwrap().contains("job"), "{rows:?}");
 }

@@ -51,7 +51,9 @@ pub use mysql::{MysqlServer, MysqlTables};
 pub use port::{
     FORMAT, Filter, Generation, Position, RowBatch, Select, Snapshot, TableChanges, Tables, Written,
 };
-pub use read::{AttemptFilter, BatchFilter, JobFilter, ReadTables, RerunFilter, WorkerFilter};
+pub use read::{
+    AttemptFilter, BatchFilter, JobFilter, QuarantineFilter, ReadTables, RerunFilter, WorkerFilter,
+};
 pub use read_pull::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 pub use reference::reference;
 pub use sink_note::SinkNote;

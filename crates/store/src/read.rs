@@ -2,9 +2,10 @@
 
 use crate::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
+    CalendarVersionRow,
     FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
     QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
-    SkippedFiresRow, ThingRow, ThirdPartyReportRow, WorkerRow,
+    SkippedFiresRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -67,6 +68,15 @@ pub struct WorkerFilter {
     pub group: Option<String>,
     /// `live`, `lost` or `gone`.
     pub state: Option<String>,
+}
+
+/// What was set aside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct QuarantineFilter {
+    /// `command` or `timer`.
+    pub kind: Option<String>,
+    /// Whether nothing has become of it yet.
+    pub is_open: Option<bool>,
 }
 
 fn typed<R: Row>(rows: Vec<Vec<Value>>) -> Result<Vec<R>, Error> {
@@ -173,6 +183,34 @@ pub trait ReadTables: Tables {
         let mut select = Select::new(JobVersionRow::TABLE, &["version"]).equal("job_id", job);
         select.descending = true;
         all(self, &select)
+    }
+
+    /// The same, a part at a time.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn job_versions_page(&self, job: i64, request: &PageRequest) -> Result<Page<JobVersionRow>, Error> {
+        let mut select = Select::new(JobVersionRow::TABLE, &["version"]).equal("job_id", job);
+        select.descending = true;
+        page(self, select, request)
+    }
+
+    /// One version of a definition of the catalogue.
+    ///
+    /// # Errors
+    /// The database.
+    fn job_version(&self, job: i64, version: i64) -> Result<Option<JobVersionRow>, Error> {
+        let select = Select::new(JobVersionRow::TABLE, &["job_id", "version"]).equal("job_id", job);
+        one(self, select.equal("version", version))
+    }
+
+    /// The jobs that name this one as a parent, a part at a time.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn children_page(&self, job: i64, request: &PageRequest) -> Result<Page<JobParentRow>, Error> {
+        let select = Select::new(JobParentRow::TABLE, &["job_id", "position"]).equal("parent_id", job);
+        page(self, select, request)
     }
 
     /// A definition as its shard holds it, with the next fire.
@@ -307,6 +345,15 @@ pub trait ReadTables: Tables {
         optional(&mut select, "job_id", filter.job.map(Value::Int));
         optional(&mut select, "worker_id", filter.worker.as_deref().map(text));
         page(self, select, request)
+    }
+
+    /// The codes that programs of a batch reported, in the order of the journal.
+    ///
+    /// # Errors
+    /// The database.
+    fn user_codes(&self, batch: i64) -> Result<Vec<UserCodeRow>, Error> {
+        let order = &["partition_no", "journal_offset", "event_index"];
+        all(self, &Select::new(UserCodeRow::TABLE, order).equal("batch_id", batch))
     }
 
     /// The assignments of a batch that ended without an attempt, the oldest first.
@@ -462,6 +509,29 @@ pub trait ReadTables: Tables {
         one(self, Select::new(CalendarRow::TABLE, &["name"]).equal("name", name))
     }
 
+    /// The versions of a calendar, the newest first; those of a removed one, too.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn calendar_versions(
+        &self,
+        name: &str,
+        request: &PageRequest,
+    ) -> Result<Page<CalendarVersionRow>, Error> {
+        let mut select = Select::new(CalendarVersionRow::TABLE, &["version"]).equal("name", name);
+        select.descending = true;
+        page(self, select, request)
+    }
+
+    /// One version of a calendar.
+    ///
+    /// # Errors
+    /// The database.
+    fn calendar_version(&self, name: &str, version: i64) -> Result<Option<CalendarVersionRow>, Error> {
+        let select = Select::new(CalendarVersionRow::TABLE, &["name", "version"]).equal("name", name);
+        one(self, select.equal("version", version))
+    }
+
     /// The application keys that are good.
     ///
     /// # Errors
@@ -482,9 +552,27 @@ pub trait ReadTables: Tables {
     ///
     /// # Errors
     /// The database, or a cursor of another list.
-    fn quarantine(&self, request: &PageRequest) -> Result<Page<QuarantineRow>, Error> {
+    fn quarantine(
+        &self,
+        filter: &QuarantineFilter,
+        request: &PageRequest,
+    ) -> Result<Page<QuarantineRow>, Error> {
         let order = &["partition_no", "journal_offset", "event_index"];
-        page(self, Select::new(QuarantineRow::TABLE, order), request)
+        let mut select = Select::new(QuarantineRow::TABLE, order);
+        optional(&mut select, "kind", filter.kind.as_deref().map(text));
+        optional(&mut select, "is_open", filter.is_open.map(|open| Value::Int(i64::from(open))));
+        page(self, select, request)
+    }
+
+    /// One of these, by its place in the journal.
+    ///
+    /// # Errors
+    /// The database.
+    fn quarantined(&self, place: (i64, i64, i64)) -> Result<Option<QuarantineRow>, Error> {
+        let order = &["partition_no", "journal_offset", "event_index"];
+        let (partition, offset, index) = place;
+        let select = Select::new(QuarantineRow::TABLE, order).equal("partition_no", partition);
+        one(self, select.equal("journal_offset", offset).equal("event_index", index))
     }
 }
 

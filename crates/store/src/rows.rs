@@ -12,8 +12,8 @@ mod rerun;
 mod thing;
 mod worker;
 
-pub use batch::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
-pub use calendar::CalendarRow;
+pub use batch::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow, UserCodeRow};
+pub use calendar::{CalendarRow, CalendarVersionRow};
 pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
 pub use journal::{AppKeyRow, QuarantineRow, ShardRow};
@@ -34,9 +34,9 @@ macro_rules! for_each_row {
             skipped_fires: SkippedFiresRow, batches: BatchRow, batch_dependencies: BatchDependencyRow,
             things: ThingRow, batch_things: BatchThingRow, batch_quality: BatchQualityRow, overrides: OverrideRow,
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
-            attempts: AttemptRow, reassign_log: ReassignRow, reruns: RerunRow,
+            attempts: AttemptRow, user_code_log: UserCodeRow, reassign_log: ReassignRow, reruns: RerunRow,
             rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow, workers: WorkerRow, resources: ResourceRow,
-            worker_groups: GroupRow, calendars: CalendarRow, pools: PoolRow, freezes: FreezeRow,
+            worker_groups: GroupRow, calendars: CalendarRow, calendar_versions: CalendarVersionRow, pools: PoolRow, freezes: FreezeRow,
             task_templates: TaskTemplateRow, pull_users: PullUserRow, pull_tasks: PullTaskRow,
             pull_task_versions: PullTaskVersionRow, pull_ledger: PullLedgerRow, pull_grants: PullGrantRow,
             shards: ShardRow, app_keys: AppKeyRow, quarantine: QuarantineRow

@@ -1,11 +1,11 @@
-//! Views: the tables of the active generation under their plain names, with readable times, and the four
+//! Views: the tables of the active generation under their plain names, with readable times, and those
 //! that people ask for first (TBL-2).
 
 use crate::sql::{Dialect, table_name};
 use crate::{Kind, Table, rows};
 
 /// The views on top of the plain ones: name, what it shows, its query. The same SQL in both dialects.
-pub(crate) const ON_TOP: [(&str, &str, &str); 4] = [
+pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
     (
         "job_status_now",
         "Every job that is not deleted, with its newest batch.",
@@ -40,6 +40,13 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 4] = [
          b.origin, b.result, b.attempts, b.worker_id, b.message, b.killed_by, b.generated_at, b.started_at, \
          b.finished_at, b.started_at_ms - b.generated_at_ms AS waited_ms, \
          b.finished_at_ms - b.started_at_ms AS ran_ms FROM batches b WHERE b.state = 3",
+    ),
+    (
+        "business_types",
+        "The business types of the jobs that are not deleted, by owner, with how many jobs have them.",
+        "SELECT j.business_type, j.owner, COUNT(*) AS jobs, COUNT(CASE WHEN j.enabled = 1 THEN 1 END) \
+         AS enabled_jobs FROM jobs j WHERE j.deleted_at_ms IS NULL AND j.business_type <> '' \
+         GROUP BY j.business_type, j.owner",
     ),
 ];
 

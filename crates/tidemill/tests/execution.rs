@@ -321,6 +321,10 @@ fn user_code_decides() {
     assert_eq!(said, expected);
     let attempt = &shown["attempts"][0];
     assert_eq!((&attempt["exit_code"], &attempt["user_code"]), (&json!(5), &json!(0)), "{shown}");
+    // TBL-1: the user-code log has every code that was taken, the ones that another followed, too.
+    let codes = shown["user_codes"].as_array().unwrap();
+    let codes: Vec<_> = codes.iter().map(|code| (&code["code"], &code["effective_code"])).collect();
+    assert_eq!(codes, [(&json!(3), &json!(3)), (&json!(0), &json!(0))], "{shown}");
     assert_eq!(attempt["values"], json!({"codes": "3 0 0 1"}), "{shown}");
 
     let bad = ended(&server, &run_job(&server, "default/bad"));

@@ -185,5 +185,21 @@ fn failing_generation_is_retried_and_told() {
     let since = failed[0]["data"]["logical_time"].as_str().unwrap();
     let good = server.json(&["batch", "ls", "--job", "default/good", "--from", since, "--limit", "100"]);
     assert!(good["items"].as_array().unwrap().len() >= SECONDS as usize, "{good:#}");
+    a_suspended_timer_is_redriven(&server);
     assert_eq!(server.stop(), Some(0));
+}
+
+/// EVT-9: suspended timers are dead letters; a redrive lets a job go on, and its letter is closed.
+fn a_suspended_timer_is_redriven(server: &Server) {
+    let letters = || server.json(&["dead-letters", "ls", "--kind", "timer"])["items"].as_array().unwrap().clone();
+    let suspended = letters();
+    assert_eq!(suspended.len(), FAILING, "{suspended:#?}");
+    let job = server.json(&["job", "show", &format!("default/{}", name(0))])["id"].to_string();
+    let letter = suspended.iter().find(|letter| letter["subject"] == format!("job/{job}")).unwrap();
+    server.json(&["dead-letters", "redrive", letter["id"].as_str().unwrap()]);
+    server::until("it makes batches again", || {
+        let batches = server.json(&["batch", "ls", "--job", &job, "--limit", "1"]);
+        (!batches["items"].as_array().unwrap().is_empty()).then_some(())
+    });
+    assert_eq!(letters().len(), FAILING - 1);
 }

@@ -20,7 +20,7 @@ use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
 use crate::view::{
     AttemptView, BatchDetail, BatchView, DependencyView, List, OverrideView, QualityView, ReturnView,
-    ThingView, Written,
+    ThingView, UserCodeView, Written,
 };
 use crate::write::Write;
 use crate::{JournalPosition, Problem};
@@ -122,6 +122,7 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
         overrides: tables.overrides(row.id)?.into_iter().map(OverrideView::from).collect(),
         attempts: attempts.items.into_iter().rev().map(AttemptView::from).collect(),
         returned,
+        user_codes: tables.user_codes(row.id)?.into_iter().map(UserCodeView::from).collect(),
     })
 }
 

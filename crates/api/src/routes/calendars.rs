@@ -10,8 +10,10 @@ use super::defined::{Administrator, Defined};
 use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
-use crate::params::Params;
-use crate::view::{CalendarDetail, CalendarView, List, Written};
+use crate::params::{Params, id};
+use crate::view::{
+    CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written,
+};
 
 /// Calendars, by name (BYD-2). They are the site's, whatever groups a key reaches.
 pub(super) async fn list(
@@ -35,6 +37,36 @@ pub(super) async fn get(
     let row = app.read(move |tables| tables.calendar(&wanted)).await?;
     let row = row.ok_or_else(|| Problem::unknown("calendar", name))?;
     CalendarDetail::of(&row).map(Json)
+}
+
+/// The versions of a calendar, the newest first (BYD-2); those of a removed one, too.
+pub(super) async fn versions(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    params: Params,
+) -> Result<Json<List<CalendarVersionView>>, Problem> {
+    params.only(&["limit", "cursor"])?;
+    let request = params.page()?;
+    let wanted = name.clone();
+    let page = app.read(move |tables| tables.calendar_versions(&wanted, &request)).await?;
+    if page.items.is_empty() && params.text("cursor").is_none() {
+        return Err(Problem::unknown("calendar", name));
+    }
+    Ok(Json(List::of(page, CalendarVersionView::from)))
+}
+
+/// One version of a calendar with its days.
+pub(super) async fn version(
+    State(app): State<Arc<App>>,
+    Path((name, number)): Path<(String, String)>,
+    params: Params,
+) -> Result<Json<CalendarVersionDetail>, Problem> {
+    params.only(&[])?;
+    let version: i64 = id("version", &number)?;
+    let wanted = name.clone();
+    let row = app.read(move |tables| tables.calendar_version(&wanted, version)).await?;
+    let row = row.ok_or_else(|| Problem::unknown("version", format!("{version} of calendar {name}")))?;
+    CalendarVersionDetail::of(row).map(Json)
 }
 
 /// Adds or changes a calendar; the next fires of the jobs that keep to it are computed anew.

@@ -73,7 +73,10 @@ fn begin(params: &Params, headers: &HeaderMap) -> Result<FeedFrom, Problem> {
     match params.text("from").as_deref() {
         None | Some("end") => Ok(FeedFrom::End),
         Some("start") => Ok(FeedFrom::Start),
-        Some(other) => Err(Problem::field("from", other, "must be start or end")),
+        Some(other) => other
+            .parse()
+            .map(FeedFrom::Time)
+            .map_err(|_| Problem::field("from", other, "must be start, end or a time as RFC 3339 has it")),
     }
 }
 

@@ -65,7 +65,13 @@ pub(super) async fn get_named(
     named(&app, &caller, group, name).await.map(Json)
 }
 
-async fn named(app: &App, caller: &Caller, group: String, name: String) -> Result<JobDetail, Problem> {
+/// A job by the names of its group and its own.
+pub(super) async fn named(
+    app: &App,
+    caller: &Caller,
+    group: String,
+    name: String,
+) -> Result<JobDetail, Problem> {
     caller.may_read(&group)?;
     let full_name = format!("{group}/{name}");
     let row = app.read(move |tables| tables.job_named(&group, &name)).await?;

@@ -5,6 +5,7 @@ mod attempts;
 mod batches;
 mod calendars;
 mod codes;
+mod dead_letters;
 mod defined;
 mod events;
 mod freezes;
@@ -25,6 +26,7 @@ mod run;
 mod staged;
 mod status;
 mod things;
+mod versions;
 mod workers;
 
 use axum::routing::get;
@@ -34,11 +36,13 @@ pub(crate) use logs::{download_attempt, newest_attempt, read_part};
 pub(crate) use run::{JobPlace, job_place};
 
 use crate::openapi::{Call, Calls, Verb};
-use crate::ports::{ClusterStatus, OperationStatus};
+use crate::ports::OperationStatus;
 use crate::view::{
-    AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarView, FreezeView, GroupView, JobDetail,
-    JobView, KeyView, LateCheckView, List, PoolDetail, PoolView, PreviewView, RerunBatchView, RerunJobs,
-    RerunView, ReturnView, SkippedView, ThirdPartyView, WorkerView, Written,
+    AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarVersionDetail, CalendarVersionView,
+    CalendarView, ChildView, DeadLetterDetail, DeadLetterView, FreezeView, GroupView, JobDetail,
+    JobVersionDetail, JobVersionView, JobView, KeyView, LateCheckView, List, PoolDetail, PoolView,
+    PreviewView, Redriven, RerunBatchView, RerunJobs, RerunView, ReturnView, SkippedView, ThirdPartyView,
+    VersionDiff, WorkerView, Written,
 };
 use crate::worker_logs::LogPart;
 
@@ -54,8 +58,9 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
     let mut calls = pull::calls(pull_calls::calls(thing_calls(worker_calls(pool_calls(calendar_calls(
-        rerun_calls(batch_calls(job_calls(Calls::new()))),
+        rerun_calls(batch_calls(version_calls(job_calls(Calls::new())))),
     ))))));
+    calls = dead_letter_calls(calls);
     for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
         // The document has them as `/api/jobs/{id}/{name}`.
         calls.router = calls.router.route(path, get(jobs::get_named_like_a_call));
@@ -165,8 +170,100 @@ fn job_calls(calls: Calls) -> Calls {
         )
 }
 
+fn version_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(Verb::Get, "/api/jobs/{id}/versions", "The versions of a definition, the newest first")
+                .role(Role::Viewer)
+                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<JobVersionView>>(),
+            versions::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/jobs/{id}/versions/{version}", "One version of a definition")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<JobVersionDetail>(),
+            versions::get,
+        )
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/jobs/{id}/versions/{version}/diff/{other}",
+                "What differs between two versions of a definition, field by field",
+            )
+            .role(Role::Viewer)
+            .query(&[AT_LEAST])
+            .gives::<VersionDiff>(),
+            versions::diff,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/jobs/{id}/children", "The jobs that name this one as a parent")
+                .role(Role::Viewer)
+                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<ChildView>>(),
+            versions::children,
+        )
+}
+
+fn dead_letter_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/dead-letters",
+                "Commands that were set aside and timers that were suspended, in the order of the journal",
+            )
+            .role(Role::SuperAdministrator)
+            .query(&[
+                PAGE[0],
+                PAGE[1],
+                AT_LEAST,
+                ("kind", "`command` or `timer`."),
+                ("open", "`true`: only those of which nothing has become yet; `false`: only the others."),
+            ])
+            .gives::<List<DeadLetterView>>(),
+            dead_letters::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
+                .role(Role::SuperAdministrator)
+                .query(&[AT_LEAST])
+                .gives::<DeadLetterDetail>(),
+            dead_letters::get,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/dead-letters/{id}/redrive",
+                "Sends the command again as a new one, or lets the job go on whose timer was suspended",
+            )
+            .role(Role::SuperAdministrator)
+            .gives::<Redriven>(),
+            dead_letters::redrive,
+        )
+}
+
 fn calendar_calls(calls: Calls) -> Calls {
     calls
+        .add(
+            Call::new(
+                Verb::Get,
+                "/api/calendars/{name}/versions",
+                "The versions of a calendar, the newest first; those of a removed one, too",
+            )
+            .role(Role::Viewer)
+            .query(&[PAGE[0], PAGE[1], AT_LEAST])
+            .gives::<List<CalendarVersionView>>(),
+            calendars::versions,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/calendars/{name}/versions/{version}", "One version of a calendar")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<CalendarVersionDetail>(),
+            calendars::version,
+        )
         .add(
             Call::new(Verb::Get, "/api/calendars", "Calendars, by name")
                 .role(Role::Viewer)
@@ -572,7 +669,11 @@ fn worker_calls(calls: Calls) -> Calls {
                 .role(Role::Viewer)
                 .query(&[
                     ("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
-                    ("from", "`start` or `end` (default), where there is no cursor."),
+                    (
+                        "from",
+                        "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each \
+                         partition begins with its first event of that time or later.",
+                    ),
                     ("type", "Only types that begin so."),
                     ("subject", "Only subjects that begin so."),
                     ("limit", "Ends after so many events."),
@@ -583,7 +684,7 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/status", "The partitions and how far each is")
                 .role(Role::Viewer)
-                .gives::<ClusterStatus>(),
+                .gives::<status::StatusView>(),
             status::status,
         )
 }

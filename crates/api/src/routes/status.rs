@@ -2,18 +2,36 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tidemill_store::{PageRequest, QuarantineFilter, ReadTables};
 
 use crate::Problem;
 use crate::app::App;
 use crate::params::Params;
 use crate::ports::ClusterStatus;
 
+/// Dead letters are counted up to so many.
+const MAX_COUNTED: usize = 1_000;
+
+/// The partitions and how far each is, and what was set aside.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct StatusView {
+    #[serde(flatten)]
+    cluster: ClusterStatus,
+    /// Dead letters that are open, counted up to 1,000; null: the tables cannot be read.
+    open_dead_letters: Option<usize>,
+}
+
 /// The partitions and how far each is.
-pub(super) async fn status(
-    State(app): State<Arc<App>>,
-    params: Params,
-) -> Result<Json<ClusterStatus>, Problem> {
+pub(super) async fn status(State(app): State<Arc<App>>, params: Params) -> Result<Json<StatusView>, Problem> {
     params.only(&[])?;
     let status = app.deps.cluster.status().await;
-    status.map(Json).map_err(|reason| Problem::unavailable("status_unavailable", reason))
+    let cluster = status.map_err(|reason| Problem::unavailable("status_unavailable", reason))?;
+    let open = QuarantineFilter { is_open: Some(true), ..QuarantineFilter::default() };
+    let count = move |tables: &dyn tidemill_store::Tables| {
+        Ok(tables.quarantine(&open, &PageRequest::first(MAX_COUNTED))?.items.len())
+    };
+    let open_dead_letters = app.read(count).await.ok();
+    Ok(Json(StatusView { cluster, open_dead_letters }))
 }

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
+use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow, UserCodeRow};
 
 use super::{OverrideView, QualityView, ThingView, json, string, time};
 
@@ -64,7 +64,7 @@ pub(crate) struct BatchView {
     pub(crate) assigned_at: Option<Timestamp>,
     /// When the worker must have asked to start.
     pub(crate) start_by: Option<Timestamp>,
-    /// When its first attempt was granted.
+    /// When the process of its first attempt was reported to run.
     pub(crate) started_at: Option<Timestamp>,
     /// No further attempt before.
     pub(crate) retry_at: Option<Timestamp>,
@@ -175,6 +175,32 @@ pub(crate) struct BatchDetail {
     pub(crate) attempts: Vec<AttemptView>,
     /// Assignments that ended without an attempt, the oldest first.
     pub(crate) returned: Vec<ReturnView>,
+    /// Codes that its programs reported, the oldest first.
+    pub(crate) user_codes: Vec<UserCodeView>,
+}
+
+/// A code that the program of an attempt reported.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct UserCodeView {
+    /// The attempt's number, from 1.
+    pub(crate) attempt: i64,
+    /// 0: success; anything else: failure.
+    pub(crate) code: i64,
+    /// The code that counted for the attempt from this report on.
+    pub(crate) effective_code: i64,
+    /// When.
+    pub(crate) reported_at: Timestamp,
+}
+
+impl From<UserCodeRow> for UserCodeView {
+    fn from(row: UserCodeRow) -> Self {
+        Self {
+            attempt: row.attempt,
+            code: row.code,
+            effective_code: row.effective_code,
+            reported_at: time(row.reported_at),
+        }
+    }
 }
 
 /// A logical time of a parent that a batch waits for, or waited for.

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tidemill_model::{Calendar, CalendarSpec};
-use tidemill_store::rows::{CalendarRow, SkippedFiresRow};
+use tidemill_store::rows::{CalendarRow, CalendarVersionRow, SkippedFiresRow};
 
 use super::{string, time};
 use crate::Problem;
@@ -55,12 +55,62 @@ impl CalendarDetail {
     }
 }
 
+/// A version of a calendar, without its days.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CalendarVersionView {
+    /// Numbers its content; every change of any calendar gets the next one.
+    pub(crate) version: i64,
+    /// IANA zone in which its days begin and end; null: the zone of each job's schedule.
+    pub(crate) zone: Option<String>,
+    /// Free text.
+    pub(crate) comment: String,
+    /// How many dates differ from its weekly pattern.
+    pub(crate) date_count: i64,
+    /// When it was accepted.
+    pub(crate) defined_at: Timestamp,
+    /// Who defined it: application, or application/person; null: that is not on record.
+    pub(crate) defined_by: Option<String>,
+}
+
+impl From<CalendarVersionRow> for CalendarVersionView {
+    fn from(row: CalendarVersionRow) -> Self {
+        Self {
+            version: row.version,
+            zone: string(row.time_zone),
+            comment: row.comment_text.to_string(),
+            date_count: row.dates,
+            defined_at: time(row.defined_at),
+            defined_by: string(row.defined_by),
+        }
+    }
+}
+
+/// A version of a calendar with its days.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CalendarVersionDetail {
+    #[serde(flatten)]
+    pub(crate) version: CalendarVersionView,
+    /// As it could have been written.
+    pub(crate) calendar: CalendarSpec,
+}
+
+impl CalendarVersionDetail {
+    pub(crate) fn of(row: CalendarVersionRow) -> Result<Self, Problem> {
+        let calendar = spec_of(&row.name, &row.definition)?;
+        Ok(Self { version: CalendarVersionView::from(row), calendar })
+    }
+}
+
+fn spec_of(name: &str, definition: &str) -> Result<CalendarSpec, Problem> {
+    serde_json::from_str(definition).map_err(|error| {
+        tracing::error!(calendar = %name, %error, "the definition in the row of a calendar cannot be read");
+        Problem::internal("the definition of the calendar cannot be read")
+    })
+}
+
 /// The calendar that a row holds.
 pub(crate) fn calendar_of(row: &CalendarRow) -> Result<Calendar, Problem> {
-    let spec = serde_json::from_str(&row.definition).map_err(|error| {
-        tracing::error!(calendar = %row.name, %error, "the definition in the row of a calendar cannot be read");
-        Problem::internal("the definition of the calendar cannot be read")
-    })?;
+    let spec = spec_of(&row.name, &row.definition)?;
     Ok(Calendar { version: u32::try_from(row.version).unwrap_or(u32::MAX), spec })
 }
 

@@ -90,6 +90,12 @@ pub(crate) struct JobView {
     pub(crate) defined_at: Timestamp,
     /// When it was last changed, switched on or off.
     pub(crate) changed_at: Timestamp,
+    /// Who did that: application, or application/person; null: that is not on record.
+    pub(crate) changed_by: Option<String>,
+    /// Since when it is switched off.
+    pub(crate) disabled_at: Option<Timestamp>,
+    /// Who switched it off.
+    pub(crate) disabled_by: Option<String>,
     /// When it was deleted.
     pub(crate) deleted_at: Option<Timestamp>,
 }
@@ -138,6 +144,9 @@ impl From<JobRow> for JobView {
             comment: row.comment_text.to_string(),
             defined_at: time(row.defined_at),
             changed_at: time(row.changed_at),
+            changed_by: string(row.changed_by),
+            disabled_at: row.disabled_at.map(time),
+            disabled_by: string(row.disabled_by),
             deleted_at: row.deleted_at.map(time),
         }
     }

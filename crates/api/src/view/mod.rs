@@ -2,11 +2,13 @@
 
 mod batch;
 mod calendar;
+mod dead_letter;
 mod job;
 mod pool;
 mod pull;
 mod rerun;
 mod thing;
+mod version;
 mod worker;
 
 use jiff::Timestamp;
@@ -17,8 +19,11 @@ use tidemill_store::Page;
 
 use crate::in_force::Late;
 
-pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView};
-pub(crate) use calendar::{CalendarDetail, CalendarView, SkippedView, calendar_of};
+pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView, UserCodeView};
+pub(crate) use calendar::{
+    CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, SkippedView, calendar_of,
+};
+pub(crate) use dead_letter::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, Redriven};
 pub(crate) use job::{JobDetail, JobView, ParentView, PreviewFire, PreviewView, definition_of};
 pub(crate) use pool::{GroupShare, HolderView, PoolDetail, PoolView, pool_of};
 pub(crate) use pull::{
@@ -27,6 +32,9 @@ pub(crate) use pull::{
 };
 pub(crate) use rerun::{RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, groups_of};
 pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
+pub(crate) use version::{
+    ChildView, JobVersionDetail, JobVersionView, VersionDiff, version_of_submission,
+};
 pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};
 
 /// A part of a list.

@@ -47,6 +47,8 @@ pub(crate) struct WorkerView {
     pub(crate) lost_at: Option<Timestamp>,
     /// Since when it is drained.
     pub(crate) drained_at: Option<Timestamp>,
+    /// Who drained it: application, or application/person.
+    pub(crate) drained_by: Option<String>,
     /// Why it takes no work at present, as it says itself.
     pub(crate) unfit_reason: Option<String>,
     /// Since when.
@@ -75,6 +77,7 @@ impl From<WorkerRow> for WorkerView {
             registered_at: time(row.registered_at),
             lost_at: row.lost_at.map(time),
             drained_at: row.drained_at.map(time),
+            drained_by: string(row.drained_by),
             unfit_reason: string(row.unfit_reason),
             unfit_at: row.unfit_at.map(time),
         }

@@ -6,6 +6,7 @@
 mod applied;
 mod bad_input;
 mod corpus;
+mod dead_letters;
 mod document;
 mod events;
 mod in_force;

@@ -133,6 +133,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "token": null,
           "type": "shell",
           "unmet": 0,
+          "user_codes": [],
           "worker": "w1"
         }
     "#]]

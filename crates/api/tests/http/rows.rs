@@ -151,6 +151,9 @@ pub(crate) fn job_row(definition: &JobDefinition) -> JobRow {
         enabled: true,
         defined_at: T0,
         changed_at: T0,
+        changed_by: None,
+        disabled_at: None,
+        disabled_by: None,
         deleted_at: None,
     }
 }
@@ -282,6 +285,7 @@ pub(crate) fn worker(address: &str) -> WorkerRow {
         lost_at: None,
         lease_expired_at: None,
         drained_at: None,
+        drained_by: None,
         unfit_reason: None,
         unfit_at: None,
     }

@@ -9,7 +9,7 @@ use tidemill_api::ports::{
     BoxFuture, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Live, LiveError,
     Operate, Operation, OperationState, OperationStatus, PartitionStatus,
 };
-use tidemill_api::{Config, Deps, JournalPast, Server, TablePositions};
+use tidemill_api::{Config, Deps, JournalPast, LogCommands, Server, TablePositions};
 use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
 use tidemill_producers::{Submitter, instance_id};
@@ -51,7 +51,8 @@ impl Feed for ListFeed {
     fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
         let next = match from {
             FeedFrom::Start => 0,
-            FeedFrom::End => self.0.lock().unwrap().len(),
+            // Its events have no times.
+            FeedFrom::End | FeedFrom::Time(_) => self.0.lock().unwrap().len(),
             FeedFrom::Cursor(cursor) => {
                 let last: usize = cursor.parse().map_err(|_| FeedError::BadCursor { cursor })?;
                 last + 1
@@ -176,6 +177,7 @@ impl Site {
         let hints = Arc::new(MemoryHints::new());
         let deps = Deps {
             past: Arc::new(past),
+            commands: Arc::new(LogCommands::new(Arc::new(log.clone()))),
             tables: tables.clone(),
             submitter: Submitter::start(Arc::new(log), instance_id("test"), submit).unwrap(),
             live: Arc::new(ScriptedLive(answers)),

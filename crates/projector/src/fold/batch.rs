@@ -7,7 +7,7 @@ use tidemill_model::{
     Actor, AttemptOutcome, AttemptResult, BatchId, BatchResult, BatchState, Dependency, Event, JobId, Origin,
     ReturnReason, TimeoutKind, Token, Usage, WorkerId,
 };
-use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow};
+use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow, UserCodeRow};
 
 use super::job::{json, mapping_word, number};
 use super::sources::is_copy;
@@ -54,14 +54,12 @@ impl Caches {
             Event::StartGranted { batch, token, worker, incarnation, .. } => {
                 self.grant(at, *batch, *token, worker, &incarnation.0);
             }
-            Event::AttemptStarted { token, .. } => {
+            Event::AttemptStarted { batch, token } => {
                 self.attempts.change((token.0,), |row| row.started_at = Some(at.now));
+                let started = |row: &mut BatchRow| row.started_at = row.started_at.or(Some(at.now));
+                self.batches.change((batch.0,), started);
             }
-            Event::CodeReported { token, code, .. } => self.attempts.change((token.0,), |row| {
-                if row.user_code != Some(0) {
-                    row.user_code = Some(i64::from(*code));
-                }
-            }),
+            Event::CodeReported { token, code, .. } => self.code_reported(at, *token, i64::from(*code)),
             Event::FinalCommandAssigned { batch, token, .. } => {
                 self.batches.change((batch.0,), |row| row.final_token = Some(token.0));
             }
@@ -275,7 +273,6 @@ impl Caches {
         self.batches.change((batch.0,), |row| {
             if granted {
                 row.attempts -= 1;
-                row.started_at = row.started_at.filter(|_| row.attempts > 0);
             }
             row.state = state(BatchState::Waiting);
             row.returned += 1;
@@ -311,8 +308,26 @@ impl Caches {
             row.state = state(BatchState::Running);
             row.attempts += 1;
             row.start_by = None;
-            row.started_at = row.started_at.or(Some(at.now));
         });
+    }
+
+    /// After a 0 no other code counts.
+    fn code_reported(&mut self, at: Place, token: Token, code: i64) {
+        let Some(row) = self.attempts.get(&(token.0,)) else { return };
+        let effective_code = if row.user_code == Some(0) { 0 } else { code };
+        self.user_code_log.put(UserCodeRow {
+            partition_no: at.partition,
+            journal_offset: at.offset,
+            event_index: at.index,
+            batch_id: row.batch_id,
+            job_id: row.job_id,
+            attempt_id: token.0,
+            attempt: row.attempt,
+            code,
+            effective_code,
+            reported_at: at.now,
+        });
+        self.attempts.change((token.0,), |row| row.user_code = Some(effective_code));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calendars.
 
 use tidemill_model::Event;
-use tidemill_store::rows::CalendarRow;
+use tidemill_store::rows::{CalendarRow, CalendarVersionRow};
 
 use super::job::json;
 use super::{Caches, Place};
@@ -12,15 +12,26 @@ impl Caches {
             Event::CalendarDefined { calendar } => {
                 let spec = &calendar.spec;
                 let dates = spec.holidays.len() + spec.working_days.len();
-                self.calendars.put(CalendarRow {
+                let version = CalendarVersionRow {
                     name: spec.name.as_str().into(),
                     version: i64::from(calendar.version),
                     time_zone: spec.zone.as_deref().map(Into::into),
                     comment_text: spec.comment.as_str().into(),
                     dates: i64::try_from(dates).expect("a calendar is bounded in size"),
                     definition: json(spec),
+                    defined_at: at.now,
+                    defined_by: self.requester(),
+                };
+                self.calendars.put(CalendarRow {
+                    name: version.name.clone(),
+                    version: version.version,
+                    time_zone: version.time_zone.clone(),
+                    comment_text: version.comment_text.clone(),
+                    dates: version.dates,
+                    definition: version.definition.clone(),
                     changed_at: at.now,
                 });
+                self.calendar_versions.put(version);
             }
             Event::CalendarRemoved { name } => self.calendars.remove((name.as_str().into(),)),
             other => unreachable!("{} is not about calendars", other.kind()),

@@ -73,13 +73,18 @@ impl Caches {
                 row.state = "gone".into();
                 row.lease_expired_at = Some(at.now);
             }),
-            Event::WorkerDrained { worker } => self.worker(at, &worker.0, |row| {
-                row.drained = true;
-                row.drained_at = Some(at.now);
-            }),
+            Event::WorkerDrained { worker } => {
+                let by = self.requester();
+                self.worker(at, &worker.0, |row| {
+                    row.drained = true;
+                    row.drained_at = Some(at.now);
+                    row.drained_by = by;
+                });
+            }
             Event::WorkerResumed { worker } => self.worker(at, &worker.0, |row| {
                 row.drained = false;
                 row.drained_at = None;
+                row.drained_by = None;
             }),
             Event::WorkerUnfit { worker, reason, .. } => self.worker(at, &worker.0, |row| {
                 row.unfit_reason = Some(reason.as_str().into());
@@ -106,6 +111,7 @@ impl Caches {
         let id = &worker.0;
         let old = self.workers.get(&(Arc::clone(id), at.shard));
         let (drained, drained_at) = old.map_or((false, None), |old| (old.drained, old.drained_at));
+        let drained_by = old.and_then(|old| old.drained_by.clone());
         let same_life = old.filter(|old| old.incarnation == incarnation.0);
         let (unfit_reason, unfit_at) =
             same_life.map_or((None, None), |old| (old.unfit_reason.clone(), old.unfit_at));
@@ -133,6 +139,7 @@ impl Caches {
             lost_at: None,
             lease_expired_at: None,
             drained_at,
+            drained_by,
             memory_total_mb,
             memory_free_mb,
             load_percent,

@@ -37,10 +37,14 @@ impl Caches {
             }
             Event::JobEnabled { job } => self.switch(at, job.0, true),
             Event::JobDisabled { job } => self.switch(at, job.0, false),
-            Event::JobDeleted { job } => self.jobs.change((job.0,), |row| {
-                row.deleted_at = Some(at.now);
-                row.changed_at = at.now;
-            }),
+            Event::JobDeleted { job } => {
+                let by = self.requester();
+                self.jobs.change((job.0,), |row| {
+                    row.deleted_at = Some(at.now);
+                    row.changed_at = at.now;
+                    row.changed_by = by;
+                });
+            }
             Event::JobReceived { definition, enabled, next } => self.shard_jobs.put(ShardJobRow {
                 job_id: definition.id.0,
                 version: i64::from(definition.version),
@@ -58,7 +62,12 @@ impl Caches {
             Event::FireMoved { job, next } => self.fires_next(job.0, *next),
             Event::JobRemoved { job } => self.shard_jobs.remove((job.0,)),
             Event::JobSubmitted { definition } => {
-                let row = JobRow { submitted: true, unnamed: true, ..job_row(at, definition, true) };
+                let row = JobRow {
+                    submitted: true,
+                    unnamed: true,
+                    changed_by: self.requester(),
+                    ..job_row(at, definition, true)
+                };
                 self.parents(definition, 0);
                 self.jobs.put(row);
             }
@@ -90,14 +99,27 @@ impl Caches {
     }
 
     fn define(&mut self, at: Place, definition: &JobDefinition, enabled: bool, unnamed: bool) {
+        let by = self.requester();
         let old = self.jobs.get(&(definition.id.0,));
         let (defined_at, old_parents) = old.map_or((at.now, 0), |old| (old.defined_at, old.parent_count));
-        let row = JobRow { unnamed, defined_at, ..job_row(at, definition, enabled) };
+        let off = old.filter(|old| !old.enabled).map(|old| (old.disabled_at, old.disabled_by.clone()));
+        let off = off.unwrap_or_else(|| (Some(at.now), by.clone()));
+        let (disabled_at, disabled_by) = if enabled { (None, None) } else { off };
+        let changed_by = by.clone();
+        let row = JobRow {
+            unnamed,
+            defined_at,
+            changed_by,
+            disabled_at,
+            disabled_by,
+            ..job_row(at, definition, enabled)
+        };
         self.job_versions.put(JobVersionRow {
             job_id: row.id,
             version: row.version,
             definition: Arc::clone(&row.definition),
             defined_at: at.now,
+            defined_by: by,
         });
         self.parents(definition, old_parents);
         self.jobs.put(row);
@@ -123,9 +145,13 @@ impl Caches {
     }
 
     fn switch(&mut self, at: Place, job: i64, enabled: bool) {
+        let by = self.requester();
         self.jobs.change((job,), |row| {
             row.enabled = enabled;
             row.changed_at = at.now;
+            row.changed_by.clone_from(&by);
+            row.disabled_at = (!enabled).then_some(at.now);
+            row.disabled_by = by.filter(|_| !enabled);
         });
     }
 }
@@ -187,6 +213,9 @@ fn job_row(at: Place, definition: &JobDefinition, enabled: bool) -> JobRow {
         enabled,
         defined_at: at.now,
         changed_at: at.now,
+        changed_by: None,
+        disabled_at: None,
+        disabled_by: None,
         deleted_at: None,
     }
 }

@@ -44,10 +44,10 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             rows.batches.need((batch.0,));
             rows.attempts.expect_new((token.0,));
         }
-        Event::AttemptStarted { token, .. } | Event::CodeReported { token, .. } => {
-            rows.attempts.need((token.0,));
-        }
-        Event::AttemptFinished { batch, token, .. } | Event::AssignmentReturned { batch, token, .. } => {
+        Event::CodeReported { token, .. } => rows.attempts.need((token.0,)),
+        Event::AttemptStarted { batch, token }
+        | Event::AttemptFinished { batch, token, .. }
+        | Event::AssignmentReturned { batch, token, .. } => {
             rows.batches.need((batch.0,));
             rows.attempts.need((token.0,));
         }

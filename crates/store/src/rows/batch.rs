@@ -64,7 +64,7 @@ row! {
         assigned_at: Option<i64> = Time,
         /// When the worker must have asked to start.
         start_by: Option<i64> = Time,
-        /// When its first attempt was granted.
+        /// When the process of its first attempt was reported to run.
         started_at: Option<i64> = Time,
         /// No further attempt before.
         retry_at: Option<i64> = Time,
@@ -183,5 +183,32 @@ row! {
         reason: Arc<str> = Name(32),
         /// What the worker said.
         message: Arc<str> = Text,
+    }
+}
+
+row! {
+    /// The user-code log: a code that the program of an attempt reported. Codes that were refused are not in it.
+    UserCodeRow in "user_code_log", key (partition_no: i64, journal_offset: i64, event_index: i64),
+    fixed (batch_id, job_id, attempt_id, attempt, code, effective_code, reported_at), indexes [[batch_id], [job_id]] {
+        /// Partition of the journal that holds the fact.
+        partition_no: i64 = Int,
+        /// Its offset there.
+        journal_offset: i64 = Int,
+        /// Its place in that record, from 0.
+        event_index: i64 = Int,
+        /// Its batch.
+        batch_id: i64 = Int,
+        /// Its job.
+        job_id: i64 = Int,
+        /// The token of the attempt, as in `attempts`.
+        attempt_id: i64 = Int,
+        /// The attempt's number, from 1.
+        attempt: i64 = Int,
+        /// 0: success; anything else: failure.
+        code: i64 = Int,
+        /// The code that counted for the attempt from this report on.
+        effective_code: i64 = Int,
+        /// When.
+        reported_at: i64 = Time,
     }
 }

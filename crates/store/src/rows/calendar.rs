@@ -25,3 +25,26 @@ row! {
         changed_at: i64 = Time,
     }
 }
+
+row! {
+    /// A version of a calendar, in use or not. Batches name the version that they were generated with.
+    CalendarVersionRow in "calendar_versions", key (name: Arc<str>, version: i64),
+    fixed (time_zone, comment_text, dates, definition, defined_at, defined_by), indexes [] {
+        /// Its name.
+        name: Arc<str> = Name(64),
+        /// Numbers its content; every change of any calendar gets the next one.
+        version: i64 = Int,
+        /// IANA zone in which its days begin and end; empty: the zone of each job's schedule.
+        time_zone: Option<Arc<str>> = Text,
+        /// Free text.
+        comment_text: Arc<str> = Text,
+        /// How many dates differ from its weekly pattern.
+        dates: i64 = Int,
+        /// The whole calendar as written, as JSON.
+        definition: Arc<str> = Json,
+        /// When it was accepted.
+        defined_at: i64 = Time,
+        /// Who defined it: application, or application/person.
+        defined_by: Option<Arc<str>> = Text,
+    }
+}

@@ -65,6 +65,12 @@ row! {
         defined_at: i64 = Time,
         /// When it was last changed, switched on or off.
         changed_at: i64 = Time,
+        /// Who did that: application, or application/person.
+        changed_by: Option<Arc<str>> = Text,
+        /// Since when it is switched off.
+        disabled_at: Option<i64> = Time,
+        /// Who switched it off.
+        disabled_by: Option<Arc<str>> = Text,
         /// When it was deleted.
         deleted_at: Option<i64> = Time,
     }
@@ -73,7 +79,7 @@ row! {
 row! {
     /// A version of a definition of the catalogue. Batches name the version that they were generated with.
     JobVersionRow in "job_versions", key (job_id: i64, version: i64),
-    fixed (definition, defined_at), indexes [] {
+    fixed (definition, defined_at, defined_by), indexes [] {
         /// Which job.
         job_id: i64 = Int,
         /// Counts the accepted changes, from 1.
@@ -82,6 +88,8 @@ row! {
         definition: Arc<str> = Json,
         /// When it was accepted.
         defined_at: i64 = Time,
+        /// Who defined it: application, or application/person.
+        defined_by: Option<Arc<str>> = Text,
     }
 }
 

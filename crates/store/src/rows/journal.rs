@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Kind::{Int, Json, Name, Text, Time};
+use crate::Kind::{Bool, Int, Json, Name, Text, Time};
 use crate::table::row;
 
 row! {
@@ -40,22 +40,31 @@ row! {
 }
 
 row! {
-    /// A command that could not be decoded or decided, or a timer that could not be decided.
-    QuarantineRow in "quarantine", key (partition_no: i64, journal_offset: i64, event_index: i64),
-    fixed (kind, subject, reason, recorded_at), indexes [] {
+    /// A dead letter: a command that could not be decoded or decided, or what a timer belongs to that could not be
+    /// decided.
+    QuarantineRow in "quarantine", key (partition_no: i64, kind: Arc<str>, subject: Arc<str>),
+    fixed (), indexes [[partition_no, journal_offset, event_index], [is_open]] {
         /// Partition of the journal that holds the fact.
         partition_no: i64 = Int,
-        /// Its offset there.
+        /// `command` or `timer`.
+        kind: Arc<str> = Name(16),
+        /// The command's offset in the commands, or what the timer belongs to, as `job/4096`.
+        subject: Arc<str> = Name(200),
+        /// Offset of the newest such fact in the journal.
         journal_offset: i64 = Int,
         /// Its place in that record, from 0.
         event_index: i64 = Int,
-        /// `command` or `timer`.
-        kind: Arc<str> = Name(16),
-        /// The command's offset in the commands, or the timer's entity.
-        subject: Arc<str> = Text,
         /// Why.
         reason: Arc<str> = Text,
         /// When.
         recorded_at: i64 = Time,
+        /// 1: the command was not sent again, or the timer does not run.
+        is_open: bool = Bool,
+        /// Since when it is not open any more.
+        closed_at: Option<i64> = Time,
+        /// Who sent the command again: application, or application/person.
+        redriven_by: Option<Arc<str>> = Text,
+        /// What came of that: `done`, or why it was refused.
+        redrive_outcome: Option<Arc<str>> = Text,
     }
 }

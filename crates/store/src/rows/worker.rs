@@ -39,6 +39,8 @@ row! {
         lease_expired_at: Option<i64> = Time,
         /// Since when it is drained.
         drained_at: Option<i64> = Time,
+        /// Who drained it: application, or application/person.
+        drained_by: Option<Arc<str>> = Text,
         /// Memory of its machine that jobs may have, MiB.
         memory_total_mb: Option<i64> = Int,
         /// What of it could be had without swapping, MiB.

@@ -157,6 +157,9 @@ pub(crate) fn job_row(id: i64, name: &str) -> JobRow {
         enabled: true,
         defined_at: 1,
         changed_at: 1,
+        changed_by: None,
+        disabled_at: None,
+        disabled_by: None,
         deleted_at: None,
     }
 }

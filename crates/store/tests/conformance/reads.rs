@@ -103,6 +103,19 @@ pub(crate) fn views_show_readable_times<B: Bench>(bench: &B) {
         BatchRow { state: 3, result: Some("success".into()), finished_at: late, ..batch_row(4) },
     ];
     write(bench, generation, vec![upserts(&rows), upserts(&[job_row(7, "load")])]);
+    let types = |id, owner: &str, enabled, deleted_at| JobRow {
+        business_type: "DAP".into(),
+        owner: owner.into(),
+        enabled,
+        deleted_at,
+        ..job_row(id, "typed")
+    };
+    let typed =
+        [types(11, "ann", true, None), types(12, "ann", false, None), types(13, "bob", true, Some(5))];
+    write(bench, generation, vec![upserts(&typed)]);
+    let counted = |column: &str| bench.text(&format!("SELECT CAST({column} AS CHAR) FROM business_types"));
+    let row = ["business_type", "owner", "jobs", "enabled_jobs", "(SELECT COUNT(*) FROM business_types)"].map(counted);
+    assert_eq!(row, ["DAP", "ann", "2", "1", "1"], "deleted jobs and those without a type are left out");
     let readable = bench.text("SELECT CAST(finished_at AS CHAR) FROM batch_history");
     assert_eq!(readable, B::READABLE);
     assert_eq!(bench.text("SELECT CAST(batch_id AS CHAR) FROM running_jobs"), "2");

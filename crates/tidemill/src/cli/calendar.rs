@@ -17,6 +17,14 @@ pub(crate) enum CalendarCommand {
     Get {
         /// Its name
         name: String,
+        /// As it was in this version [default: the newest]
+        #[arg(long, value_name = "N")]
+        at_version: Option<u32>,
+    },
+    /// List the versions of a calendar, the newest first; those of a removed one, too
+    Versions {
+        /// Its name
+        name: String,
     },
     /// Write all calendars as YAML that `apply` takes back unchanged
     Export,

@@ -65,6 +65,36 @@ pub(crate) enum JobCommand {
     Show {
         /// Id, or group/name
         job: String,
+        /// Show the definition as it was in this version [default: the job as it is now]
+        #[arg(long, value_name = "N")]
+        at_version: Option<u32>,
+    },
+    /// List the versions of a definition, the newest first: when and by whom
+    Versions {
+        /// Id, or group/name
+        job: String,
+        /// At most so many; all pages are fetched until then
+        #[arg(long, default_value = "200", value_parser = super::at_least_one)]
+        limit: usize,
+    },
+    /// Show the fields in which two versions of a definition differ
+    Diff {
+        /// Id, or group/name
+        job: String,
+        /// The version to compare from
+        #[arg(value_name = "OLD")]
+        from: u32,
+        /// The version to compare to
+        #[arg(value_name = "NEW")]
+        to: u32,
+    },
+    /// List the jobs that name this one as a parent
+    Children {
+        /// Id, or group/name
+        job: String,
+        /// At most so many; all pages are fetched until then
+        #[arg(long, default_value = "200", value_parser = super::at_least_one)]
+        limit: usize,
     },
     /// Make one batch of a job by hand
     Run {

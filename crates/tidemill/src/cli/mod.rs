@@ -2,6 +2,7 @@
 
 mod batch;
 mod calendar;
+mod dead_letter;
 mod job;
 mod journal;
 mod operate;
@@ -12,6 +13,7 @@ mod things;
 
 pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
 pub(crate) use calendar::CalendarCommand;
+pub(crate) use dead_letter::DeadLetterCommand;
 pub(crate) use job::{JobCommand, Parameter};
 pub(crate) use journal::{JournalCommand, VerifyArgs};
 pub(crate) use operate::{
@@ -126,6 +128,9 @@ pub(crate) enum Command {
     /// Follow the public feed of events
     #[command(subcommand)]
     Events(EventsCommand),
+    /// Look at commands that were set aside and timers that were suspended, and send them again
+    #[command(subcommand)]
+    DeadLetters(DeadLetterCommand),
     /// Show partitions, their owners and how far the tables are behind
     Status,
     /// Run everything in one process; nothing to install or configure
@@ -223,6 +228,13 @@ mod tests {
             "job preview demo/load-1 --at 2026-03-01T00:00:00Z",
             "job apply -f jobs --allow-unknown-type --dry-run",
             "job delete demo/load-1",
+            "job versions demo/load-1",
+            "job show demo/load-1 --at-version 2",
+            "job diff demo/load-1 1 2",
+            "job children demo/load-1",
+            "dead-letters ls --kind command --all",
+            "dead-letters show 0:17:0",
+            "dead-letters redrive 0:17:0",
             "batch ls --state waiting --result failed --job demo/load-1",
             "batch show 4097",
             "batch why 4097",
@@ -265,6 +277,8 @@ mod tests {
             "pull return ann 4097 --reason away",
             "calendar apply -f calendars.yaml",
             "calendar get cn",
+            "calendar get cn --at-version 3",
+            "calendar versions cn",
             "calendar list",
             "calendar export",
             "calendar delete cn",
@@ -301,6 +315,7 @@ mod tests {
             "key ls",
             "events tail --from start --type batch.finished --limit 3",
             "events tail --cursor abc",
+            "events tail --from 2026-01-01T00:00:00+01:00",
             "status",
             "config show",
             "config schema",
@@ -321,6 +336,8 @@ mod tests {
             "job run demo/a --logical-time yesterday",
             "key define app --role king",
             "events tail --from start --cursor abc",
+            "events tail --from yesterday",
+            "job diff demo/a 1",
             "job apply",
             "batch override 4097 --reason late",
             "batch override 4097 --all --path /a --reason late",

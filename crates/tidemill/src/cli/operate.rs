@@ -119,19 +119,46 @@ pub(crate) enum EventsCommand {
 }
 
 /// Where to begin in the feed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FeedFrom {
-    /// With the first event on record
+    /// With the first event on record.
     Start,
-    /// With the next one
+    /// With the next one.
     End,
+    /// With the first event of this time or later, in each partition.
+    Time(jiff::Timestamp),
+}
+
+impl std::str::FromStr for FeedFrom {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "start" => Ok(Self::Start),
+            "end" => Ok(Self::End),
+            time => time.parse().map(Self::Time).map_err(|_| {
+                "must be start, end or a time as RFC 3339 has it: 2026-01-01T00:00:00+01:00".to_owned()
+            }),
+        }
+    }
+}
+
+impl std::fmt::Display for FeedFrom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Start => f.write_str("start"),
+            Self::End => f.write_str("end"),
+            Self::Time(time) => time.fmt(f),
+        }
+    }
 }
 
 /// Which events to write.
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// Where to begin
-    #[arg(long, value_enum, default_value = "end", conflicts_with = "cursor")]
+    /// Where to begin: start (the first event on record), end (the next one), or a time, RFC 3339: each partition then
+    /// begins with its first event of that time or later
+    #[arg(long, value_name = "PLACE", default_value = "end", conflicts_with = "cursor")]
     pub(crate) from: FeedFrom,
     /// After the event with this cursor
     #[arg(long)]

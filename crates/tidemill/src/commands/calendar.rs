@@ -23,17 +23,31 @@ const CALENDARS: &[Column] = &[
     Column("COMMENT", &["/comment"]),
 ];
 
+const VERSIONS: &[Column] = &[
+    Column("VERSION", &["/version"]),
+    Column("ZONE", &["/zone"]),
+    Column("DATES", &["/date_count"]),
+    Column("DEFINED", &["/defined_at"]),
+    Column("BY", &["/defined_by"]),
+    Column("COMMENT", &["/comment"]),
+];
+
 pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
     match command {
         CalendarCommand::Apply { file } => {
             write::define(session, "/api/calendars", "calendar", &yaml::calendars(&file)?, &file)
         }
-        CalendarCommand::Get { name } => write(session, vec![one(session, &name)?]),
+        CalendarCommand::Get { name, at_version } => write(session, vec![one(session, &name, at_version)?]),
+        CalendarCommand::Versions { name } => {
+            let path = format!("/api/calendars/{}/versions", segment(&name));
+            let answer = session.client.list(&path, &Query::new(), LIMIT)?;
+            Ok(session.show(&answer, |answer| render::list(answer, VERSIONS, "No version is on record.")))
+        }
         CalendarCommand::Export => {
             let listed = session.client.list("/api/calendars", &Query::new(), LIMIT)?;
             let names =
                 listed["items"].as_array().into_iter().flatten().filter_map(|item| item["name"].as_str());
-            let calendars = names.map(|name| one(session, name)).collect::<Done<Vec<Value>>>()?;
+            let calendars = names.map(|name| one(session, name, None)).collect::<Done<Vec<Value>>>()?;
             write(session, calendars)
         }
         CalendarCommand::List => {
@@ -49,8 +63,9 @@ pub(super) fn run(session: &Session, command: CalendarCommand) -> Done<Exit> {
     }
 }
 
-fn one(session: &Session, name: &str) -> Done<Value> {
-    let mut answer = session.client.get(&format!("/api/calendars/{}", segment(name)), &[])?;
+fn one(session: &Session, name: &str, version: Option<u32>) -> Done<Value> {
+    let version = version.map(|version| format!("/versions/{version}")).unwrap_or_default();
+    let mut answer = session.client.get(&format!("/api/calendars/{}{version}", segment(name)), &[])?;
     Ok(answer["calendar"].take())
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Session;
-use crate::cli::{EventsArgs, OutputFormat, word};
+use crate::cli::{EventsArgs, OutputFormat};
 use crate::client::{Message, Query};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -51,7 +51,7 @@ pub(super) fn tail(session: &Session, args: &EventsArgs) -> Done<Exit> {
 fn query(args: &EventsArgs, cursor: Option<&str>, limit: Option<u64>) -> Query<'static> {
     let mut query = match cursor {
         Some(cursor) => vec![("cursor", cursor.to_owned())],
-        None => vec![("from", word(&args.from))],
+        None => vec![("from", args.from.to_string())],
     };
     query.extend(args.event_type.clone().map(|event_type| ("type", event_type)));
     query.extend(args.subject.clone().map(|subject| ("subject", subject)));

@@ -43,7 +43,33 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             };
             Ok(session.show(&answer, |answer| render::list(answer, JOBS, nothing)))
         }
-        JobCommand::Show { job } => Ok(session.show(&found(session, &job)?, one)),
+        JobCommand::Show { job, at_version: None } => Ok(session.show(&found(session, &job)?, one)),
+        JobCommand::Show { job, at_version: Some(version) } => {
+            let path = format!("/api/jobs/{}/versions/{version}", id_of(session, &job)?);
+            let answer = session.client.get(&path, &[])?;
+            Ok(session.show(&answer, |answer| {
+                let definition = render::fields(&answer["definition"], &[]);
+                format!("{}\ndefinition\n{definition}", render::fields(answer, &["definition"]))
+            }))
+        }
+        JobCommand::Versions { job, limit } => {
+            let path = format!("/api/jobs/{}/versions", id_of(session, &job)?);
+            let answer = session.client.list(&path, &Query::new(), limit)?;
+            Ok(session.show(&answer, |answer| render::list(answer, VERSIONS, "No version is on record.")))
+        }
+        JobCommand::Diff { job, from, to } => {
+            let path = format!("/api/jobs/{}/versions/{from}/diff/{to}", id_of(session, &job)?);
+            let answer = session.client.get(&path, &[])?;
+            Ok(session.show(&answer, |answer| {
+                let fields = json!({ "items": answer["fields"] });
+                render::list(&fields, DIFF, &format!("Versions {from} and {to} do not differ."))
+            }))
+        }
+        JobCommand::Children { job, limit } => {
+            let path = format!("/api/jobs/{}/children", id_of(session, &job)?);
+            let answer = session.client.list(&path, &Query::new(), limit)?;
+            Ok(session.show(&answer, |answer| render::list(answer, CHILDREN, "No job names it as a parent.")))
+        }
         JobCommand::Run { job, logical_time, parameters, wait, request_id } => {
             let mut body = json!({ "parameters": object(&parameters) });
             if let Some(time) = logical_time {
@@ -92,6 +118,21 @@ const JOBS: &[Column] = &[
     Column("VERSION", &["/version"]),
     Column("PARENTS", &["/parent_count"]),
     Column("OWNER", &["/owner"]),
+];
+
+const VERSIONS: &[Column] = &[
+    Column("VERSION", &["/version"]),
+    Column("DEFINED", &["/defined_at"]),
+    Column("BY", &["/defined_by"]),
+];
+
+const DIFF: &[Column] = &[Column("FIELD", &["/field"]), Column("OLD", &["/old"]), Column("NEW", &["/new"])];
+
+const CHILDREN: &[Column] = &[
+    Column("ID", &["/job"]),
+    Column("JOB", &["/name"]),
+    Column("ENABLED", &["/enabled"]),
+    Column("MAPPING", &["/mapping"]),
 ];
 
 const SKIPPED: &[Column] = &[

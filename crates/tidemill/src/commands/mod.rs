@@ -2,6 +2,7 @@
 
 mod batch;
 mod calendar;
+mod dead_letter;
 mod events;
 mod job;
 mod operate;
@@ -49,6 +50,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Freeze(command) => operate::freeze(&Session::new(&global)?, command),
         Command::Key(command) => operate::key(&Session::new(&global)?, command),
         Command::Events(EventsCommand::Tail(args)) => events::tail(&Session::new(&global)?, &args),
+        Command::DeadLetters(command) => dead_letter::run(&Session::new(&global)?, command),
         Command::Status => operate::status(&Session::new(&global)?),
         Command::Standalone { listen } => roles::standalone(&global, listen.as_deref()),
         Command::Demo(args) => demo::run(&global, &args),

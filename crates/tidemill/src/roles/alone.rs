@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use tidemill_api::ports::Live;
-use tidemill_api::{Deps, HttpLive, JournalFeed, JournalPast, OwnerAddress, TablePositions};
+use tidemill_api::{Deps, HttpLive, JournalFeed, JournalPast, LogCommands, OwnerAddress, TablePositions};
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{AskOwner, Submitter, instance_id};
 use tidemill_projector::{Progress, PublishConfig, Shutdown};
@@ -201,6 +201,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         submitter: submitter.clone(),
         live: Arc::new(live),
         past: Arc::new(JournalPast::new(Arc::clone(&log), JournalPast::PATIENCE)),
+        commands: Arc::new(LogCommands::new(Arc::clone(&log))),
         freshness: Arc::new(TablePositions::new(Arc::clone(&tables))),
         feed: Arc::new(JournalFeed::new(log, tables)),
         cluster: Arc::new(cluster),

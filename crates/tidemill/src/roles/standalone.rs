@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use tidemill_api::{Deps, InProcessLive, JournalFeed, JournalPast};
+use tidemill_api::{Deps, InProcessLive, JournalFeed, JournalPast, LogCommands};
 use tidemill_dispatcher::Dispatcher;
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{Submitter, instance_id};
@@ -197,6 +197,7 @@ fn deps(
         submitter: submitter.clone(),
         live: Arc::new(InProcessLive::new(owners(cluster.live.clone(), partitions))),
         past: Arc::new(JournalPast::new(Arc::clone(&cluster.log), JournalPast::PATIENCE)),
+        commands: Arc::new(LogCommands::new(Arc::clone(&cluster.log))),
         freshness: Arc::new(cluster.progress.clone()),
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),
         cluster: Arc::new(cluster.clone()),

@@ -1,0 +1,128 @@
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use tidemill_model::{JobId, Mapping};
+use tidemill_store::rows::{JobParentRow, JobRow, JobVersionRow};
+use tidemill_store::{Page, ReadTables, Tables};
+
+use super::jobs::{job_row, named};
+use crate::Problem;
+use crate::app::App;
+use crate::auth::Caller;
+use crate::params::{Params, id};
+use crate::view::{
+    ChildView, JobVersionDetail, JobVersionView, List, VersionDiff, version_of_submission,
+};
+
+/// The versions of a definition, the newest first (JOB-5).
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Response, Problem> {
+    if text.parse::<JobId>().is_err() {
+        // A group's name: what is asked for is its job of that name.
+        params.only(&[])?;
+        return named(&app, &caller, text, "versions".to_owned()).await.map(|job| Json(job).into_response());
+    }
+    params.only(&["limit", "cursor"])?;
+    let request = params.page()?;
+    let row = readable(&app, &caller, &text).await?;
+    if row.submitted {
+        let items = vec![JobVersionView::from(&version_of_submission(&row))];
+        return Ok(Json(List { items, next: None }).into_response());
+    }
+    let page = app.read(move |tables| tables.job_versions_page(row.id, &request)).await?;
+    Ok(Json(List::of(page, |row| JobVersionView::from(&row))).into_response())
+}
+
+/// One version of a definition, with all its fields.
+pub(super) async fn get(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path((text, number)): Path<(String, String)>,
+    params: Params,
+) -> Result<Json<JobVersionDetail>, Problem> {
+    params.only(&[])?;
+    let row = readable(&app, &caller, &text).await?;
+    let version = version(&app, &row, &number).await?;
+    Ok(Json(JobVersionDetail::of(&version)))
+}
+
+/// What differs between two versions of a definition, field by field.
+pub(super) async fn diff(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path((text, from, to)): Path<(String, String, String)>,
+    params: Params,
+) -> Result<Json<VersionDiff>, Problem> {
+    params.only(&[])?;
+    let row = readable(&app, &caller, &text).await?;
+    let (from, to) = (version(&app, &row, &from).await?, version(&app, &row, &to).await?);
+    Ok(Json(VersionDiff::of(&from, &to)))
+}
+
+/// The jobs that name this one as a parent and are not deleted, by id.
+pub(super) async fn children(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+) -> Result<Response, Problem> {
+    if text.parse::<JobId>().is_err() {
+        params.only(&[])?;
+        return named(&app, &caller, text, "children".to_owned()).await.map(|job| Json(job).into_response());
+    }
+    params.only(&["limit", "cursor"])?;
+    let request = params.page()?;
+    let row = readable(&app, &caller, &text).await?;
+    let read = move |tables: &dyn Tables| children_of(tables, tables.children_page(row.id, &request)?);
+    app.read(read).await.map(|list| Json(list).into_response())
+}
+
+fn children_of(
+    tables: &dyn Tables,
+    page: Page<JobParentRow>,
+) -> Result<List<ChildView>, tidemill_store::Error> {
+    let mut items = Vec::with_capacity(page.items.len());
+    for named in page.items {
+        let child = tables.job(named.job_id)?.filter(|row| row.deleted_at.is_none());
+        items.extend(child.map(|row| ChildView::new(&row, mapping(&named))));
+    }
+    Ok(List { items, next: page.next.map(|next| next.to_string()) })
+}
+
+fn mapping(row: &JobParentRow) -> Mapping {
+    match &*row.mapping {
+        "all" => Mapping::All,
+        "latest" => Mapping::Latest,
+        "any" => Mapping::Any,
+        "offset" => {
+            let back = row.mapping_offset.and_then(|back| back.try_into().ok());
+            back.map_or(Mapping::Same, Mapping::Offset)
+        }
+        _ => Mapping::Same,
+    }
+}
+
+/// The row of a job that the caller may read.
+async fn readable(app: &App, caller: &Caller, text: &str) -> Result<JobRow, Problem> {
+    let row = job_row(app, id("job", text)?).await?;
+    caller.may_read(&row.group_name)?;
+    Ok(row)
+}
+
+async fn version(app: &App, row: &JobRow, number: &str) -> Result<JobVersionRow, Problem> {
+    let wanted: i64 = id("version", number)?;
+    let known = if row.submitted {
+        Some(version_of_submission(row))
+    } else {
+        let job = row.id;
+        app.read(move |tables| tables.job_version(job, wanted)).await?
+    };
+    let known = known.filter(|known| known.version == wanted);
+    known.ok_or_else(|| Problem::unknown("version", format!("{wanted} of job {}", row.id)))
+}
