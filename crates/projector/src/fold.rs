@@ -26,10 +26,10 @@ use std::sync::Arc;
 use tidemill_model::{Actor, Cause, Envelope, Event, JobId, Outcome, Recorded, Source};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow, PoolRow,
-    PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, QuarantineRow, ReassignRow,
-    RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow,
-    TaskTemplateRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow,
+    PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, QuarantineRow,
+    ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow,
+    SkippedFiresRow, TaskTemplateRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 

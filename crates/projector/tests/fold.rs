@@ -121,7 +121,10 @@ fn definitions_keys_and_workers_are_shown_as_they_are_now() {
     assert_eq!((&*worker.state, worker.drained, &*worker.group_name), ("lost", true, "demo"));
     let slots: Vec<_> = tables.resources("w-1").unwrap();
     assert_eq!(slots.iter().map(|row| (&*row.job_type, row.slots)).collect::<Vec<_>>(), [("shell", 1)]);
-    assert_eq!(&*tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items[0].reason, "not JSON");
+    assert_eq!(
+        &*tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items[0].reason,
+        "not JSON"
+    );
 }
 
 /// EVT-2: the rows are the same whether the journal is folded in one go or bit by bit, with a cache or
@@ -165,9 +168,7 @@ fn tables_say_who_asked() {
     let (_, log) = log(1);
     let mut owner = Owner::claim(&*log, 0);
     let by = |app: &str| json!({"app": app, "user": "ann"});
-    let command = |offset: u64, app: &str, events: usize| {
-        json!({"source": {"command": {"offset": offset, "actor": by(app)}}, "events": events})
-    };
+    let command = |offset: u64, app: &str, events: usize| json!({"source": {"command": {"offset": offset, "actor": by(app)}}, "events": events});
     let timer = |events: usize| json!({"source": "timer", "events": events});
     let defined = |n: i64, version: i64| {
         let mut definition = definition(job(n), "load", json!([]));
@@ -249,7 +250,8 @@ fn dead_letters_are_closed_by_what_becomes_of_them() {
     let envelope = json!({"now": time(owner.now_ms), "causes": causes});
     owner.write(envelope.to_string().into_bytes());
     assert_eq!(open(), ["batch/7"]);
-    let rows = database.tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items;
+    let rows =
+        database.tables.quarantine(&QuarantineFilter::default(), &PageRequest::first(9)).unwrap().items;
     let told: Vec<_> = rows.iter().map(|row| (row.redriven_by.as_deref(), row.closed_at.is_some())).collect();
     assert_eq!(told, [(Some("ops"), true), (Some("ops"), true), (None, true), (None, false)]);
     assert_eq!(rows[0].redrive_outcome.as_deref(), Some("done"));

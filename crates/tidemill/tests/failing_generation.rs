@@ -191,7 +191,8 @@ fn failing_generation_is_retried_and_told() {
 
 /// EVT-9: suspended timers are dead letters; a redrive lets a job go on, and its letter is closed.
 fn a_suspended_timer_is_redriven(server: &Server) {
-    let letters = || server.json(&["dead-letters", "ls", "--kind", "timer"])["items"].as_array().unwrap().clone();
+    let letters =
+        || server.json(&["dead-letters", "ls", "--kind", "timer"])["items"].as_array().unwrap().clone();
     let suspended = letters();
     assert_eq!(suspended.len(), FAILING, "{suspended:#?}");
     let job = server.json(&["job", "show", &format!("default/{}", name(0))])["id"].to_string();

@@ -11,9 +11,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
 use crate::params::{Params, id};
-use crate::view::{
-    CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written,
-};
+use crate::view::{CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, List, Written};
 
 /// Calendars, by name (BYD-2). They are the site's, whatever groups a key reaches.
 pub(super) async fn list(

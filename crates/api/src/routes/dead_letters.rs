@@ -88,7 +88,9 @@ pub(super) async fn redrive(
 
 /// What was set aside.
 enum Letter {
-    Command { offset: u64 },
+    Command {
+        offset: u64,
+    },
     /// Of a job, where it is the timer of its schedule.
     Timer(Option<JobId>),
 }
@@ -158,7 +160,10 @@ async fn suspended_job(
     job: Option<JobId>,
 ) -> Result<Result<JobId, String>, Problem> {
     let Some(job) = job else {
-        return Ok(Err(format!("no command lets the timer of {} go on; only that of a job's schedule can", row.subject)));
+        return Ok(Err(format!(
+            "no command lets the timer of {} go on; only that of a job's schedule can",
+            row.subject
+        )));
     };
     let known = app.read(move |tables| tables.job(job.0)).await?;
     Ok(match known {

@@ -12,9 +12,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::params::{Params, id};
-use crate::view::{
-    ChildView, JobVersionDetail, JobVersionView, List, VersionDiff, version_of_submission,
-};
+use crate::view::{ChildView, JobVersionDetail, JobVersionView, List, VersionDiff, version_of_submission};
 
 /// The versions of a definition, the newest first (JOB-5).
 pub(super) async fn list(

@@ -32,9 +32,7 @@ pub(crate) use pull::{
 };
 pub(crate) use rerun::{RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, groups_of};
 pub(crate) use thing::{LateCheckView, OverrideView, QualityView, ThingView, ThirdPartyView};
-pub(crate) use version::{
-    ChildView, JobVersionDetail, JobVersionView, VersionDiff, version_of_submission,
-};
+pub(crate) use version::{ChildView, JobVersionDetail, JobVersionView, VersionDiff, version_of_submission};
 pub(crate) use worker::{FreezeView, GroupView, KeyView, WorkerView};
 
 /// A part of a list.

@@ -127,7 +127,13 @@ mod tests {
     use super::*;
 
     fn version(version: i64, definition: &str) -> JobVersionRow {
-        JobVersionRow { job_id: 4096, version, definition: definition.into(), defined_at: 0, defined_by: None }
+        JobVersionRow {
+            job_id: 4096,
+            version,
+            definition: definition.into(),
+            defined_at: 0,
+            defined_by: None,
+        }
     }
 
     /// JOB-5: a diff names every field that differs, with both values, and no other.
@@ -136,7 +142,8 @@ mod tests {
         let old = version(1, r#"{"version":1,"retries":2,"comment":"a","owner":"ann"}"#);
         let new = version(2, r#"{"version":2,"retries":2,"owner":"bob","memory_mb":64}"#);
         let diff = VersionDiff::of(&old, &new);
-        let fields: Vec<_> = diff.fields.iter().map(|change| (&*change.field, &change.old, &change.new)).collect();
+        let fields: Vec<_> =
+            diff.fields.iter().map(|change| (&*change.field, &change.old, &change.new)).collect();
         let (ann, bob, none) = (Value::from("ann"), Value::from("bob"), Value::Null);
         let (a, memory) = (Value::from("a"), Value::from(64));
         assert_eq!(fields, [("comment", &a, &none), ("memory_mb", &none, &memory), ("owner", &ann, &bob)]);

@@ -120,11 +120,8 @@ const JOBS: &[Column] = &[
     Column("OWNER", &["/owner"]),
 ];
 
-const VERSIONS: &[Column] = &[
-    Column("VERSION", &["/version"]),
-    Column("DEFINED", &["/defined_at"]),
-    Column("BY", &["/defined_by"]),
-];
+const VERSIONS: &[Column] =
+    &[Column("VERSION", &["/version"]), Column("DEFINED", &["/defined_at"]), Column("BY", &["/defined_by"])];
 
 const DIFF: &[Column] = &[Column("FIELD", &["/field"]), Column("OLD", &["/old"]), Column("NEW", &["/new"])];
 
