@@ -51,6 +51,7 @@ pub(crate) fn spec_of(
     JobSpec {
         name: definition.name,
         group: definition.group,
+        previous_name: None,
         owner: definition.owner,
         app_name: definition.app_name,
         job_type: definition.job_type,

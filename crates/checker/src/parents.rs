@@ -20,6 +20,8 @@ struct Defined {
     parents: Vec<JobId>,
     /// Its logical times may be others than those of the version before.
     is_other: bool,
+    /// It has another name than the version before.
+    is_renamed: bool,
 }
 
 impl Parents {
@@ -33,11 +35,13 @@ impl Parents {
             firing: definition.grid_firing(),
             parents: all.filter(|parent| *parent != id).collect(),
             is_other: true,
+            is_renamed: false,
         };
         if let Some(old) = self.jobs.get(&id) {
             new.is_other = old.schedule != new.schedule
                 || old.firing != new.firing
                 || new.schedule.is_none() && old.parents.first() != new.parents.first();
+            new.is_renamed = old.name != new.name;
         }
         self.unlink(id);
         for parent in &new.parents {
@@ -68,9 +72,8 @@ impl Parents {
     /// After a definition: which shards have to hear of which parents.
     pub(crate) fn changed_with(&self, id: JobId) -> BTreeMap<ShardId, Vec<ForeignParent>> {
         let mut told: BTreeMap<ShardId, Vec<ForeignParent>> = BTreeMap::new();
-        if !self.jobs.get(&id).is_some_and(|job| job.is_other) {
-            return told;
-        }
+        let Some(job) = self.jobs.get(&id).filter(|job| job.is_other || job.is_renamed) else { return told };
+        let is_other = job.is_other;
         let mut concerned = vec![id];
         let mut seen = BTreeSet::from([id]);
         while let Some(id) = concerned.pop() {
@@ -80,7 +83,8 @@ impl Parents {
             for shard in known.iter().map(|(_, child)| child.shard).collect::<BTreeSet<_>>() {
                 told.entry(shard).or_default().extend(self.as_seen_from(id, shard));
             }
-            let heirs = known.iter().filter(|(_, child)| child.schedule.is_none()).map(|(id, _)| *id);
+            let takes_times = |child: &Defined| is_other && child.schedule.is_none();
+            let heirs = known.iter().filter(|(_, child)| takes_times(child)).map(|(id, _)| *id);
             concerned.extend(heirs.filter(|child| seen.insert(*child)));
         }
         told.retain(|_, parents| !parents.is_empty());

@@ -14,9 +14,11 @@ use crate::schedule::templates;
 /// Bytes that an event, with its shard, takes in an envelope: never less than it really does.
 pub fn of_event(event: &Event) -> usize {
     match event {
-        Event::JobDefined { definition, .. } | Event::JobSubmitted { definition } => {
-            100 + of_definition(definition)
+        Event::JobDefined { definition, previous_name, .. } => {
+            let previous = previous_name.as_ref().map_or(0, |name| 24 + of_text(name.as_str()));
+            100 + of_definition(definition) + previous
         }
+        Event::JobSubmitted { definition } => 100 + of_definition(definition),
         Event::JobReceived { definition, .. } => 220 + of_definition(definition),
         Event::BatchGenerated { dependencies, things, parameters, .. } => {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();

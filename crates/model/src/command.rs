@@ -527,6 +527,13 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parents: Vec<JobId>,
     },
+    /// Gives a job another name in its group (JOB-9).
+    RenameJob {
+        /// Which job.
+        job: JobId,
+        /// Its new name.
+        name: JobName,
+    },
     /// Switches generation on or off.
     SwitchJob {
         /// Which job.

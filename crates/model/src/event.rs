@@ -18,9 +18,9 @@ use crate::rerun::{
 use crate::{
     Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, FinalResult, Follow, ForeignParent,
     Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobSpec, JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, PermitReport, Pool, PoolName, PoolUse,
-    Removal, RequestId, Reserved, Role, Severity, ShardId, Standing, Thing, ThingId, ThirdPartyReport,
-    TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
+    JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, PermitReport, Pool, PoolName,
+    PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId, Standing, Thing, ThingId,
+    ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
 };
 use crate::{GrantId, Rejection, TaskId, TemplateName};
 
@@ -264,6 +264,9 @@ pub enum Event {
         /// Known by its id only: its name is not unique.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unnamed: bool,
+        /// The name that it had until now; absent: it keeps its name, or is new.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        previous_name: Option<JobName>,
     },
     /// A job generates batches from now on.
     JobEnabled {

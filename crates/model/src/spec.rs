@@ -93,6 +93,10 @@ pub struct JobSpec {
     pub name: JobName,
     /// The group it belongs to, whose workers run it.
     pub group: GroupName,
+    /// The name of the job of the same group that this one has been until now: it is renamed, and keeps its id, its
+    /// history and its run numbers. Has no effect once that is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_name: Option<JobName>,
     /// Who answers for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub owner: String,

@@ -128,6 +128,7 @@ impl World {
         match rng.aside("seldom").range(0, 100) {
             0..3 if index > 4 => self.calendars(&mut rng.aside("calendars")),
             3..8 => self.keys(&mut rng.aside("keys")),
+            8..11 if index > 4 => self.rename(&mut rng.aside("rename")),
             _ => {}
         }
         if rng.range(0, 500) == 0 {
@@ -193,6 +194,11 @@ impl World {
                 spec["parents"] = Value::Array(parents);
                 when_parents_fail(&mut rng.clone(), &mut spec);
                 named_values(&mut rng.aside("values"), &mut spec);
+            }
+            // JOB-9: often of a job that is not there, or that is named in the same apply.
+            let aside = &mut rng.aside("previous name");
+            if aside.chance(6) {
+                spec["previous_name"] = json!(format!("j{}", aside.below(12)));
             }
             names.push(name);
             jobs.push(spec);
@@ -394,6 +400,13 @@ impl World {
         let Some(job) = self.some_job(rng, false) else { return self.submit(rng) };
         let enabled = if rng.chance(80) { !job.enabled } else { job.enabled };
         self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled });
+    }
+
+    /// JOB-9: now and then to the name of another job.
+    fn rename(&mut self, rng: &mut Rng) {
+        let Some(job) = self.some_job(rng, false) else { return };
+        let name = format!("j{}", rng.below(16)).try_into().expect("a name");
+        self.ask(ShardId::CATALOGUE, Command::RenameJob { job: job.id, name });
     }
 
     fn delete(&mut self, rng: &mut Rng) {

@@ -61,9 +61,10 @@ pub(crate) fn calls() -> Calls {
         rerun_calls(batch_calls(version_calls(job_calls(Calls::new())))),
     ))))));
     calls = dead_letter_calls(calls);
-    for path in ["/api/jobs/{id}/run", "/api/jobs/{id}/enable", "/api/jobs/{id}/disable"] {
+    for call in ["run", "enable", "disable", "rename"] {
         // The document has them as `/api/jobs/{id}/{name}`.
-        calls.router = calls.router.route(path, get(jobs::get_named_like_a_call));
+        let path = format!("/api/jobs/{{id}}/{call}");
+        calls.router = calls.router.route(&path, get(jobs::get_named_like_a_call));
     }
     calls
 }
@@ -167,6 +168,18 @@ fn job_calls(calls: Calls) -> Calls {
                 .settles()
                 .gives::<Written>(),
             run::disable,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/jobs/{id}/rename",
+                "Gives a job another name in its group; its id, its history and its run numbers stay",
+            )
+            .role(Role::User)
+            .settles()
+            .takes::<run::RenameRequest>()
+            .gives::<Written>(),
+            run::rename,
         )
 }
 

@@ -7,7 +7,7 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, Concerned, JobId, ShardId};
+use tidemill_model::{Answer, Command, Concerned, JobId, JobName, ShardId};
 
 use super::jobs::job_row;
 use crate::Problem;
@@ -138,6 +138,28 @@ pub(super) async fn disable(
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     change(app, caller, path, headers, |job| Command::SwitchJob { job, enabled: false }).await
+}
+
+/// A new name of a job.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RenameRequest {
+    /// Unique in its group.
+    name: JobName,
+}
+
+/// Gives a job another name in its group (JOB-9); its id, its history and its run numbers stay.
+pub(super) async fn rename(
+    app: State<Arc<App>>,
+    caller: Extension<Caller>,
+    path: Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<(StatusCode, Json<Written>), Problem> {
+    params.only(&[])?;
+    let RenameRequest { name } = parse(body)?;
+    change(app, caller, path, headers, |job| Command::RenameJob { job, name }).await
 }
 
 /// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that.

@@ -228,6 +228,7 @@ impl Job {
         let job = JobSpec {
             name: self.name,
             group: self.group,
+            previous_name: None,
             owner: self.owner,
             app_name: self.app_name,
             job_type: self.job_type,

@@ -39,8 +39,11 @@ pub(super) struct Applies {
 }
 
 impl Applies {
-    /// `applies_carried_out`
+    /// `applies_carried_out`, `names_mean_one_job`
     pub(super) fn event(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        if let Some(why) = self.wrong_name(event) {
+            at.breaks(found, Invariant::NamesMeanOneJob, why);
+        }
         if let Some(why) = self.wrong(event) {
             at.breaks(found, Invariant::AppliesCarriedOut, why);
         }
@@ -74,6 +77,19 @@ impl Applies {
             Event::ApplyFinished { apply, .. } => self.wrong_end(apply),
             _ => None,
         }
+    }
+
+    /// JOB-9: a name means one job; a job gets another one only where the record says which one it had.
+    fn wrong_name(&self, event: &Event) -> Option<String> {
+        let Event::JobDefined { definition, unnamed: false, previous_name, .. } = event else { return None };
+        let (key, id) = (key_of(definition), definition.id);
+        if let Some(other) = self.names.get(&key).filter(|other| **other != id) {
+            return Some(format!("job {id} gets the name {}, which job {other} has", definition.full_name()));
+        }
+        let known = self.known.get(&id).map(|known| key_of(&known.definition));
+        let had = previous_name.as_ref().map(|name| (definition.group.to_string(), name.to_string()));
+        let expected = known.filter(|known| *known != key);
+        (had != expected).then(|| format!("job {id} had the name {expected:?}, and its record says {had:?}"))
     }
 
     /// A change that does not belong to what is being carried out.
@@ -112,7 +128,10 @@ impl Applies {
 
     fn fold(&mut self, event: &Event) {
         match event {
-            Event::JobDefined { definition, enabled, unnamed } => {
+            Event::JobDefined { definition, enabled, unnamed, previous_name } => {
+                if let Some(previous) = previous_name {
+                    self.names.remove(&(definition.group.to_string(), previous.to_string()));
+                }
                 if !unnamed {
                     self.names.insert(key_of(definition), definition.id);
                 }

@@ -320,6 +320,7 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::RemovePool { .. }
         | Command::DefineCalendar { .. }
         | Command::RemoveCalendar { .. }
+        | Command::RenameJob { .. }
         | Command::SwitchJob { .. }
         | Command::DeleteJob { .. }
         | Command::PlanRerun(_)

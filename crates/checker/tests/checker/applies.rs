@@ -6,6 +6,42 @@ use tidemill_model::Event;
 
 use crate::kit::{Case, History, case, definition, event, job_id};
 
+/// JOB-9: renames.
+pub(crate) fn names() -> Vec<Case> {
+    let rule = Invariant::NamesMeanOneJob;
+    let renamed = |name: &str, previous: Value| {
+        let definition = definition(2, json!({"version": 2, "name": name}));
+        event(json!({"job_defined": {"definition": definition, "enabled": true, "previous_name": previous}}))
+    };
+    let good = || of([defined(1), defined(2), renamed("x", json!("j2"))]);
+    vec![
+        case(
+            rule,
+            "a job gets the name of another one",
+            good(),
+            of([defined(1), defined(2), renamed("j1", json!("j2"))]),
+        ),
+        case(
+            rule,
+            "a record of a rename does not say so",
+            good(),
+            of([defined(1), defined(2), renamed("x", Value::Null)]),
+        ),
+        case(
+            rule,
+            "a record of a rename names another job",
+            good(),
+            of([defined(1), defined(2), renamed("x", json!("j1"))]),
+        ),
+        case(
+            rule,
+            "the name of a renamed job is free",
+            of([defined(1), defined(2), renamed("x", json!("j2")), named(3, "j2")]),
+            of([defined(1), defined(2), renamed("x", json!("j2")), named(3, "x")]),
+        ),
+    ]
+}
+
 pub(crate) fn cases() -> Vec<Case> {
     let rule = Invariant::AppliesCarriedOut;
     let whole = || {
@@ -116,6 +152,10 @@ fn dropped() -> Event {
 
 fn defined(n: u64) -> Event {
     defined_with(n, json!({}))
+}
+
+fn named(n: u64, name: &str) -> Event {
+    defined_with(n, json!({"name": name}))
 }
 
 fn owned(n: u64, owner: &str) -> Event {

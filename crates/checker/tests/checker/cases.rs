@@ -16,6 +16,7 @@ fn cases() -> Vec<Case> {
         commands::cases(),
         shards::cases(),
         applies::cases(),
+        applies::names(),
         removals::cases(),
         reruns::cases(),
         generation::cases(),

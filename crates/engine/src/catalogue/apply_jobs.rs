@@ -16,6 +16,7 @@ use super::accept::{
 };
 use super::data::data;
 use super::graph::{Overlay, ancestors_first};
+use super::names::Names;
 use super::values::check_values;
 use super::{Catalogue, Job, Terms};
 use crate::decision::Decision;
@@ -29,8 +30,6 @@ const MAX_PARENTS: usize = 1_000;
 const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
-
-pub(super) type Names = BTreeMap<(GroupName, JobName), JobId>;
 
 /// A wish that was found good.
 pub(super) struct Checked<'a> {
@@ -58,6 +57,8 @@ impl Catalogue {
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         let order = self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
         let pruned = self.pruned(&names, prune, &definitions)?;
+        let rewritten: BTreeSet<JobId> = names.ids().chain(pruned.iter().map(|(id, _)| *id)).collect();
+        self.check_renames(specs, &names, |child| !rewritten.contains(&child))?;
         Ok(Checked { accepted, order, pruned })
     }
 
@@ -108,7 +109,7 @@ impl Catalogue {
             return Err(Rejection::unknown("job", unknown));
         }
         let invalid = |error| Rejection::Invalid { fields: vec![error] };
-        let (mut definition, enabled) = self.definition(spec, id, &Names::new()).map_err(invalid)?;
+        let (mut definition, enabled) = self.definition(spec, id, &Names::default()).map_err(invalid)?;
         // A parent on the same grid is waited for at the same time, any other by its newest one.
         let own = Timetable::of(&definition, |name| self.calendars.days(name)).ok().flatten();
         let today = Overlay::new(self, &[]);
@@ -120,35 +121,8 @@ impl Catalogue {
         definition.parents.extend(parents.iter().map(|job| Parent { job: *job, mapping: mapping(*job) }));
         let definition = Arc::new(definition);
         self.check_graph(&[Arc::clone(&definition)], |_| String::new())?;
-        let event = Event::JobDefined { definition, enabled, unnamed: true };
+        let event = Event::JobDefined { definition, enabled, unnamed: true, previous_name: None };
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))
-    }
-
-    /// The id of every named job, old or new. New ones get theirs in the order given.
-    pub(super) fn names_of<'a>(&self, specs: impl Iterator<Item = &'a JobSpec>) -> Names {
-        let mut names = Names::new();
-        let mut minted = self.jobs_minted;
-        for spec in specs {
-            names.entry((spec.group.clone(), spec.name.clone())).or_insert_with_key(|name| {
-                self.names.get(name).copied().unwrap_or_else(|| {
-                    minted += 1;
-                    JobId::mint(minted, ShardId::CATALOGUE)
-                })
-            });
-        }
-        names
-    }
-
-    /// Gives every named job its id; the same name twice is refused.
-    fn check_names(&self, specs: &[&JobSpec]) -> Result<Names, Rejection> {
-        let mut seen = BTreeSet::new();
-        for (index, spec) in specs.iter().enumerate() {
-            if !seen.insert((&spec.group, &spec.name)) {
-                let rule = format!("stands twice in group {}; names are unique in a group", spec.group);
-                return Err(Rejection::field(format!("jobs[{index}].name"), &spec.name, rule));
-            }
-        }
-        Ok(self.names_of(specs.iter().copied()))
     }
 
     fn accept(
@@ -159,7 +133,7 @@ impl Catalogue {
         let mut accepted = Vec::new();
         let mut errors = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
-            let id = names[&(spec.group.clone(), spec.name.clone())];
+            let id = names.id_of(spec);
             match self.definition(spec, id, names) {
                 Ok((definition, enabled)) => accepted.push((Arc::new(definition), enabled)),
                 Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
@@ -238,8 +212,7 @@ impl Catalogue {
             let name = full_name(written.job(), &spec.group)
                 .ok_or_else(|| FieldError::new(&field, written.job(), "must be a job name, or group/name"))?;
             let job = self.named(&name, names);
-            let job =
-                job.ok_or_else(|| FieldError::new(&field, written.job(), "there is no job of that name"))?;
+            let job = job.ok_or_else(|| Self::unknown_parent(&field, written.job(), &name, names))?;
             if job == id {
                 let rule =
                     "a job cannot be its own parent; for its previous batch write depends_on_past: true";
@@ -256,14 +229,9 @@ impl Catalogue {
         Ok(parents)
     }
 
-    /// The job of that name, as it is or as it is to be.
-    fn named(&self, name: &(GroupName, JobName), names: &Names) -> Option<JobId> {
-        names.get(name).or_else(|| self.names.get(name)).copied()
-    }
-
     /// Specs that were found good, ancestors first.
     pub(super) fn in_order(&self, specs: Vec<JobSpec>, names: &Names) -> Vec<JobSpec> {
-        let id = |spec: &JobSpec| names[&(spec.group.clone(), spec.name.clone())];
+        let id = |spec: &JobSpec| names.id_of(spec);
         let ids: Vec<JobId> = specs.iter().map(id).collect();
         let mut specs: BTreeMap<JobId, JobSpec> = ids.iter().copied().zip(specs).collect();
         let order = ancestors_first(&ids, |id| {
@@ -324,7 +292,7 @@ impl Catalogue {
         prune: &[GroupName],
         changed: &[Arc<JobDefinition>],
     ) -> Result<Vec<(JobId, &Job)>, Rejection> {
-        let named: BTreeSet<JobId> = names.values().copied().collect();
+        let named: BTreeSet<JobId> = names.ids().collect();
         let in_scope = |job: &&Job| !job.unnamed && prune.contains(&job.definition.group);
         let pruned: Vec<(JobId, &Job)> = self
             .jobs
@@ -351,7 +319,7 @@ impl Catalogue {
     pub(super) fn change(&self, definition: Arc<JobDefinition>, enabled: bool) -> (Option<Event>, JobChange) {
         let Some(old) = self.jobs.get(&definition.id) else {
             let change = change_of(&definition, JobChangeKind::Added, Vec::new());
-            return (Some(Event::JobDefined { definition, enabled, unnamed: false }), change);
+            return (Some(self.defined(definition, enabled)), change);
         };
         let mut fields = differing(&old.definition, &definition);
         if fields.is_empty() {
@@ -368,7 +336,7 @@ impl Catalogue {
             fields.push("enabled".to_owned());
         }
         let change = change_of(&definition, JobChangeKind::Changed, fields);
-        (Some(Event::JobDefined { definition, enabled, unnamed: false }), change)
+        (Some(self.defined(definition, enabled)), change)
     }
 }
 

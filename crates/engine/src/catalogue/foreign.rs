@@ -32,7 +32,8 @@ impl Catalogue {
                 && old.grid_firing() == new.grid_firing()
                 && (new.schedule.is_some() || old.other_parents().next() == new.other_parents().next())
         };
-        if old.is_some_and(is_same) {
+        let keeps_times = old.is_some_and(is_same);
+        if keeps_times && old.is_some_and(|old| old.name == new.name) {
             return;
         }
         let mut told: BTreeMap<ShardId, Vec<ForeignParent>> = BTreeMap::new();
@@ -47,8 +48,10 @@ impl Catalogue {
                     told.entry(shard).or_default().push(parent);
                 }
             }
-            let passes_on =
-                |child: &JobId| self.jobs.get(child).is_some_and(|job| job.definition.schedule.is_none());
+            // A new name concerns those only that name the job.
+            let passes_on = |child: &JobId| {
+                !keeps_times && self.jobs.get(child).is_some_and(|job| job.definition.schedule.is_none())
+            };
             open.extend(children.into_iter().filter(|child| passes_on(child) && seen.insert(*child)));
         }
         for (shard, parents) in told {

@@ -9,6 +9,7 @@ mod foreign;
 mod freeze;
 mod graph;
 mod manage;
+mod names;
 mod plan;
 mod pools;
 mod remove;
@@ -132,6 +133,7 @@ impl Catalogue {
                 self.commit_apply(&commit, &Terms::new(*cancel, wisher)).into()
             }
             Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
+            Command::RenameJob { job, name } => self.rename_job(*job, name).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
@@ -217,7 +219,10 @@ impl Catalogue {
             }
             Event::Frozen { group, freeze } => self.frozen(group.as_ref(), Some(freeze)),
             Event::Thawed { group, .. } => self.frozen(group.as_ref(), None),
-            Event::JobDefined { definition, enabled, unnamed } => {
+            Event::JobDefined { definition, enabled, unnamed, previous_name } => {
+                if let Some(previous) = previous_name {
+                    self.names.remove(&(definition.group.clone(), previous.clone()));
+                }
                 self.job_defined(definition, *enabled, *unnamed);
             }
             Event::JobEnabled { job } => self.switched(*job, true),
@@ -425,6 +430,7 @@ fn changes_definitions(command: &Command) -> bool {
         Command::ApplyJobs { .. }
             | Command::CommitApply { .. }
             | Command::DefineJob { .. }
+            | Command::RenameJob { .. }
             | Command::SwitchJob { .. }
             | Command::DeleteJob { .. }
             | Command::DefineCalendar { .. }

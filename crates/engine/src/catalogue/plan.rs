@@ -132,6 +132,14 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
             ));
             catalogue.calendars.suppose(name);
         }
+        if let Some(previous) = &job.previous_name {
+            warnings.push(format!(
+                "jobs[{index}].previous_name: whether there is a job {}/{previous} is not known here",
+                job.group
+            ));
+            let next = i64::MAX - i64::try_from(catalogue.names.len()).unwrap_or(0);
+            catalogue.names.entry((job.group.clone(), previous.clone())).or_insert(JobId(next));
+        }
         for (at, parent) in job.parents.iter().enumerate() {
             let Some(name) = full_name(parent.job(), &job.group).filter(|name| !known.contains(name)) else {
                 continue;

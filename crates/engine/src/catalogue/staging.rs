@@ -20,7 +20,8 @@ use tidemill_model::{
 };
 
 use super::Catalogue;
-use super::apply_jobs::{MAX_BYTES, MAX_JOBS, Names};
+use super::apply_jobs::{MAX_BYTES, MAX_JOBS};
+use super::names::Names;
 use super::remove::Terms;
 use crate::decision::Decision;
 use crate::weight::of_event;
@@ -240,7 +241,7 @@ impl Catalogue {
         let Some(spec) = plan.jobs.get(index) else {
             return self.removed_for(plan.delete[index - plan.jobs.len()], plan.cancel.as_ref());
         };
-        let id = plan.names[&(spec.group.clone(), spec.name.clone())];
+        let id = plan.names.id_of(spec);
         let (definition, enabled) = self
             .definition(spec, id, &plan.names)
             .expect("the commit accepted it, and nothing else changes definitions until the plan is done");

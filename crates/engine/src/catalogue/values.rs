@@ -6,19 +6,36 @@ use tidemill_model::{Execution, FieldError, JobDefinition};
 use super::data;
 use crate::schedule::templates;
 
-/// Only parents pass values on, and a path is resolved before they do.
-pub(crate) fn check_values(definition: &JobDefinition, parents: &[&str]) -> Result<(), FieldError> {
-    let full = |name: &str| match name.contains('/') {
-        true => name.to_owned(),
-        false => format!("{}/{name}", definition.group),
-    };
-    let known: Vec<String> = parents.iter().map(|parent| full(parent)).collect();
+/// Where a definition reads a value of the job of that full name: the field, and `values.PARENT.KEY`.
+pub(super) fn value_named(definition: &JobDefinition, parent: &str) -> Option<(String, String)> {
+    let texts = texts(definition);
+    texts.filter(|(_, text)| text.contains("${values.")).find_map(|(field, text)| {
+        let template = Template::parse(text).ok()?;
+        let (name, key) = template.value_names().find(|(name, _)| full(definition, name) == parent)?;
+        Some((field, format!("values.{name}.{key}")))
+    })
+}
+
+/// A parent as written, as `group/name`.
+fn full(definition: &JobDefinition, name: &str) -> String {
+    if name.contains('/') { name.to_owned() } else { format!("{}/{name}", definition.group) }
+}
+
+/// Every template that is resolved when a batch starts, with its field.
+fn texts(definition: &JobDefinition) -> impl Iterator<Item = (String, &str)> {
     let execution = definition.execution.iter().flat_map(Execution::templates);
     let program = templates(&definition.program).into_iter().chain(execution);
     let program = program.map(|(field, text)| (field.to_owned(), text));
     let parameters = definition.parameters.iter();
     let parameters = parameters.map(|(name, text)| (format!("parameters.{name}"), text.as_str()));
-    for (field, text) in program.chain(parameters).filter(|(_, text)| text.contains("${values.")) {
+    program.chain(parameters)
+}
+
+/// Only parents pass values on, and a path is resolved before they do.
+pub(crate) fn check_values(definition: &JobDefinition, parents: &[&str]) -> Result<(), FieldError> {
+    let full = |name: &str| full(definition, name);
+    let known: Vec<String> = parents.iter().map(|parent| full(parent)).collect();
+    for (field, text) in texts(definition).filter(|(_, text)| text.contains("${values.")) {
         let Ok(template) = Template::parse(text) else { continue };
         if let Some((parent, key)) = template.value_names().find(|(parent, _)| !known.contains(&full(parent)))
         {

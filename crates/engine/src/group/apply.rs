@@ -344,6 +344,8 @@ impl GroupShard {
             before.extend(old.parents());
             self.leave_parents(&old);
             let old = *old;
+            job.former_names = old.former_names;
+            job.former_names.note(&old.definition.full_name(), &definition.full_name());
             job.next = old.next;
             job.failed = old.failed;
             if let Some(passed) = old.passed.filter(|_| old.next == next) {

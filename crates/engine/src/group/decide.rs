@@ -83,6 +83,7 @@ impl GroupShard {
             | Command::PauseRerun { .. }
             | Command::ResumeRerun { .. }
             | Command::CancelRerun { .. }
+            | Command::RenameJob { .. }
             | Command::SwitchJob { .. }
             | Command::ReportThirdParty(_)
             | Command::ReportChecks(_)

@@ -33,6 +33,7 @@ use jiff::Timestamp;
 use tidemill_calendar::{Days, Timetable};
 use tidemill_model::{Dependency, Follow, ForeignParent, JobId, ShardId, ShardMessage, Standing};
 
+use super::former::FormerNames;
 use super::{GroupShard, Trigger};
 
 /// Logical times of one message.
@@ -54,6 +55,7 @@ pub(crate) struct Foreign {
 pub(crate) struct ForeignJob {
     /// As `group/name`.
     pub(crate) name: String,
+    pub(crate) former_names: FormerNames,
     shard: ShardId,
     /// What gives it its logical times.
     pub(crate) schedule: Option<Arc<Timetable>>,
@@ -147,10 +149,12 @@ impl GroupShard {
             let spec = told.schedule.as_ref();
             let schedule = spec.and_then(|spec| self.calendars.timetable_of(spec, told.firing.as_ref()));
             if let Some(known) = self.foreign.get_mut(told.job) {
+                known.former_names.note(&known.name, &told.name);
                 (known.name, known.schedule) = (told.name.clone(), schedule);
             } else {
                 let new = ForeignJob {
                     name: told.name.clone(),
+                    former_names: FormerNames::default(),
                     shard: told.shard,
                     schedule,
                     children: self.orphans.remove(&told.job).unwrap_or_default(),

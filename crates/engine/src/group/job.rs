@@ -9,12 +9,14 @@ use tidemill_calendar::Timetable;
 use tidemill_model::{BatchResult, Fire, JobDefinition, JobId};
 
 use super::failing::Failed;
+use super::former::FormerNames;
 use super::history::{Evicted, History, Newest};
 use super::queue::ReadyKey;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Job {
     pub(crate) definition: Arc<JobDefinition>,
+    pub(crate) former_names: FormerNames,
     /// When its batches are due; absent when it has no schedule or this version cannot read it.
     pub(crate) schedule: Option<Arc<Timetable>>,
     pub(crate) enabled: bool,
@@ -53,6 +55,7 @@ impl Job {
     pub(crate) fn new(definition: Arc<JobDefinition>, enabled: bool, submitted: bool) -> Self {
         Self {
             definition,
+            former_names: FormerNames::default(),
             schedule: None,
             enabled,
             disabled_since: None,

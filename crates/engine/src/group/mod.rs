@@ -27,6 +27,7 @@ mod finish;
 mod fitness;
 mod followers;
 mod foreign;
+mod former;
 mod freeze;
 mod generate;
 mod history;

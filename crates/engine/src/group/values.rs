@@ -49,7 +49,10 @@ impl GroupShard {
             false => format!("{}/{parent}", batch.definition.group),
         };
         let is_named = |waits: &&WaitsFor| self.name_of(waits.declared.parent) == full;
-        let waits = batch.dependencies.iter().find(is_named);
+        // A batch keeps its definition, which may be older than its parent's name.
+        let was_named = |waits: &&WaitsFor| self.was_named(waits.declared.parent, &full);
+        let waits = batch.dependencies.iter();
+        let waits = waits.clone().find(is_named).or_else(|| waits.clone().find(was_named));
         let waits = waits.ok_or_else(|| fault(format!("the batch waits for no parent {full}")))?;
         let times = || waits.declared.times.iter().zip(&waits.met);
         let met = times().filter(|(_, met)| **met).map(|(time, _)| time).max();

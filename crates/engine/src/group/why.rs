@@ -352,6 +352,13 @@ impl GroupShard {
         let name = here.or_else(|| self.foreign.get(job).map(|job| job.name.clone()));
         name.unwrap_or_else(|| format!("job {job}"))
     }
+
+    /// Whether the job had that full name before, and so where an older definition names it.
+    pub(crate) fn was_named(&self, job: JobId, name: &str) -> bool {
+        let here = self.jobs.get(&job).map(|job| &job.former_names);
+        let names = here.or_else(|| self.foreign.get(job).map(|job| &job.former_names));
+        names.is_some_and(|names| names.had(name))
+    }
 }
 
 fn waived(job: JobId, time: Timestamp) -> WaivedParent {

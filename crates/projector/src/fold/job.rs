@@ -32,7 +32,7 @@ pub(super) fn mapping_word(mapping: Mapping) -> &'static str {
 impl Caches {
     pub(super) fn apply_job(&mut self, at: Place, event: &Event) {
         match event {
-            Event::JobDefined { definition, enabled, unnamed } => {
+            Event::JobDefined { definition, enabled, unnamed, .. } => {
                 self.define(at, definition, *enabled, *unnamed);
             }
             Event::JobEnabled { job } => self.switch(at, job.0, true),

@@ -123,6 +123,16 @@ pub(crate) enum JobCommand {
         /// Id, or group/name
         job: String,
     },
+    /// Give a job another name in its group; its id, its history and its run numbers stay
+    ///
+    /// Jobs that name it as a parent go on doing so. In a file, `previous_name: OLD` beside the new name does the same.
+    Rename {
+        /// Id, or group/name
+        job: String,
+        /// The new name, without the group
+        #[arg(value_name = "NEW_NAME")]
+        name: String,
+    },
     /// Show the next logical times, or a given one, with all templates resolved
     Preview {
         /// Id, or group/name

@@ -81,6 +81,11 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         }
         JobCommand::Enable { job } => act(session, &job, "enable", "enabled"),
         JobCommand::Disable { job } => act(session, &job, "disable", "disabled"),
+        JobCommand::Rename { job, name } => {
+            let path = format!("/api/jobs/{}/rename", id_of(session, &job)?);
+            let answer = session.client.post(&path, Some(&json!({ "name": name })))?;
+            Ok(write::show(session, &answer, |_| format!("Job {job} renamed to {name}.")))
+        }
         JobCommand::Preview { job, n, after, at } => {
             let query = match at {
                 Some(at) => vec![("at", at.to_string())],

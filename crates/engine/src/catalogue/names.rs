@@ -1,0 +1,206 @@
+//! Which job a written name means, and renames (JOB-9): a job keeps its id, and with it its history and run numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidemill_model::{
+    Answer, Event, FieldError, GroupName, JobDefinition, JobId, JobName, JobSpec, Rejection, ShardId,
+};
+
+use super::Catalogue;
+use super::values::value_named;
+use crate::decision::Decision;
+
+/// A name, unique among the jobs of the catalogue.
+pub(super) type FullName = (GroupName, JobName);
+
+/// The jobs that one apply names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Names {
+    ids: BTreeMap<FullName, JobId>,
+    /// Names that no job has any more after the apply, with the new name of the job.
+    renamed: BTreeMap<FullName, JobName>,
+}
+
+impl Names {
+    /// The id of a job that is among them.
+    pub(super) fn id_of(&self, spec: &JobSpec) -> JobId {
+        self.ids[&(spec.group.clone(), spec.name.clone())]
+    }
+
+    /// The ids of all of them.
+    pub(super) fn ids(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.ids.values().copied()
+    }
+
+    /// The name that the job of this old name gets by this apply.
+    pub(super) fn new_name(&self, old: &FullName) -> Option<&JobName> {
+        self.renamed.get(old)
+    }
+
+    /// The old name of each job that is renamed, and its id.
+    fn renames(&self) -> impl Iterator<Item = (&FullName, &JobName, JobId)> {
+        let id = |old: &FullName, new: &JobName| self.ids[&(old.0.clone(), new.clone())];
+        self.renamed.iter().map(move |(old, new)| (old, new, id(old, new)))
+    }
+}
+
+impl Catalogue {
+    /// The id of every named job, old or new. New ones get theirs in the order given; a renamed one keeps its own.
+    pub(super) fn names_of<'a>(&self, specs: impl Iterator<Item = &'a JobSpec>) -> Names {
+        let mut names = Names::default();
+        let mut minted = self.jobs_minted;
+        for spec in specs {
+            let name = (spec.group.clone(), spec.name.clone());
+            if names.ids.contains_key(&name) {
+                continue;
+            }
+            let known = self.names.get(&name).copied().or_else(|| {
+                let old = (spec.group.clone(), spec.previous_name.clone()?);
+                let id = self.names.get(&old).copied()?;
+                names.renamed.insert(old, spec.name.clone());
+                Some(id)
+            });
+            let id = known.unwrap_or_else(|| {
+                minted += 1;
+                JobId::mint(minted, ShardId::CATALOGUE)
+            });
+            names.ids.insert(name, id);
+        }
+        names
+    }
+
+    /// Gives every named job its id; the same name twice is refused, and so is a rename that cannot be one.
+    pub(super) fn check_names(&self, specs: &[&JobSpec]) -> Result<Names, Rejection> {
+        let mut seen = BTreeSet::new();
+        for (index, spec) in specs.iter().enumerate() {
+            if !seen.insert((&spec.group, &spec.name)) {
+                let rule = format!("stands twice in group {}; names are unique in a group", spec.group);
+                return Err(Rejection::field(format!("jobs[{index}].name"), &spec.name, rule));
+            }
+        }
+        let mut claimed = BTreeMap::new();
+        for (index, spec) in specs.iter().enumerate() {
+            let Some(previous) = &spec.previous_name else { continue };
+            let first = claimed.insert((&spec.group, previous), index);
+            let rule = match first {
+                Some(first) => Some(format!("is claimed by jobs[{first}] too; a job can get one new name")),
+                None => self.wrong_rename(spec, previous, seen.contains(&(&spec.group, previous))),
+            };
+            if let Some(rule) = rule {
+                return Err(Rejection::field(format!("jobs[{index}].previous_name"), previous, rule));
+            }
+        }
+        Ok(self.names_of(specs.iter().copied()))
+    }
+
+    /// Why a job cannot be taken for the one that had that name. One that was renamed before is left as it is.
+    fn wrong_rename(&self, spec: &JobSpec, previous: &JobName, is_named_too: bool) -> Option<String> {
+        let (group, name) = (&spec.group, &spec.name);
+        if previous == name {
+            return Some("is the name of the job itself; leave previous_name out".to_owned());
+        }
+        let has = |name: &JobName| self.names.contains_key(&(group.clone(), name.clone()));
+        match (has(previous), has(name)) {
+            (false, true) => None,
+            (true, false) if is_named_too => {
+                let rule = "this apply renames that job, and names a job of the old name as well; apply them one \
+                            after the other";
+                Some(rule.to_owned())
+            }
+            (true, false) => None,
+            (true, true) => Some(format!(
+                "group {group} has a job {name} already besides {previous}; leave previous_name out, or delete one \
+                 of them first"
+            )),
+            (false, false) => Some(format!(
+                "group {group} has neither a job of that name nor a job {name}; leave previous_name out to define a \
+                 new job"
+            )),
+        }
+    }
+
+    /// Definitions that stay as they are must not name a value of a parent by a name that is gone (BYD-20).
+    pub(super) fn check_renames(
+        &self,
+        specs: &[&JobSpec],
+        names: &Names,
+        stays: impl Fn(JobId) -> bool,
+    ) -> Result<(), Rejection> {
+        for (old, new, id) in names.renames() {
+            if let Some(rule) = self.reader_of(id, old, new, &stays) {
+                let is_it = |spec: &&JobSpec| spec.group == old.0 && spec.name == *new;
+                let index = specs.iter().position(is_it).unwrap_or_default();
+                return Err(Rejection::field(format!("jobs[{index}].name"), new, rule));
+            }
+        }
+        Ok(())
+    }
+
+    /// The rule that a rename breaks if a child that stays as it is reads a value of the job under its old name.
+    fn reader_of(
+        &self,
+        id: JobId,
+        old: &FullName,
+        new: &JobName,
+        stays: &impl Fn(JobId) -> bool,
+    ) -> Option<String> {
+        let old = format!("{}/{}", old.0, old.1);
+        let children = self.children.get(&id).into_iter().flatten().filter(|child| stays(**child));
+        let mut definitions = children.filter_map(|child| self.jobs.get(child)).map(|job| &job.definition);
+        definitions.find_map(|child: &std::sync::Arc<JobDefinition>| {
+            let (field, value) = value_named(child, &old)?;
+            Some(format!(
+                "field {field} of job {} reads ${{{value}}}; apply both together, with `previous_name` here and {new} \
+                 there",
+                child.full_name()
+            ))
+        })
+    }
+
+    /// Gives a job another name in its group.
+    pub(super) fn rename_job(&self, job: JobId, name: &JobName) -> Result<Decision, Rejection> {
+        let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        let old = &known.definition;
+        if known.unnamed {
+            let rule = format!("job {job} is known by its id only, and has no name of its own to change");
+            return Err(Rejection::field("name", name, rule));
+        }
+        if old.name == *name {
+            return Ok(Decision::answered(Vec::new(), Answer::Done));
+        }
+        if self.names.contains_key(&(old.group.clone(), name.clone())) {
+            let rule =
+                format!("is the name of another job of group {}; names are unique in a group", old.group);
+            return Err(Rejection::field("name", name, rule));
+        }
+        let full_name = (old.group.clone(), old.name.clone());
+        if let Some(rule) = self.reader_of(job, &full_name, name, &|_| true) {
+            return Err(Rejection::field("name", name, rule));
+        }
+        let definition =
+            JobDefinition { name: name.clone(), version: old.version + 1, ..JobDefinition::clone(old) };
+        Ok(Decision::answered(vec![self.defined(definition.into(), known.enabled)], Answer::Done))
+    }
+
+    /// The event that adds or changes a job that has a name.
+    pub(super) fn defined(&self, definition: std::sync::Arc<JobDefinition>, enabled: bool) -> Event {
+        let old = self.jobs.get(&definition.id).map(|job| &job.definition.name);
+        let previous_name = old.filter(|old| **old != definition.name).cloned();
+        Event::JobDefined { definition, enabled, unnamed: false, previous_name }
+    }
+
+    /// The job of that name, as it is or as it is to be.
+    pub(super) fn named(&self, name: &FullName, names: &Names) -> Option<JobId> {
+        let today = || self.names.get(name).filter(|_| names.new_name(name).is_none());
+        names.ids.get(name).or_else(today).copied()
+    }
+
+    /// What is wrong with a parent's name that means no job.
+    pub(super) fn unknown_parent(field: &str, written: &str, name: &FullName, names: &Names) -> FieldError {
+        let rule = match names.new_name(name) {
+            Some(new) => format!("is renamed to {new} by this same apply; write the new name"),
+            None => "there is no job of that name".to_owned(),
+        };
+        FieldError::new(field, written, rule)
+    }
+}
