@@ -590,6 +590,8 @@ fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
     });
     if !matches!(kind, "noop" | "anchor") {
         job["command"] = json!("echo ${logical_time}");
+        // JOB-1, JOB-7: resolved by whichever owner grants the start.
+        job["arguments"] = json!(["${job}", "${priority}", "${version}"]);
     }
     match rng.range(0, 10) {
         0..5 => {

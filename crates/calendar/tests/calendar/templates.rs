@@ -180,7 +180,7 @@ fn bad_templates_are_refused() {
     refused(
         "échо ${HOME}",
         expect![
-            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
+            "template: '${HOME}' at character 6: unknown name; write '$${HOME}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -202,7 +202,7 @@ fn bad_templates_are_refused() {
     refused(
         "${yyyyMMd}",
         expect![
-            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
+            "template: '${yyyyMMd}' at character 1: unknown name; write '$${yyyyMMd}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -214,7 +214,7 @@ fn bad_templates_are_refused() {
     refused(
         "${YYYYMMDD}",
         expect![
-            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
+            "template: '${YYYYMMDD}' at character 1: unknown name; write '$${YYYYMMDD}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(
@@ -226,7 +226,7 @@ fn bad_templates_are_refused() {
     refused(
         "${T}",
         expect![
-            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, job, job_id, group, param.NAME, values.PARENT.KEY and time patterns such as yyyyMMdd-1d"
+            "template: '${T}' at character 1: unknown name; write '$${T}' for a shell variable; known are logical_time, epoch, epoch_ms, batch_id, run, attempt, param.NAME, values.PARENT.KEY, the job's job, name, job_id, group, group_id, version, owner, app_name, type, business_type, priority, host, worker_group, run_as, memory_mb, period, cron, zone and time patterns such as yyyyMMdd-1d"
         ],
     );
     refused(

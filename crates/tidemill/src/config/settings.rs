@@ -180,8 +180,8 @@ pub(crate) struct ExecutorSettings {
     pub(crate) advertise: Option<String>,
     /// The name of this host, which jobs can be pinned to. Default: what the system says.
     pub(crate) host: Option<String>,
-    /// How programs of each type are started, beside (or in place of) `shell`, `python`, `java`, `mapreduce`, `hive`
-    /// and `spark`. Default none.
+    /// How programs of each type are started, beside (or in place of) `shell`, `python`, `java`, `mapreduce`, `hive`,
+    /// `spark` and `datahub`. Default none.
     pub(crate) types: BTreeMap<JobType, TypeConfig>,
     /// From one heartbeat to the next, milliseconds. Default 3,000; 50 to 60,000.
     pub(crate) heartbeat_ms: u64,
