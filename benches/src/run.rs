@@ -116,7 +116,8 @@ impl Run<'_> {
         self.site.settle()?;
         let watch = Stopwatch::start();
         let root = JobId::mint(1, ShardId::CATALOGUE);
-        let command = Command::RunJob { job: root, logical_time: None, parameters: BTreeMap::new() };
+        let command =
+            Command::RunJob { job: root, logical_time: None, parameters: BTreeMap::new(), concurrent: true };
         self.site.ask(self.site.shard, command)?;
         self.site.until(FINISHED, jobs.len(), PATIENCE)?;
         self.site.settle()?;

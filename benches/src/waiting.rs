@@ -101,6 +101,7 @@ impl Run<'_> {
             job: JobId::mint(job as u64 + 1, ShardId::CATALOGUE),
             logical_time: Some(time),
             parameters: BTreeMap::new(),
+            concurrent: true,
         }))?;
         self.site.until(GENERATED, jobs.len() * each, PATIENCE)?;
         self.site.settle()

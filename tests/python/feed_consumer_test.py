@@ -286,7 +286,7 @@ def work(cluster, first, count):
     for number in range(first, first + count):
         at = (start + datetime.timedelta(seconds=number)).isoformat()
         request = f"feed-{number}"
-        run = ("job", "run", "demo/first", "--logical-time", at, "--request-id", request)
+        run = ("job", "run", "demo/first", "--logical-time", at, "--concurrent", "--request-id", request)
         # Repeated until it is done, which it is once.
         until(f"batch {number} is granted", lambda: cluster.ask(*run).returncode == 0)
 

@@ -137,6 +137,7 @@ impl From<Rejection> for Problem {
             Rejection::BatchAlreadyFinished { .. }
             | Rejection::NotWaitedFor { .. }
             | Rejection::BatchUnfinished { .. }
+            | Rejection::JobUnfinished { .. }
             | Rejection::JobInUse { .. }
             | Rejection::CalendarInUse { .. }
             | Rejection::PoolInUse { .. }

@@ -93,6 +93,8 @@ invariants! {
     RunNumbersWithoutGaps => "run_numbers_without_gaps",
     /// Neither schedule nor parent makes a batch of a job that is switched off.
     GeneratedOnlyWhenEnabled => "generated_only_when_enabled",
+    /// A run by hand that was not asked for beside others finds no unfinished batch of its job.
+    ManualRunsAlone => "manual_runs_alone",
     /// A batch keeps a version of its definition that the shard knew.
     GeneratedFromKnownVersion => "generated_from_known_version",
     /// Every due time of an enabled job is generated or skipped on record, once, not before its time, and the one after it is the next.
@@ -119,7 +121,7 @@ invariants! {
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
     /// A batch ends for its parents, or runs on failure only, exactly as its job says and they ended; at quiescence none is left.
     ParentFailureRuleKept => "parent_failure_rule_kept",
-    /// A batch is assigned only when every condition held: parents, things outside, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.
+    /// A batch is assigned only when every condition held: its job is enabled, or it was run by hand or rerun; parents, things outside, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.
     NothingAssignedBeyondTheFreeze => "nothing_assigned_beyond_the_freeze",

@@ -218,7 +218,12 @@ fn run_by_hand(desk: &Desk, minutes: i64) -> Command {
         _ => None,
     });
     let at = kit::desk::MIDNIGHT + jiff::SignedDuration::from_mins(minutes);
-    Command::RunJob { job: job.unwrap(), logical_time: Some(at), parameters: Default::default() }
+    Command::RunJob {
+        job: job.unwrap(),
+        logical_time: Some(at),
+        parameters: Default::default(),
+        concurrent: true,
+    }
 }
 
 /// Rule 10: what was in the log before the timer's time is decided first, however late it is read.

@@ -126,7 +126,7 @@ fn submission(n: usize) -> Command {
 }
 
 fn run(job: JobId, time: Timestamp) -> Command {
-    Command::RunJob { job, logical_time: Some(time), parameters: BTreeMap::new() }
+    Command::RunJob { job, logical_time: Some(time), parameters: BTreeMap::new(), concurrent: true }
 }
 
 fn resident_bytes() -> usize {

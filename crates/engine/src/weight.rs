@@ -24,7 +24,7 @@ pub fn of_event(event: &Event) -> usize {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
-            520 + dependencies + parameters + 24 * things.len() + 24
+            560 + dependencies + parameters + 24 * things.len() + 24
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {
@@ -76,9 +76,9 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
             | Answer::Task { .. }
             | Answer::NothingDue { .. }
             | Answer::Completed { .. }
-            | Answer::Generated { .. }
-            | Answer::Rerun { .. },
+            | Answer::Generated { .. },
         ) => 120,
+        Outcome::Answered(Answer::Rerun { disabled, .. }) => 120 + 24 * disabled.len(),
         Outcome::Answered(Answer::Applied { .. } | Answer::Pulled(_)) | Outcome::Refused(_) => {
             counted(|to| serde_json::to_writer(to, outcome))
         }

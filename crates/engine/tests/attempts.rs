@@ -295,7 +295,7 @@ fn a_rerun_keeps_its_parameters() {
     )]);
     let worker = world.worker("w", 1, Script::Succeed);
     let parameters = [("day".to_owned(), "monday".to_owned())].into_iter().collect();
-    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time: None, parameters });
+    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time: None, parameters, concurrent: true });
     world.rerun(BatchId::mint(1, GROUP), ids[0], "2026-07-01T10:10:00Z");
     let ran: Vec<String> = world
         .played(&worker)
@@ -421,7 +421,7 @@ fn a_batch_whose_templates_cannot_be_resolved_fails() {
     world.worker("w", 1, Script::Succeed);
     world.events();
     let parameters = [("x".to_owned(), "${nonsense".to_owned())].into_iter().collect();
-    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time: None, parameters });
+    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time: None, parameters, concurrent: true });
     expect![[r#"
         b1 generated a 2026-07-01 10:10 run 0
         b1 assigned t1 attempt 1 to w

@@ -68,7 +68,10 @@ impl Watch {
         for second in 0..count as i64 {
             let logical_time =
                 Some(kit::at("2026-07-01T00:00:00Z") + jiff::SignedDuration::from_secs(second));
-            self.world.send(GROUP, Command::RunJob { job, logical_time, parameters: BTreeMap::new() });
+            self.world.send(
+                GROUP,
+                Command::RunJob { job, logical_time, parameters: BTreeMap::new(), concurrent: true },
+            );
         }
         self.world.run();
         self.look()

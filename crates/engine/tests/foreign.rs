@@ -53,15 +53,17 @@ fn why(world: &World, batch: BatchId) -> Vec<String> {
 
 fn run_in_other(world: &mut World, job: JobId, time: &str) -> BatchId {
     let parameters = std::collections::BTreeMap::new();
-    match world.ask(OTHER, Command::RunJob { job, logical_time: Some(at(time)), parameters }) {
-        Outcome::Answered(Answer::Generated { batch }) => batch,
+    match world
+        .ask(OTHER, Command::RunJob { job, logical_time: Some(at(time)), parameters, concurrent: true })
+    {
+        Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{other:?}"),
     }
 }
 
 fn rerun(world: &mut World, shard: ShardId, batch: BatchId, job: JobId, time: &str) -> BatchId {
     match world.ask(shard, Command::RerunBatch { batch, job, logical_time: at(time) }) {
-        Outcome::Answered(Answer::Generated { batch }) => batch,
+        Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{other:?}"),
     }
 }

@@ -7,7 +7,7 @@ mod kit;
 use expect_test::expect;
 use kit::{GROUP, Script, World, at, every, job, rejection};
 use serde_json::json;
-use tidemill_model::{BatchId, Command, Event, Outcome, ShardId, SkipReason};
+use tidemill_model::{Answer, BatchId, Command, Event, Outcome, ShardId, SkipReason};
 
 fn generated(world: &mut World) -> usize {
     world.events().iter().filter(|event| matches!(event, Event::BatchGenerated { .. })).count()
@@ -214,13 +214,95 @@ fn a_manual_run_is_refused_while_its_batch_is_unfinished() {
     .assert_eq(&world.told());
 }
 
-/// GEN-5: a switched-off job is not run by hand.
+/// GEN-5: a run by hand is refused while a batch of the job is unfinished, whatever its logical time, unless it is asked
+/// for beside it; two runs of one logical time are refused in any case. What it was asked is on record.
 #[test]
-fn a_disabled_job_is_not_run_by_hand() {
+fn a_manual_run_is_refused_beside_any_unfinished_batch_unless_concurrent() {
+    const NINE: &str = "2026-07-01T09:00:00Z";
+    const TEN: &str = "2026-07-01T10:00:00Z";
     let mut world = World::new();
-    let ids = world.define(vec![job("a", json!({"enabled": false}))]);
-    let outcome = world.run_job(ids[0], None);
-    expect!["job_disabled: job 4096 is disabled; enable it first"].assert_eq(&rejection(&outcome));
+    let ids = world.define(vec![job("a", json!({})), job("b", json!({}))]);
+    let run = |world: &mut World, time: &str, concurrent| {
+        let (job, logical_time) = (ids[0], Some(kit::at(time)));
+        let command = Command::RunJob { job, logical_time, parameters: Default::default(), concurrent };
+        rejection(&world.ask(GROUP, command))
+    };
+    let first = world.batch(ids[0], Some(NINE));
+    world.batch(ids[1], Some(TEN));
+    world.events();
+    let refused = |time: &str| format!("has an unfinished batch {first} for {time}");
+    let told = run(&mut world, TEN, false);
+    assert!(told.starts_with("job_unfinished: ") && told.contains(&refused(NINE)), "{told}");
+    assert!(told.ends_with("or run beside it with concurrent (--concurrent)"), "{told}");
+    for concurrent in [false, true] {
+        let told = run(&mut world, NINE, concurrent);
+        assert!(told.starts_with("batch_unfinished: ") && told.contains(&refused(NINE)), "{told}");
+    }
+    assert_eq!(world.told(), "");
+    run(&mut world, TEN, true);
+    world.worker("w", 4, Script::Succeed);
+    run(&mut world, "2026-07-01T11:00:00Z", false);
+    let on_record: Vec<Option<bool>> = world
+        .events()
+        .iter()
+        .filter_map(|event| match event {
+            Event::BatchGenerated { concurrent, .. } => Some(*concurrent),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(on_record, [Some(true), Some(false)]);
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
+}
+
+/// DSP-1: of a disabled job, runs by hand and reruns go on, within its limit, and their answers say that it is disabled;
+/// what its parents made waits until it is enabled.
+#[test]
+fn a_disabled_job_is_run_by_hand_and_rerun_while_its_other_batches_wait() {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        job("p", json!({"type": "anchor"})),
+        job("a", json!({"parents": [{"job": "p", "mapping": "latest"}], "max_concurrent": 1})),
+    ]);
+    for hour in ["2026-07-01T08:00:00Z", "2026-07-01T09:00:00Z"] {
+        world.batch(ids[0], Some(hour));
+    }
+    world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[1], enabled: false });
+    world.events();
+    let of_disabled = |outcome: Outcome| match outcome {
+        Outcome::Answered(Answer::Generated { batch, disabled: true }) => batch,
+        other => panic!("{other:?}"),
+    };
+    let hours = ["2026-07-01T06:00:00Z", "2026-07-01T07:00:00Z"];
+    let [first, _] = hours.map(|hour| of_disabled(world.run_job(ids[1], Some(hour))));
+    world.worker("w", 4, Script::Succeed);
+    of_disabled(world.rerun(first, ids[1], hours[0]));
+    expect![[r#"
+        b5 generated a 2026-07-01 06:00 run 0, of p 0/0
+        b6 generated a 2026-07-01 07:00 run 0, of p 0/0
+        w registered 1
+        b5 assigned t1 attempt 1 to w
+        b5 granted t1
+        b5 started t1
+        b5 attempt 1 Success
+        b5 finished success
+        b6 assigned t2 attempt 1 to w
+        b6 granted t2
+        b6 started t2
+        b6 attempt 1 Success
+        b6 finished success
+        b7 generated a 2026-07-01 06:00 run 1, of p 0/0
+        b7 assigned t3 attempt 1 to w
+        b7 granted t3
+        b7 started t3
+        b7 attempt 1 Success
+        b7 finished success
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.unfinished(), 2);
+    world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[1], enabled: true });
+    assert_eq!(world.unfinished(), 0);
+    assert_eq!(world.partition, world.folded());
 }
 
 /// GEN-9: what was run by hand before its base time is not run again by the schedule, and that is on record.
@@ -322,7 +404,10 @@ fn a_child_run_by_hand_spends_its_trigger() {
     let (mut world, last, made) = fan(room);
     assert_eq!(made, room, "the parent and all children but the last");
     let logical_time = Some(kit::at("2026-07-01T11:00:00Z"));
-    world.send(GROUP, Command::RunJob { job: last, logical_time, parameters: Default::default() });
+    world.send(
+        GROUP,
+        Command::RunJob { job: last, logical_time, parameters: Default::default(), concurrent: true },
+    );
     world.run();
     assert_eq!(generated(&mut world), 1);
     assert_eq!(world.partition, world.folded());

@@ -287,8 +287,9 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
     let hour = |n: i64| at("2026-06-01T00:00:00Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
     for n in 0..60 {
         let (job, parameters) = (ids[0], std::collections::BTreeMap::new());
-        let outcome = world.ask(OTHER, Command::RunJob { job, logical_time: Some(hour(n)), parameters });
-        let Outcome::Answered(Answer::Generated { batch }) = outcome else { panic!("{outcome:?}") };
+        let outcome = world
+            .ask(OTHER, Command::RunJob { job, logical_time: Some(hour(n)), parameters, concurrent: true });
+        let Outcome::Answered(Answer::Generated { batch, .. }) = outcome else { panic!("{outcome:?}") };
         if n == 2 {
             let (logical_time, reason) = (hour(2), "as seen".to_owned());
             let result = MarkedResult::Failed;

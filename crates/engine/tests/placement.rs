@@ -196,7 +196,8 @@ fn groups_take_turns() {
     });
     world.define(renamed.collect());
     let other = world.define(vec![job("other", json!({"type": "anchor", "group": "h"}))]);
-    let run = |job| Command::RunJob { job, logical_time: None, parameters: Default::default() };
+    let run =
+        |job| Command::RunJob { job, logical_time: None, parameters: Default::default(), concurrent: true };
     world.send(GROUP, run(top));
     world.send(ShardId(2), run(other[0]));
     world.step(usize::MAX);
@@ -212,8 +213,10 @@ fn groups_take_turns() {
 fn batches_of_a_disabled_job_wait_until_it_is_enabled() {
     let switch = |job, enabled| Command::SwitchJob { job, enabled };
     let mut world = World::new();
+    let of_p = json!({"parents": ["p"], "max_concurrent": 2, "retries": 1, "retry_interval_s": 60});
     let ids = world.define(vec![
-        job("a", json!({"max_concurrent": 2, "retries": 1, "retry_interval_s": 60})),
+        job("p", json!({"type": "anchor"})),
+        job("a", of_p),
         job("b", json!({"type": "anchor"})),
     ]);
     for minute in 0..3 {
@@ -221,30 +224,36 @@ fn batches_of_a_disabled_job_wait_until_it_is_enabled() {
     }
     world.pass_minutes(1);
     let since = world.wall;
-    world.ask(ShardId::CATALOGUE, switch(ids[0], false));
+    world.events();
+    world.ask(ShardId::CATALOGUE, switch(ids[1], false));
     world.pass_minutes(1);
     world.worker("w", 4, Script::Fail);
     assert_eq!(world.unfinished(), 3);
     assert!(!world.told().contains("assigned"));
-    for batch in (1..=3).map(|n| BatchId::mint(n, GROUP)) {
+    // Each batch of the parent is followed by one of its child.
+    for batch in (1..=3).map(|n| BatchId::mint(2 * n, GROUP)) {
         let conditions = world.why(batch);
         let condition = conditions.iter().find(|condition| condition.kind == "disabled").unwrap();
         assert_eq!(condition.since, Some(since));
         assert_eq!(conditions.len(), 1, "{conditions:?}");
         assert_eq!(condition.message, "job g/a is disabled; enable it to let this go on");
     }
-    world.ask(ShardId::CATALOGUE, switch(ids[0], true));
+    world.ask(ShardId::CATALOGUE, switch(ids[1], true));
     let told = world.told();
     assert_eq!(told.matches("attempt 1 Failed").count(), 3, "{told}");
     // Switched off between two attempts, and changed while it is off, the second one waits as well.
-    world.ask(ShardId::CATALOGUE, switch(ids[0], false));
-    let changed = json!({"max_concurrent": 3, "retries": 1, "retry_interval_s": 60, "enabled": false});
-    world.define(vec![job("a", changed), job("b", json!({"type": "anchor"}))]);
+    world.ask(ShardId::CATALOGUE, switch(ids[1], false));
+    let changed = json!({"parents": ["p"], "max_concurrent": 3, "retries": 1, "retry_interval_s": 60, "enabled": false});
+    world.define(vec![
+        job("p", json!({"type": "anchor"})),
+        job("a", changed),
+        job("b", json!({"type": "anchor"})),
+    ]);
     world.pass_minutes(2);
     let told = world.told();
     assert!(told.contains("retry due") && !told.contains("assigned"), "{told}");
-    assert!(world.why_kinds(BatchId::mint(1, GROUP)).contains(&"disabled".to_owned()));
-    world.ask(ShardId::CATALOGUE, switch(ids[0], true));
+    assert!(world.why_kinds(BatchId::mint(2, GROUP)).contains(&"disabled".to_owned()));
+    world.ask(ShardId::CATALOGUE, switch(ids[1], true));
     assert_eq!(world.unfinished(), 0);
     assert_eq!(world.partition, world.folded());
 }

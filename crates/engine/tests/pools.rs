@@ -37,7 +37,10 @@ fn many(world: &mut World, shard: ShardId, job: JobId, count: u32) -> Vec<BatchI
     world.events();
     for minute in 0..count {
         let logical_time = Some(kit::at(&format!("2026-07-01T00:{minute:02}:00Z")));
-        world.send(shard, Command::RunJob { job, logical_time, parameters: Default::default() });
+        world.send(
+            shard,
+            Command::RunJob { job, logical_time, parameters: Default::default(), concurrent: true },
+        );
     }
     world.run();
     let generated = world.events().into_iter().filter_map(|event| match event {
@@ -382,7 +385,10 @@ impl Story {
                 self.minute += 1;
                 let logical_time =
                     Some(kit::at("2026-07-01T00:00:00Z") + SignedDuration::from_mins(self.minute.into()));
-                world.send(shard, Command::RunJob { job, logical_time, parameters: Default::default() });
+                world.send(
+                    shard,
+                    Command::RunJob { job, logical_time, parameters: Default::default(), concurrent: true },
+                );
             }
             Step::End(at) => {
                 end_one(world, ["w", "x"][at]);

@@ -39,6 +39,7 @@ fn a_repeated_refusal_stays_refused() {
         job: tidemill_model::JobId(4096),
         logical_time: None,
         parameters: Default::default(),
+        concurrent: false,
     };
     let first = world.ask_as(GROUP, run(), RequestId::new("r"));
     assert!(matches!(first, Outcome::Refused(_)));

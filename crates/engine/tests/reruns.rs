@@ -55,7 +55,7 @@ const DAY: [&str; 4] =
 
 fn plan(world: &mut World, wish: RerunWish) -> RerunId {
     match world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))) {
-        Outcome::Answered(Answer::Rerun { rerun }) => rerun,
+        Outcome::Answered(Answer::Rerun { rerun, .. }) => rerun,
         other => panic!("{}", rejection(&other)),
     }
 }
@@ -572,7 +572,7 @@ fn impossible_wishes_are_refused_by_name() {
         (RerunWish { reason: "x".repeat(501), ..base.clone() }, "reason: "),
         (self::wish(&[], Cascade::Job, DAY[0], DAY[3]), "jobs: \"0\": must name"),
         (self::wish(&[JobId(7)], Cascade::Job, DAY[0], DAY[3]), "there is no job 7"),
-        (self::wish(&[off], Cascade::Job, DAY[0], DAY[3]), "is disabled"),
+        (cold(ColdStartOf::Jobs(vec![off]), Period::Day, DAY[0], DAY[3]), "is disabled"),
         (self::wish(&[hand], Cascade::Job, DAY[0], DAY[3]), "has no schedule"),
         (self::wish(&minutely, Cascade::Job, "2026-06-01T00:00:00Z", DAY[3]), "at its limit of 100000"),
         (
@@ -584,6 +584,36 @@ fn impossible_wishes_are_refused_by_name() {
         assert!(rejection(&outcome).contains(refusal), "{refusal}: {}", rejection(&outcome));
     }
     assert_eq!(world.told(), "");
+}
+
+/// DSP-1, GEN-6: a disabled job that is named is rerun, and the answer says that it is disabled; what comes after it and
+/// is disabled is left out of a cascade, on record; a cold start is for enabled jobs.
+#[test]
+fn disabled_job_is_rerun_where_it_is_named() {
+    let (mut world, ids) = chain();
+    world.worker("w", 4, Script::Succeed);
+    for job in &ids[..2] {
+        ask(&mut world, Command::SwitchJob { job: *job, enabled: false });
+    }
+    world.events();
+    let cascade = RerunWish { approve: true, ..wish(&ids[..1], Cascade::Logic, DAY[3], DAY[3]) };
+    let outcome = ask(&mut world, Command::PlanRerun(Box::new(cascade)));
+    let Outcome::Answered(Answer::Rerun { disabled, .. }) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(disabled, ids[..1]);
+    expect![[r#"
+        rerun requested, 3 jobs
+        skips jobs b
+        planned from 1: a 2026-06-30 00:00 first; c 2026-06-30 00:00 first
+        rerun planned, 2 batches
+        rerun approved
+        ordered 1, 2
+        ended 1: success
+    "#]]
+    .assert_eq(&of_rerun(&world.told()));
+    let start = RerunWish { approve: true, ..cold(ColdStartOf::All, Period::Day, DAY[2], DAY[2]) };
+    plan(&mut world, start);
+    assert!(of_rerun(&world.told()).contains("planned from 1: c 2026-06-29 00:00 first\n"));
+    assert_eq!(world.folded(), world.partition);
 }
 
 /// A plan larger than one decision is made in steps, and a restart in any of them changes nothing.

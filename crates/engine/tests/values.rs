@@ -96,7 +96,10 @@ fn values_go_to_other_groups() {
     let registration = Registration { group: group("h"), signature: sign(&text), ..other.registration() };
     world.send(OTHER, Command::RegisterWorker(Box::new(registration)));
     let parameters = BTreeMap::new();
-    world.send(OTHER, Command::RunJob { job: ids[0], logical_time: Some(at(TEN)), parameters });
+    world.send(
+        OTHER,
+        Command::RunJob { job: ids[0], logical_time: Some(at(TEN)), parameters, concurrent: true },
+    );
     world.run();
     world.events();
     for rows in ["7", "8"] {
@@ -223,7 +226,7 @@ fn a_parameter_by_hand_stands_in_for_a_missing_value() {
         let (mut world, worker, ids) = jobs();
         let parameters = rows.map(|rows| ("rows".to_owned(), rows.to_owned())).into_iter().collect();
         let (job, logical_time) = (ids[1], Some(at(TEN)));
-        world.ask(GROUP, Command::RunJob { job, logical_time, parameters });
+        world.ask(GROUP, Command::RunJob { job, logical_time, parameters, concurrent: true });
         let text = granted(&mut world, &worker);
         assert!(world.folded() == world.partition);
         text.unwrap_or_else(|| ends_told(&mut world))

@@ -707,6 +707,9 @@ pub enum Command {
         /// Parameters over those of the definition.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         parameters: BTreeMap<String, String>,
+        /// Run even when batches of other logical times of the job are unfinished.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        concurrent: bool,
     },
     /// The same logical time again, run + 1.
     RerunBatch {

@@ -168,11 +168,17 @@ pub enum Answer {
     Generated {
         /// Which.
         batch: BatchId,
+        /// Its job is disabled; the batch runs nevertheless.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        disabled: bool,
     },
     /// A rerun or cold start is being planned.
     Rerun {
         /// Which.
         rerun: RerunId,
+        /// The named jobs that are disabled; they are rerun nevertheless.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        disabled: Vec<JobId>,
     },
     /// What `apply` did, and what it would have people know.
     Applied {

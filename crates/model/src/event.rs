@@ -51,6 +51,18 @@ pub enum Origin {
     Submission,
 }
 
+impl Origin {
+    /// DSP-1: whether its batches wait while their job is disabled: those of a schedule, a parent or a cold start do; what
+    /// a person asked for by name does not.
+    #[must_use]
+    pub fn waits_while_disabled(self) -> bool {
+        match self {
+            Origin::Schedule | Origin::Parent | Origin::ColdStart => true,
+            Origin::Manual | Origin::Rerun | Origin::Submission => false,
+        }
+    }
+}
+
 /// A parent's logical times that a batch waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Dependency {
@@ -1060,6 +1072,10 @@ pub enum Event {
         /// The plan that it belongs to, when a rerun or cold start made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rerun: Option<RerunPlace>,
+        /// Of a run by hand, whether it was requested beside unfinished batches of its job; `false` means that the job
+        /// had none. Absent for every other origin, and for runs by hand of before the flag existed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        concurrent: Option<bool>,
     },
     /// Fires that make no batch.
     FiresSkipped {

@@ -79,6 +79,19 @@ pub enum Rejection {
         /// RFC 3339.
         logical_time: String,
     },
+    /// A run by hand while the job has an unfinished batch of another logical time.
+    #[error(
+        "job {job} has an unfinished batch {batch} for {logical_time}; wait for it, kill it, or run beside it with \
+         concurrent (--concurrent)"
+    )]
+    JobUnfinished {
+        /// Which job.
+        job: i64,
+        /// Its newest unfinished batch.
+        batch: i64,
+        /// The logical time of that batch, RFC 3339.
+        logical_time: String,
+    },
     /// The job cannot be removed or moved while others need it.
     #[error("job {job} cannot be deleted: {reason}")]
     JobInUse {
@@ -290,6 +303,7 @@ impl Rejection {
             Rejection::BatchAlreadyFinished { .. } => "batch_already_finished",
             Rejection::NotWaitedFor { .. } => "not_waited_for",
             Rejection::BatchUnfinished { .. } => "batch_unfinished",
+            Rejection::JobUnfinished { .. } => "job_unfinished",
             Rejection::JobInUse { .. } => "job_in_use",
             Rejection::CalendarInUse { .. } => "calendar_in_use",
             Rejection::PoolInUse { .. } => "pool_in_use",

@@ -35,7 +35,7 @@ fn commands(log: &MemoryLog, count: usize) -> Vec<CommandRecord> {
 }
 
 fn answer(log: &MemoryLog, command: &CommandRecord, batch: i64) {
-    let outcome = Outcome::Answered(Answer::Generated { batch: BatchId(batch) });
+    let outcome = Outcome::Answered(Answer::Generated { batch: BatchId(batch), disabled: false });
     let reply = Reply { request: command.request.clone().unwrap(), outcome, partition: 1, offset: 40 };
     let to = command.reply_to.clone().unwrap();
     let partition = tidemill_log::partition_of_key(to.as_str(), log.partitions(Topic::Replies));
@@ -68,7 +68,7 @@ async fn each_instance_gets_its_own_replies() {
     let (first, second) =
         tokio::join!(one.submit(wish(request_id()), None), two.submit(wish(request_id()), None));
     let batch = |reply: Reply| match reply.outcome {
-        Outcome::Answered(Answer::Generated { batch }) => batch.0,
+        Outcome::Answered(Answer::Generated { batch, .. }) => batch.0,
         other => panic!("{other:?}"),
     };
     assert_eq!((batch(first.unwrap()), batch(second.unwrap())), (0, 1));

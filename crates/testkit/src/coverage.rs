@@ -156,6 +156,7 @@ const REJECTIONS: &[&str] = &[
     "batch_already_finished",
     "batch_unfinished",
     "not_waited_for",
+    "job_unfinished",
     "job_in_use",
     "calendar_in_use",
     "pool_in_use",

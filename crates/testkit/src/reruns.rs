@@ -23,7 +23,7 @@ impl World {
 
     fn plan_rerun(&mut self, rng: &mut Rng) {
         let known =
-            self.known.jobs.values().filter(|job| !job.submitted && (job.enabled || rng.clone().chance(5)));
+            self.known.jobs.values().filter(|job| !job.submitted && (job.enabled || rng.clone().chance(20)));
         let known: Vec<JobId> = known.map(|job| job.id).collect();
         let Some(first) = rng.pick(&known).copied() else { return };
         let now = self.wall();

@@ -302,7 +302,7 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
     let Outcome::Answered(answer) = outcome else { return None };
     let has = |wanted: &dyn Fn(&Event) -> bool| events.iter().any(|recorded| wanted(&recorded.event));
     let is_there = match answer {
-        Answer::Submitted { batch: Some(wanted), .. } | Answer::Generated { batch: wanted } => {
+        Answer::Submitted { batch: Some(wanted), .. } | Answer::Generated { batch: wanted, .. } => {
             has(&|event| matches!(event, Event::BatchGenerated { batch, .. } if batch == wanted))
         }
         Answer::Submitted { job, batch: None } => {
@@ -324,7 +324,7 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
             }
             JobChangeKind::Unchanged => true,
         }),
-        Answer::Rerun { rerun: wanted } => {
+        Answer::Rerun { rerun: wanted, .. } => {
             has(&|event| matches!(event, Event::RerunRequested { rerun, .. } if rerun == wanted))
         }
         Answer::Group { .. }

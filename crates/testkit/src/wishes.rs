@@ -345,7 +345,8 @@ impl World {
             jiff::Timestamp::new(text, 0).unwrap_or(self.wall())
         });
         let parameters = rows_by_hand(&mut rng.aside("values"));
-        self.ask(job.shard, Command::RunJob { job: job.id, logical_time, parameters });
+        let concurrent = rng.aside("concurrent").chance(60);
+        self.ask(job.shard, Command::RunJob { job: job.id, logical_time, parameters, concurrent });
     }
 
     /// One job for many logical times, so many that the oldest are forgotten.
@@ -356,7 +357,8 @@ impl World {
         let end = self.wall().as_second() / 10 * 10;
         for back in 0..24_u64 {
             let logical_time = jiff::Timestamp::new(end - 10 * back as i64, 0).ok();
-            let command = Command::RunJob { job: job.id, logical_time, parameters: BTreeMap::new() };
+            let parameters = BTreeMap::new();
+            let command = Command::RunJob { job: job.id, logical_time, parameters, concurrent: true };
             self.ask_later(job.shard, command, 150 * (24 - back));
         }
     }

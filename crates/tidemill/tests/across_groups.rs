@@ -47,7 +47,8 @@ fn a_chain_through_groups_runs_once() {
     let dir = tempfile::tempdir().unwrap();
     let (server, go) = chain(dir.path());
     let time = "2026-03-01T00:00:00Z";
-    let load = server.json(&["job", "run", "default/load", "--logical-time", time])["batch"].to_string();
+    let load = server.json(&["job", "run", "default/load", "--concurrent", "--logical-time", time])["batch"]
+        .to_string();
     let publish = newest(&server, "lake/publish");
     let condition = until("its parent has answered", || {
         let why = server.json(&["batch", "why", &publish]);
@@ -88,7 +89,8 @@ fn the_newest_run_in_another_group_decides() {
     let dir = tempfile::tempdir().unwrap();
     let (server, go) = chain(dir.path());
     let time = "2026-03-01T00:00:00Z";
-    let load = server.json(&["job", "run", "default/load", "--logical-time", time])["batch"].to_string();
+    let load = server.json(&["job", "run", "default/load", "--concurrent", "--logical-time", time])["batch"]
+        .to_string();
     let publish = newest(&server, "lake/publish");
     server.json(&["batch", "kill", &load]);
     assert_eq!(ended(&server, &load)["result"], "killed");
@@ -116,11 +118,12 @@ fn a_day_waits_for_all_hours_of_a_job_in_another_group() {
             parents: [{job: lake/hourly, mapping: all}]}\n",
     );
     let hour = |hour: u32| format!("2026-03-01T{hour:02}:00:00Z");
-    let run = |time: &str| server.json(&["job", "run", "lake/hourly", "--logical-time", time]);
+    let run =
+        |time: &str| server.json(&["job", "run", "lake/hourly", "--concurrent", "--logical-time", time]);
     for time in (1..23).map(hour) {
         run(&time);
     }
-    let daily = ["job", "run", "default/daily", "--logical-time", "2026-03-02T00:00:00Z"];
+    let daily = ["job", "run", "default/daily", "--concurrent", "--logical-time", "2026-03-02T00:00:00Z"];
     let daily = server.json(&daily)["batch"].to_string();
     let two_left = until("it has heard of all that there is", || {
         let shown = server.json(&["batch", "show", &daily]);

@@ -94,7 +94,14 @@ fn frozen_group_generates_and_waits() {
         (!listed.as_array().unwrap().is_empty()).then_some(listed)
     });
     assert_eq!((&listed[0]["group"], &listed[0]["reason"]), (&json!("default"), &json!("moved")), "{listed}");
-    let old = server.json(&["job", "run", "default/a", "--logical-time", "2019-12-31T00:00:00Z"])["batch"]
+    let old = server.json(&[
+        "job",
+        "run",
+        "default/a",
+        "--concurrent",
+        "--logical-time",
+        "2019-12-31T00:00:00Z",
+    ])["batch"]
         .to_string();
     show_until(&server, &old, "it ends", |shown| shown["result"] == "success");
     assert_eq!(server.json(&["batch", "show", &batch])["state"], "waiting");
@@ -116,7 +123,8 @@ fn batch_waits_for_its_earliest_start() {
     assert_eq!(why[0]["kind"], "earliest_start", "{why}");
     let waited = [3, 12, 40].into_iter().any(|seconds| {
         let time = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(1_800 - seconds);
-        let soon = server.json(&["job", "run", "default/a", "--logical-time", &time.to_string()]);
+        let soon =
+            server.json(&["job", "run", "default/a", "--concurrent", "--logical-time", &time.to_string()]);
         let soon = soon["batch"].to_string();
         let shown = show_until(&server, &soon, "it ends", |shown| shown["state"] == "finished");
         let time = |field: &str| -> jiff::Timestamp { shown[field].as_str().unwrap().parse().unwrap() };
@@ -163,7 +171,8 @@ fn children_of_a_failed_parent_do_what_their_jobs_say() {
         })
     };
     let time = "2026-03-01T00:00:00Z";
-    let batch = server.json(&["job", "run", "default/p", "--logical-time", time])["batch"].to_string();
+    let batch = server.json(&["job", "run", "default/p", "--concurrent", "--logical-time", time])["batch"]
+        .to_string();
     for group in ["default", "lake"] {
         let failed = result(&format!("{group}/fails"), "failed");
         assert!(
@@ -181,7 +190,7 @@ fn children_of_a_failed_parent_do_what_their_jobs_say() {
     server.json(&["batch", "rerun", &batch]);
     result("default/waits", "success");
     result("lake/waits", "success");
-    server.json(&["job", "run", "default/p", "--logical-time", "2026-03-02T00:00:00Z"]);
+    server.json(&["job", "run", "default/p", "--concurrent", "--logical-time", "2026-03-02T00:00:00Z"]);
     for job in ["default/rescues", "lake/rescues"] {
         let skipped = result(job, "skipped");
         assert!(skipped["message"].as_str().unwrap().contains("it runs only on failure"), "{skipped}");

@@ -15,7 +15,8 @@ use server::{Server, until};
 /// A batch of the job, for a logical time of its own.
 fn run(server: &Server, job: &str, number: usize) -> String {
     let time = Timestamp::constant(1_767_225_600, 0) + SignedDuration::from_hours(number as i64);
-    server.json(&["job", "run", job, "--logical-time", &time.to_string()])["batch"].to_string()
+    server.json(&["job", "run", job, "--concurrent", "--logical-time", &time.to_string()])["batch"]
+        .to_string()
 }
 
 /// The batch's only attempt. Ids of attempts grow in the order in which they were assigned.

@@ -99,7 +99,7 @@ fn killed_generator_loses_and_doubles_nothing() {
 }
 
 /// GEN-5: a manual run makes one batch for the current logical time, and is refused with its reason while one of the
-/// job is unfinished.
+/// job is unfinished, whatever its logical time, but with --concurrent.
 #[test]
 fn manual_run_is_refused_while_one_is_unfinished() {
     let dir = tempfile::tempdir().unwrap();
@@ -115,8 +115,20 @@ fn manual_run_is_refused_while_one_is_unfinished() {
     let told = text(&refused.stderr);
     assert_eq!(code(&refused), 3, "{told}");
     assert!(told.contains("unfinished batch") && told.contains(&batch), "{told}");
+    let other = ["job", "run", "default/long", "--logical-time", "2026-01-01T00:00:00Z"];
+    let refused = server.run(&other);
+    let told = text(&refused.stderr);
+    assert_eq!(code(&refused), 3, "{told}");
+    assert!(
+        told.contains(&format!("unfinished batch {batch} for")) && told.contains("--concurrent"),
+        "{told}"
+    );
+    let beside = server.json(&[&other[..], &["--concurrent"]].concat())["batch"].to_string();
+    server.json(&["batch", "kill", &beside]);
     server.json(&["batch", "kill", &batch]);
-    until("it ends", || (server.json(&["batch", "show", &batch])["state"] == "finished").then_some(()));
+    for batch in [&batch, &beside] {
+        until("it ends", || (server.json(&["batch", "show", batch])["state"] == "finished").then_some(()));
+    }
     server.json(&["job", "run", "default/long"]);
 }
 

@@ -44,7 +44,8 @@ fn batches(server: &Server, rerun: &Value, fields: &[&str]) -> Vec<Value> {
 }
 
 fn run_by_hand(server: &Server, job: &str, time: &str, result: &str) -> i64 {
-    let batch = server.json(&["job", "run", job, "--logical-time", time])["batch"].as_i64().unwrap();
+    let batch =
+        server.json(&["job", "run", job, "--concurrent", "--logical-time", time])["batch"].as_i64().unwrap();
     until(&format!("{job} is {result}"), || {
         let shown = server.json(&["batch", "show", &batch.to_string()]);
         (shown["result"] == result || shown["state"] == result).then_some(())
@@ -235,7 +236,62 @@ fn bad_wishes_name_their_field() {
             server.post("/api/reruns", &format!("bad-{field}-{status}-{more}"), &body(more.clone()));
         assert_eq!((got, answer["errors"][0]["field"].as_str()), (status, Some(field)), "{more}: {answer}");
     }
-    let off = server.post("/api/reruns", "off", &body(json!({"jobs": ["default/idle"]})));
+    let cold = json!({"period": "day", "jobs": ["default/idle"], "from": DAYS[0], "to": DAYS[2]});
+    let off = server.post("/api/cold-starts", "off", &cold);
     assert_eq!((off.0, off.1["code"].as_str()), (409, Some("job_disabled")), "{}", off.1);
     assert_eq!(server.json(&["rerun", "list"])["items"], json!([]));
+}
+
+/// DSP-1: a disabled job is run by hand and rerun, one batch or a span, and each answer says that it is disabled; its
+/// batch that a parent made waits until it is enabled.
+#[test]
+fn disabled_job_is_run_by_hand_and_rerun() {
+    const SAID: &str = "is disabled: this runs nevertheless";
+    let dir = tempfile::tempdir().unwrap();
+    let server = site(dir.path());
+    server.apply(
+        "jobs:\n- {name: root, group: default, type: shell, command: 'true'}\n\
+         - {name: leaf, group: default, type: noop, parents: [{job: root, mapping: latest}]}\n",
+    );
+    let is_told = |answer: &Value| answer["warnings"][0].as_str().is_some_and(|told| told.contains(SAID));
+    server.json(&["freeze", "set", "--group", "default", "--latest", DAYS[0], "--reason", "test"]);
+    server.json(&["job", "run", "default/root", "--logical-time", DAYS[1]]);
+    let waits = until("its child has a batch", || {
+        let listed = server.json(&["batch", "ls", "--job", "default/leaf"]);
+        listed["items"][0]["id"].as_i64()
+    });
+    server.json(&["job", "disable", "default/leaf"]);
+    server.json(&["freeze", "thaw", "--group", "default"]);
+
+    let job = server.json(&["job", "show", "default/leaf"])["id"].clone();
+    let path = format!("/api/jobs/{job}/run");
+    let (status, refused) = server.post(&path, "alone", &json!({"logical_time": DAYS[0]}));
+    assert_eq!((status, refused["code"].as_str()), (409, Some("job_unfinished")), "{refused}");
+    assert!(
+        refused["detail"].as_str().unwrap().contains(&format!("batch {waits} for {}", DAYS[1])),
+        "{refused}"
+    );
+    let (status, run) = server.post(&path, "beside", &json!({"logical_time": DAYS[0], "concurrent": true}));
+    assert!(status == 200 && is_told(&run), "{status} {run}");
+    let is_success = |batch: &Value| {
+        until("it succeeds", || {
+            (server.json(&["batch", "show", &batch.to_string()])["result"] == "success").then_some(())
+        });
+    };
+    is_success(&run["batch"]);
+    let again = server.json(&["batch", "rerun", &run["batch"].to_string()]);
+    assert!(is_told(&again), "{again}");
+    is_success(&again["batch"]);
+    let told = server.run(&["batch", "rerun", &again["batch"].to_string(), "--wait"]);
+    assert!(code(&told) == 0 && text(&told.stdout).contains(SAID), "{}", text(&told.stdout));
+    let planned = server.json(&with(&["rerun", "plan", "default/idle"], &SPAN));
+    assert!(is_told(&planned) && planned["planned"] == 3, "{planned}");
+    let output = server.run(&["rerun", "approve", &planned["id"].to_string(), "--wait"]);
+    assert_eq!(code(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
+
+    let why = server.json(&["batch", "why", &waits.to_string()])["conditions"].clone();
+    assert!(why.as_array().unwrap().iter().any(|condition| condition["kind"] == "disabled"), "{why}");
+    server.json(&["job", "enable", "default/leaf"]);
+    is_success(&json!(waits));
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
 }

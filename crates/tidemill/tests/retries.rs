@@ -105,7 +105,16 @@ fn values_go_from_a_process_to_its_children() {
     assert!(lacks["message"].as_str().unwrap().contains("passed no value days on"), "{lacks}");
     assert_eq!(ended(&server, &child("default/asks"))["result"], "failed");
     let time = count["logical_time"].as_str().unwrap();
-    let given = server.json(&["job", "run", "default/asks", "--logical-time", time, "--param", "days=3"]);
+    let given = server.json(&[
+        "job",
+        "run",
+        "default/asks",
+        "--concurrent",
+        "--logical-time",
+        time,
+        "--param",
+        "days=3",
+    ]);
     let given = given["batch"].to_string();
     assert_eq!(ended(&server, &given)["result"], "success");
     assert_eq!(text(&server.run(&["batch", "logs", &given]).stdout), "3 days\n");

@@ -359,7 +359,8 @@ fn batch_over_the_maximum_waits_and_says_so() {
     ));
     let run = |hour: u8| {
         let time = format!("2026-07-01T{hour:02}:00:00Z");
-        server.json(&["job", "run", "default/two", "--logical-time", &time])["batch"].to_string()
+        server.json(&["job", "run", "default/two", "--concurrent", "--logical-time", &time])["batch"]
+            .to_string()
     };
     let batches: Vec<String> = (0..3).map(run).collect();
     let why = text(&server.run(&["batch", "why", &batches[2]]).stdout);

@@ -19,7 +19,7 @@ fn succeeds(server: &Server, batch: &str) -> Value {
 }
 
 fn run(server: &Server, job: &str, logical_time: &str) -> String {
-    server.json(&["job", "run", job, "--logical-time", logical_time])["batch"].to_string()
+    server.json(&["job", "run", job, "--concurrent", "--logical-time", logical_time])["batch"].to_string()
 }
 
 fn conditions(server: &Server, batch: &str) -> Vec<(String, String)> {

@@ -72,7 +72,7 @@ impl Submitter {
 
     fn run_at(&mut self, name: &str, time: Timestamp) {
         let path = format!("/api/jobs/{}/run", self.job(name));
-        self.write(Wish::Run, &path, &json!({"logical_time": time}));
+        self.write(Wish::Run, &path, &json!({"logical_time": time, "concurrent": true}));
     }
 
     /// Remembers the batch that comes of it.

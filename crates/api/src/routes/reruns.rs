@@ -16,7 +16,7 @@ use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
 
 use super::batches::batch_row;
-use super::run::{job_place, written};
+use super::run::{RUNS_THOUGH_DISABLED, job_place, written};
 use crate::Problem;
 use crate::app::App;
 use crate::auth::Caller;
@@ -149,12 +149,19 @@ pub(crate) struct RerunPlanned {
     rerun: i64,
     /// Give this as `at_least` to reads that must show it.
     position: String,
+    /// What people should know: which of the named jobs are disabled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 impl RerunPlanned {
     fn of(done: Done) -> Result<Json<Self>, Problem> {
         match done.answer {
-            Answer::Rerun { rerun } => Ok(Json(Self { rerun: rerun.0, position: done.position.to_string() })),
+            Answer::Rerun { rerun, disabled } => {
+                let warning = |job: JobId| format!("job {job} {RUNS_THOUGH_DISABLED}");
+                let warnings = disabled.into_iter().map(warning).collect();
+                Ok(Json(Self { rerun: rerun.0, position: done.position.to_string(), warnings }))
+            }
             _ => Err(done.unexpected()),
         }
     }

@@ -51,6 +51,9 @@ pub(crate) struct RunRequest {
     /// Parameters over those of the definition.
     #[serde(default)]
     parameters: BTreeMap<String, String>,
+    /// Run even when batches of other logical times of the job are unfinished.
+    #[serde(default)]
+    concurrent: bool,
 }
 
 /// A batch was made.
@@ -60,13 +63,22 @@ pub(crate) struct Generated {
     pub(super) batch: i64,
     /// Give this as `at_least` to reads that must show it.
     pub(super) position: String,
+    /// What people should know: the job is disabled.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) warnings: Vec<String>,
 }
+
+/// DSP-1: what the answer says of a job that is disabled.
+pub(super) const RUNS_THOUGH_DISABLED: &str =
+    "is disabled: this runs nevertheless, and its scheduled and triggered batches go on waiting";
 
 impl Generated {
     pub(super) fn of(done: Done) -> Result<Json<Self>, Problem> {
         match done.answer {
-            Answer::Generated { batch } => {
-                Ok(Json(Self { batch: batch.0, position: done.position.to_string() }))
+            Answer::Generated { batch, disabled } => {
+                let warnings = disabled.then(|| format!("the job {RUNS_THOUGH_DISABLED}"));
+                let position = done.position.to_string();
+                Ok(Json(Self { batch: batch.0, position, warnings: warnings.into_iter().collect() }))
             }
             _ => Err(done.unexpected()),
         }
@@ -103,12 +115,12 @@ pub(super) async fn run(
     Body(body): Body,
 ) -> Result<Json<Generated>, Problem> {
     params.only(&[])?;
-    let RunRequest { logical_time, parameters } = parse(body)?;
+    let RunRequest { logical_time, parameters, concurrent } = parse(body)?;
     let job: JobId = id("job", &text)?;
     let place = job_place(&app, job).await?;
     caller.may_act(&place.group)?;
     let write = Write::new(&app, &caller, &headers)?;
-    let command = Command::RunJob { job, logical_time, parameters };
+    let command = Command::RunJob { job, logical_time, parameters, concurrent };
     let done = match job.shard() {
         ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
         _ => write.send(place.shard, command).await?,

@@ -22,7 +22,9 @@ fn answer(record: &CommandRecord) -> Option<Outcome> {
         Command::ApplyJobs { .. } => Answer::Applied { changes: Vec::new(), warnings: Vec::new() },
         Command::SubmitJob(_) => Answer::Submitted { job, batch: Some(BatchId(4097)) },
         Command::DefineJob { .. } => Answer::Submitted { job, batch: None },
-        Command::RunJob { .. } | Command::RerunBatch { .. } => Answer::Generated { batch: BatchId(4097) },
+        Command::RunJob { .. } | Command::RerunBatch { .. } => {
+            Answer::Generated { batch: BatchId(4097), disabled: false }
+        }
         _ => return Some(Outcome::Done),
     }))
 }

@@ -11,7 +11,7 @@ use crate::site::{Site, send};
 async fn site() -> Site {
     Site::start(Box::new(|command| match &command.command {
         tidemill_model::Command::RunJob { .. } => {
-            Some(Outcome::Answered(Answer::Generated { batch: BatchId(1) }))
+            Some(Outcome::Answered(Answer::Generated { batch: BatchId(1), disabled: false }))
         }
         _ => Some(Outcome::Done),
     }))

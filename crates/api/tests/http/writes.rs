@@ -5,7 +5,7 @@ use crate::rows::{SECRET, batch};
 use crate::site::{Site, answers_done, send};
 
 fn generated(number: i64) -> Option<Outcome> {
-    Some(Outcome::Answered(Answer::Generated { batch: BatchId(number) }))
+    Some(Outcome::Answered(Answer::Generated { batch: BatchId(number), disabled: false }))
 }
 
 /// API-4: a repeat with the same key gets the first answer, not a second batch.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    AttemptResult, Dependency, Incarnation, JobId, Mapping, Nonce, TimeoutKind, Token, WorkerId,
+    AttemptResult, Dependency, Incarnation, JobId, Mapping, Nonce, Origin, TimeoutKind, Token, WorkerId,
 };
 
 use super::job::Version;
@@ -83,6 +83,7 @@ pub(super) struct Batch {
     /// The definition it keeps; `None`: it was not known.
     pub(super) of: Option<Arc<Version>>,
     pub(super) time: Timestamp,
+    pub(super) origin: Origin,
     pub(super) phase: Phase,
     /// Attempts that have ended.
     pub(super) attempts: u32,

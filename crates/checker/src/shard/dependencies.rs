@@ -5,7 +5,7 @@ use tidemill_model::{BatchId, JobId};
 
 use super::Shard;
 use super::batch::Waits;
-use super::job::Version;
+use super::job::{Job, Version};
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -91,6 +91,11 @@ impl Shard {
         let batch = self.batches.get(&id)?;
         if batch.unmet() > 0 {
             return Some((format!("{} dependencies are unmet", batch.unmet()), vec![batch.said]));
+        }
+        let is_off = |job: &&Job| !job.enabled && !job.removed;
+        let off = self.jobs.get(&batch.job).filter(is_off).filter(|_| batch.origin.waits_while_disabled());
+        if let Some(job) = off {
+            return Some(("its job is disabled".to_owned(), vec![job.next_said]));
         }
         batch.waits.iter().find_map(|waits| {
             let (parent, of) = (waits.dependency.parent, (batch.job, batch.of.as_deref()));

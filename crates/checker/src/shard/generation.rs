@@ -1,5 +1,6 @@
 //! A batch comes to be.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -29,6 +30,7 @@ impl Shard {
             earliest_start,
             rerun,
             parameters,
+            concurrent,
             ..
         } = event
         else {
@@ -38,6 +40,7 @@ impl Shard {
         self.minted_ids_grow(at, "batch", (batch.0, batch.shard()), found);
         self.one_generated_per_run(at, job, time, *run, found);
         self.generated_only_when_enabled(at, job, *origin, found);
+        self.manual_runs_alone(at, job, *concurrent, found);
         let of = self.generated_from_known_version(at, job, *version, *origin, found);
         Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start), found);
         let fires = self.jobs.get(&job).and_then(|job| job.next);
@@ -89,6 +92,7 @@ impl Shard {
             job,
             of,
             time,
+            origin: *origin,
             phase,
             attempts: 0,
             waits,
@@ -106,6 +110,7 @@ impl Shard {
             needs,
             parameters: OwnParameters::of(parameters),
         };
+        self.unfinished.entry(job).or_default().insert(batch);
         self.batches.insert(batch, generated);
     }
 
@@ -150,13 +155,25 @@ impl Shard {
 
     /// `generated_only_when_enabled`
     fn generated_only_when_enabled(&self, at: &At<'_>, id: JobId, origin: Origin, found: &mut Findings) {
-        match origin {
-            Origin::Schedule | Origin::Parent | Origin::ColdStart => {}
-            Origin::Manual | Origin::Rerun | Origin::Submission => return,
+        if !origin.waits_while_disabled() {
+            return;
         }
         if let Some(job) = self.jobs.get(&id).filter(|job| !job.enabled) {
             let why = format!("job {id} is switched off, and gets a batch by {origin:?}");
             at.contradicts(found, Invariant::GeneratedOnlyWhenEnabled, why, &[job.next_said]);
+        }
+    }
+
+    /// `manual_runs_alone`: GEN-5, for those that say whether they may run beside others.
+    fn manual_runs_alone(&self, at: &At<'_>, id: JobId, concurrent: Option<bool>, found: &mut Findings) {
+        if concurrent != Some(false) {
+            return;
+        }
+        if let Some(other) = self.unfinished.get(&id).and_then(BTreeSet::last) {
+            let earlier: Vec<u64> = self.batches.get(other).map(|batch| batch.said).into_iter().collect();
+            let why =
+                format!("job {id} is run by hand, not beside others, while batch {other} is unfinished");
+            at.contradicts(found, Invariant::ManualRunsAlone, why, &earlier);
         }
     }
 

@@ -359,6 +359,12 @@ impl Shard {
         self.step(id, Phase::Waiting);
         self.leaves_things(id);
         let Some(batch) = self.batches.remove(&id) else { return };
+        if let Some(of_job) = self.unfinished.get_mut(&batch.job) {
+            of_job.remove(&id);
+            if of_job.is_empty() {
+                self.unfinished.remove(&batch.job);
+            }
+        }
         for waits in &batch.waits {
             self.elsewhere.let_go(&waits.dependency);
         }

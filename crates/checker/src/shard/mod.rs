@@ -79,6 +79,8 @@ pub(crate) struct Shard {
     /// Parent → children without a schedule.
     children: HashMap<JobId, BTreeSet<JobId>>,
     batches: HashMap<BatchId, Batch>,
+    /// The unfinished batches of each job that has some.
+    unfinished: HashMap<JobId, BTreeSet<BatchId>>,
     /// Jobs without any batch yet → jobs for once that wait for their first one.
     first_waiters: HashMap<JobId, Vec<BatchId>>,
     /// Jobs of other groups.
@@ -132,6 +134,7 @@ impl Shard {
             jobs: HashMap::new(),
             children: HashMap::new(),
             batches: HashMap::new(),
+            unfinished: HashMap::new(),
             first_waiters: HashMap::new(),
             elsewhere: Elsewhere::default(),
             runs: HashMap::new(),

@@ -13,12 +13,12 @@ pub(crate) fn cases() -> Vec<Case> {
     [identity(), fires(), fires_elsewhere(), children()].into_iter().flatten().collect()
 }
 
+const LATER: &str = "2026-03-02T09:30:00Z";
+
 fn identity() -> Vec<Case> {
     let second = |run: u32| generated(2, 1, json!({"run": run, "origin": "rerun"}));
-    let off = || {
-        let switched = event(json!({"job_switched": {"job": job_id(1), "enabled": false}}));
-        world().command([switched])
-    };
+    let off_one = || event(json!({"job_switched": {"job": job_id(1), "enabled": false}}));
+    let off = || world().command([off_one()]);
     vec![
         case(
             Invariant::MintedIdsGrow,
@@ -53,6 +53,34 @@ fn identity() -> Vec<Case> {
             "a parent makes a batch of a job that is off",
             off().command([generated(1, 1, json!({"origin": "rerun"}))]),
             off().timer([generated(1, 1, json!({"origin": "parent"}))]),
+        ),
+        case(
+            Invariant::ManualRunsAlone,
+            "GEN-5: a run by hand beside another of its job, which was not asked for",
+            waiting().command([generated(2, 1, json!({"logical_time": LATER, "concurrent": true}))]),
+            waiting().command([generated(2, 1, json!({"logical_time": LATER, "concurrent": false}))]),
+        ),
+        case(
+            Invariant::ManualRunsAlone,
+            "GEN-5: a run by hand after another of its job has ended",
+            waiting().command([killed_by(1)]).command([generated(
+                2,
+                1,
+                json!({"logical_time": LATER, "concurrent": false}),
+            )]),
+            waiting()
+                .command([generated(2, 1, json!({"logical_time": LATER, "concurrent": true}))])
+                .command([killed_by(1)])
+                .command([generated(3, 1, json!({"run": 1, "concurrent": false}))]),
+        ),
+        case(
+            Invariant::AssignedOnlyWhenConditionsHeld,
+            "DSP-1: a disabled job's batch of its schedule is assigned, rather than the one that was run by hand",
+            waiting().command([off_one()]).timer([assigned(1, 1, "w", 1)]),
+            world()
+                .timer([generated(1, 1, json!({"origin": "parent"}))])
+                .command([off_one()])
+                .timer([assigned(1, 1, "w", 1)]),
         ),
         case(
             Invariant::GeneratedFromKnownVersion,

@@ -502,6 +502,7 @@ impl GroupShard {
             definition,
             logical_time: *logical_time,
             run: *run,
+            origin: *origin,
             parameters,
             dependencies: dependencies.iter().cloned().map(WaitsFor::new).collect(),
             attempts: 0,
@@ -656,18 +657,22 @@ impl GroupShard {
         let key = ReadyKey::new(now, batch.definition.priority, id);
         batch.phase = Phase::Ready { key };
         batch.since = now;
+        let waits_while_disabled = batch.origin.waits_while_disabled();
         let definition = Arc::clone(&batch.definition);
         let Some(job) = self.jobs.get_mut(&definition.id) else {
             self.queue.insert(&definition, key);
             return;
         };
-        let queued = if planted!(LimitCheckedBeforeApply) { 0 } else { job.limit.queued };
-        let has_room = job.limit.active + queued < job.admits();
-        if has_room && job.limit.parked.is_empty() {
+        let has_room = match planted!(LimitCheckedBeforeApply) {
+            true => job.limit.active < job.definition.max_concurrent,
+            false => job.has_room(),
+        };
+        let is_kept = job.is_off() && waits_while_disabled;
+        if has_room && !is_kept && !job.limit.has_parked() {
             job.limit.queued += 1;
             self.queue.insert(&definition, key);
         } else {
-            job.limit.parked.insert(key);
+            job.limit.park(key, waits_while_disabled);
             self.promote(definition.id);
         }
     }
@@ -696,38 +701,39 @@ impl GroupShard {
             if was_queued {
                 job.limit.queued = job.limit.queued.saturating_sub(1);
             } else {
-                job.limit.parked.remove(&key);
+                job.limit.unpark(key);
             }
         }
         self.promote(definition.id);
     }
 
-    /// A lowered maximum, or a job switched off, takes the last of the queue out again.
+    /// A lowered maximum takes the last of the queue out again, and a job switched off all that waits while it is.
     fn demote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        let admits = job.admits();
-        let limit = &mut job.limit;
-        let surplus = (limit.active + limit.queued).saturating_sub(admits);
-        let surplus = surplus.min(limit.queued) as usize;
-        if surplus == 0 {
+        let is_above = job.limit.active + job.limit.queued > job.definition.max_concurrent;
+        if job.limit.queued == 0 || !(is_above || job.is_off()) {
             return;
         }
         let of_job = |key: &ReadyKey| self.batches.get(&key.batch).is_some_and(|b| b.definition.id == id);
         let mut queued: Vec<ReadyKey> = self.queue.keys().filter(of_job).collect();
         queued.sort();
-        for key in queued.into_iter().rev().take(surplus) {
-            let definition = self.batches.get(&key.batch).map(|batch| &batch.definition);
-            self.queue.remove(definition.unwrap_or(&job.definition), key);
-            limit.queued -= 1;
-            limit.parked.insert(key);
+        for key in queued.into_iter().rev() {
+            let Some(batch) = self.batches.get(&key.batch) else { continue };
+            let waits_while_disabled = batch.origin.waits_while_disabled();
+            let is_above = job.limit.active + job.limit.queued > job.definition.max_concurrent;
+            if is_above || (job.is_off() && waits_while_disabled) {
+                self.queue.remove(&batch.definition, key);
+                job.limit.queued -= 1;
+                job.limit.park(key, waits_while_disabled);
+            }
         }
     }
 
     /// Moves parked batches into the queue while the job's limit has room.
     pub(crate) fn promote(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
-        while job.limit.active + job.limit.queued < job.admits() {
-            let Some(key) = job.limit.parked.pop_first() else { return };
+        while job.has_room() {
+            let Some(key) = job.take_parked() else { return };
             let definition = self.batches.get(&key.batch).map(|batch| &batch.definition);
             self.queue.insert(definition.unwrap_or(&job.definition), key);
             job.limit.queued += 1;

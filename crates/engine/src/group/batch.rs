@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Token,
+    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Origin, Token,
     WaivedParent, WorkerId,
 };
 
@@ -19,6 +19,7 @@ pub(crate) struct Batch {
     pub(crate) definition: Arc<JobDefinition>,
     pub(crate) logical_time: Timestamp,
     pub(crate) run: u32,
+    pub(crate) origin: Origin,
     pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
     pub(crate) dependencies: Box<[WaitsFor]>,
     /// Attempts that have ended.

@@ -6,24 +6,39 @@ use jiff::Timestamp;
 use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, Rejection};
 
 use super::GroupShard;
+use super::history::Newest;
 use super::job::Job;
 use crate::decision::Decision;
 
 const MAX_PARAMETERS_BYTES: usize = 64 * 1024;
 
+/// A run by hand, as it was asked for.
+pub(crate) struct ByHand<'a> {
+    /// Absent: the current period's.
+    pub(crate) logical_time: Option<Timestamp>,
+    pub(crate) parameters: &'a BTreeMap<String, String>,
+    /// Beside unfinished batches of the job.
+    pub(crate) concurrent: bool,
+}
+
+/// Who asked for another run.
+struct Wanted {
+    origin: Origin,
+    /// As the event records it.
+    concurrent: Option<bool>,
+}
+
 impl GroupShard {
-    /// GEN-5: one batch for the current period, unless one for it is unfinished.
+    /// GEN-5: one batch for the current period, unless one of the job is unfinished; with `concurrent`, unless one for
+    /// the same logical time is. DSP-1: of a disabled job, too.
     pub(crate) fn run_job(
         &self,
         id: JobId,
-        logical_time: Option<Timestamp>,
-        parameters: &BTreeMap<String, String>,
+        by_hand: &ByHand<'_>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
+        let ByHand { logical_time, parameters, concurrent } = *by_hand;
         let job = self.defined_job(id)?;
-        if !job.enabled {
-            return Err(Rejection::JobDisabled { job: id.0 });
-        }
         let size: usize = parameters.iter().map(|(name, value)| name.len() + value.len()).sum();
         if size > MAX_PARAMETERS_BYTES {
             let rule = format!("all parameters together must be at most {MAX_PARAMETERS_BYTES} bytes");
@@ -32,7 +47,11 @@ impl GroupShard {
         let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let current = || self.grid(job).and_then(|grid| grid.schedule().period_start(now)).unwrap_or(millis);
         let time = logical_time.unwrap_or_else(current);
-        self.another_run(job, time, Origin::Manual, parameters.clone(), now)
+        if !concurrent {
+            check_alone(job, time)?;
+        }
+        let wanted = Wanted { origin: Origin::Manual, concurrent: Some(concurrent) };
+        self.another_run(job, time, wanted, parameters.clone(), now)
     }
 
     /// The same logical time again, with the parameters it had and today's definition.
@@ -51,14 +70,15 @@ impl GroupShard {
             return Err(Rejection::unknown("batch", batch));
         }
         let parameters = job.history.get(time).and_then(|newest| newest.parameters.as_deref().cloned());
-        self.another_run(job, time, Origin::Rerun, parameters.unwrap_or_default(), now)
+        let wanted = Wanted { origin: Origin::Rerun, concurrent: None };
+        self.another_run(job, time, wanted, parameters.unwrap_or_default(), now)
     }
 
     fn another_run(
         &self,
         job: &Job,
         time: Timestamp,
-        origin: Origin,
+        wanted: Wanted,
         parameters: BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
@@ -68,8 +88,12 @@ impl GroupShard {
         let run = job.next_run(time);
         let batch = self.next_batch_id();
         let mut events = self.evict_history(job, now);
-        events.extend(self.generated(job, time, run, origin, parameters, None));
-        Ok(Decision::answered(events, Answer::Generated { batch }))
+        let mut generated = self.generated(job, time, run, wanted.origin, parameters, None);
+        if let Some(Event::BatchGenerated { concurrent, .. }) = generated.last_mut() {
+            *concurrent = wanted.concurrent;
+        }
+        events.extend(generated);
+        Ok(Decision::answered(events, Answer::Generated { batch, disabled: !job.enabled }))
     }
 
     /// A job that still has its definition.
@@ -102,6 +126,17 @@ impl GroupShard {
         let (_, newest) = newest.ok_or_else(|| Rejection::unknown("batch of job", id))?;
         self.kill_batch(newest.batch, by, "")
     }
+}
+
+/// GEN-5: nothing else of the job is unfinished. What is unfinished for `time` itself is refused whatever was asked.
+fn check_alone(job: &Job, time: Timestamp) -> Result<(), Rejection> {
+    let is_unfinished = |(other, newest): &(Timestamp, &Newest)| newest.result.is_none() && *other != time;
+    let Some((other, newest)) = job.history.iter().rev().find(is_unfinished) else { return Ok(()) };
+    Err(Rejection::JobUnfinished {
+        job: job.definition.id.0,
+        batch: newest.batch.0,
+        logical_time: other.to_string(),
+    })
 }
 
 fn unfinished(job: JobId, batch: BatchId, time: Timestamp) -> Rejection {

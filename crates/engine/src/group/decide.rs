@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use tidemill_model::{Actor, Command, Rejection, WorkMessage, WorkerId};
 
 use super::GroupShard;
+use super::by_hand::ByHand;
 use super::mark::Marking;
 use crate::decision::Decision;
 
@@ -11,8 +12,9 @@ impl GroupShard {
     pub(crate) fn decide(&self, command: &Command, actor: &Actor, now: Timestamp) -> Decision {
         match command {
             Command::SubmitJob(submission) => self.submit_job(submission, now).into(),
-            Command::RunJob { job, logical_time, parameters } => {
-                self.run_job(*job, *logical_time, parameters, now).into()
+            Command::RunJob { job, logical_time, parameters, concurrent } => {
+                let by_hand = ByHand { logical_time: *logical_time, parameters, concurrent: *concurrent };
+                self.run_job(*job, &by_hand, now).into()
             }
             Command::RerunBatch { batch, job, logical_time } => {
                 self.rerun_batch(*batch, *job, *logical_time, now).into()

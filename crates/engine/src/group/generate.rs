@@ -152,6 +152,7 @@ impl GroupShard {
             next,
             calendar: self.calendar_of(&job.definition),
             rerun: None,
+            concurrent: None,
         });
         events
     }

@@ -42,7 +42,7 @@ impl GroupShard {
     fn startable(&self, start: &StartRun) -> Result<&Job, RunSkip> {
         let time = start.logical_time;
         let job = self.defined_job(start.job).map_err(|_| RunSkip::UnknownJob)?;
-        if !job.enabled {
+        if !job.enabled && start.cold_start {
             return Err(RunSkip::Disabled);
         }
         let newest = job.history.get(time);
@@ -92,6 +92,7 @@ impl GroupShard {
             calendar: self.calendar_of(definition),
             earliest_start: self.earliest_start(definition, time),
             rerun: Some(start.place),
+            concurrent: None,
         });
         events
     }

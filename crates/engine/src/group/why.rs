@@ -129,9 +129,12 @@ impl GroupShard {
         }
     }
 
-    /// DSP-1: nothing of a job that is switched off is assigned.
+    /// DSP-1: of a disabled job, only what people asked for by name is assigned.
     fn why_disabled(&self, batch: &Batch) -> Option<Condition> {
-        let job = self.jobs.get(&batch.definition.id).filter(|job| job.admits() == 0)?;
+        let job = self.jobs.get(&batch.definition.id).filter(|job| job.is_off())?;
+        if !batch.origin.waits_while_disabled() {
+            return None;
+        }
         let since = job.disabled_since.filter(|_| batch.holder().is_none())?;
         let message = format!("job {} is disabled; enable it to let this go on", job.definition.full_name());
         Some(Condition { since: Some(since), ..self.condition("disabled", message, batch) })
@@ -163,8 +166,8 @@ impl GroupShard {
 
     fn why_not_placed(&self, batch: &Batch, key: super::queue::ReadyKey) -> Option<Condition> {
         let definition = &batch.definition;
-        if let Some(job) = self.jobs.get(&definition.id).filter(|job| job.limit.parked.contains(&key)) {
-            if job.admits() == 0 {
+        if let Some(job) = self.jobs.get(&definition.id).filter(|job| job.limit.is_parked(key)) {
+            if job.is_off() && batch.origin.waits_while_disabled() {
                 // Said already; which of the others holds is seen when it is enabled.
                 return None;
             }
@@ -240,7 +243,7 @@ impl GroupShard {
     fn why_pools(&self, id: BatchId, batch: &Batch) -> Option<Condition> {
         let Phase::Ready { key } = batch.phase else { return None };
         let uses = &batch.definition.pools;
-        let parked = self.jobs.get(&batch.definition.id).is_some_and(|job| job.limit.parked.contains(&key));
+        let parked = self.jobs.get(&batch.definition.id).is_some_and(|job| job.limit.is_parked(key));
         if uses.is_empty() || parked {
             return None;
         }

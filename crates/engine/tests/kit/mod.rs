@@ -351,13 +351,13 @@ impl World {
     pub(crate) fn run_job(&mut self, job: JobId, logical_time: Option<&str>) -> Outcome {
         let logical_time = logical_time.map(at);
         let parameters = std::collections::BTreeMap::new();
-        self.ask(GROUP, Command::RunJob { job, logical_time, parameters })
+        self.ask(GROUP, Command::RunJob { job, logical_time, parameters, concurrent: true })
     }
 
     /// Runs a job by hand, which must be accepted.
     pub(crate) fn batch(&mut self, job: JobId, logical_time: Option<&str>) -> BatchId {
         match self.run_job(job, logical_time) {
-            Outcome::Answered(Answer::Generated { batch }) => batch,
+            Outcome::Answered(Answer::Generated { batch, .. }) => batch,
             other => panic!("{}", rejection(&other)),
         }
     }

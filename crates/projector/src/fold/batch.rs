@@ -144,6 +144,8 @@ impl Caches {
             next,
             calendar,
             rerun,
+            // For the checker: whether the run by hand was refused beside others.
+            concurrent: _,
         } = event
         else {
             unreachable!("called for that event only")

@@ -106,6 +106,9 @@ pub(crate) enum JobCommand {
         /// Parameter over those of the definition (repeatable)
         #[arg(long = "param", value_name = "NAME=VALUE")]
         parameters: Vec<Parameter>,
+        /// Run even when batches of other logical times of the job are unfinished
+        #[arg(long)]
+        concurrent: bool,
         /// Wait for the end; the exit code says how it ended
         #[arg(long)]
         wait: bool,
@@ -118,7 +121,7 @@ pub(crate) enum JobCommand {
         /// Id, or group/name
         job: String,
     },
-    /// Generate no more batches
+    /// Generate no more batches; those by schedule or parents wait, runs by hand and reruns do not
     Disable {
         /// Id, or group/name
         job: String,

@@ -70,8 +70,8 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             let answer = session.client.list(&path, &Query::new(), limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, CHILDREN, "No job names it as a parent.")))
         }
-        JobCommand::Run { job, logical_time, parameters, wait, request_id } => {
-            let mut body = json!({ "parameters": object(&parameters) });
+        JobCommand::Run { job, logical_time, parameters, concurrent, wait, request_id } => {
+            let mut body = json!({ "parameters": object(&parameters), "concurrent": concurrent });
             if let Some(time) = logical_time {
                 body["logical_time"] = json!(time);
             }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
-use super::Session;
+use super::{Session, wait};
 use crate::cli::{ColdStartArgs, HowArgs, OutputFormat, PlanArgs, RerunCommand, SpanArgs, word};
 use crate::client::{Method, Query};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
+use crate::output;
 use crate::render::{self, Column};
 
 /// Between two looks at a rerun.
@@ -157,6 +158,9 @@ fn wish(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exi
         return Err(Failure::new(Exit::Failure, format!("the server's answer names no rerun: {answer}")));
     };
     if args.wait {
+        if session.format == OutputFormat::Table && answer["warnings"].is_array() {
+            output::line(wait::warnings(&answer).trim_start());
+        }
         return watch(session, rerun);
     }
     let mut shown = look(session, rerun)?;
@@ -171,11 +175,17 @@ fn wish(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exi
         return Ok(Exit::Refused);
     }
     let next = if args.yes { "watch" } else { "approve" };
+    if answer["warnings"].is_array() {
+        shown["warnings"] = answer["warnings"].clone();
+    }
     Ok(session.show(&shown, |shown| {
         format!(
             "Rerun {rerun}: {} batches of {} jobs are planned, {} jobs left out. See them with `tidemill rerun \
-             batches {rerun}`, then `tidemill rerun {next} {rerun}`.",
-            shown["planned"], shown["jobs"], shown["jobs_skipped"]
+             batches {rerun}`, then `tidemill rerun {next} {rerun}`.{}",
+            shown["planned"],
+            shown["jobs"],
+            shown["jobs_skipped"],
+            wait::warnings(shown)
         )
     }))
 }

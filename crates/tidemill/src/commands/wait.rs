@@ -10,6 +10,7 @@ use crate::cli::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
+use crate::render;
 
 /// Between two looks at a batch: begins short, for short jobs.
 const FIRST_PAUSE: Duration = Duration::from_millis(30);
@@ -21,12 +22,12 @@ pub(super) fn show_batch(session: &Session, answer: &Value, to_the_end: bool) ->
         return Err(Failure::new(Exit::Failure, format!("the server's answer names no batch: {answer}")));
     };
     if !to_the_end {
-        return Ok(
-            session.show(answer, |_| format!("Batch {id}. Look at it with `tidemill batch show {id}`."))
-        );
+        return Ok(session.show(answer, |answer| {
+            format!("Batch {id}. Look at it with `tidemill batch show {id}`.{}", warnings(answer))
+        }));
     }
     if session.format == OutputFormat::Table {
-        output::line(format!("Batch {id}."));
+        output::line(format!("Batch {id}.{}", warnings(answer)));
     }
     let batch = ended(session, id, answer["position"].as_str())?;
     let result = batch["result"].as_str().unwrap_or("?");
@@ -41,6 +42,12 @@ pub(super) fn show_batch(session: &Session, answer: &Value, to_the_end: bool) ->
         _ => format!("Batch {id}: {result}. Read why with `tidemill batch logs {id} --stderr`."),
     });
     Ok(exit)
+}
+
+/// What an answer would have people know, a line each.
+pub(super) fn warnings(answer: &Value) -> String {
+    let warnings = answer["warnings"].as_array().into_iter().flatten();
+    warnings.map(|warning| format!("\nwarning: {}", render::one_line(warning))).collect()
 }
 
 /// The batch, once it has finished.

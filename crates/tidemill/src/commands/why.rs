@@ -83,7 +83,9 @@ fn of_parent(session: &Session, condition: &Value) -> Done<Vec<String>> {
     let runs = found["items"].as_array().map_or(&[][..], Vec::as_slice);
     let newest = runs.iter().filter(|run| run["logical_time"] == *time).max_by_key(|run| run["run"].as_i64());
     Ok(match newest {
-        None => vec![format!("tidemill job run {job} --logical-time {time}    makes the parent's batch")],
+        None => vec![format!(
+            "tidemill job run {job} --logical-time {time} --concurrent    makes the parent's batch"
+        )],
         Some(run) => match run["result"].as_str() {
             Some("success") => Vec::new(),
             Some(result) => of_ended(&one_line(&run["id"]), result),

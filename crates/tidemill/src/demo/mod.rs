@@ -147,7 +147,7 @@ impl Demo {
             hour = hour_without_batches(&batches, hour);
         }
         let path = format!("/api/jobs/{}/run", job["id"]);
-        let answer = self.client.post(&path, Some(&json!({ "logical_time": hour })))?;
+        let answer = self.client.post(&path, Some(&json!({ "logical_time": hour, "concurrent": true })))?;
         self.await_sight(&answer)?;
         Ok(hour)
     }

@@ -24,7 +24,14 @@ fn with_pipeline() -> (Cluster, GitHistory, Journal) {
 }
 
 fn begin(cluster: &Cluster, logical_time: Timestamp) {
-    cluster.json(&["job", "run", "demo/check-extract", "--logical-time", &logical_time.to_string()]);
+    cluster.json(&[
+        "job",
+        "run",
+        "demo/check-extract",
+        "--concurrent",
+        "--logical-time",
+        &logical_time.to_string(),
+    ]);
 }
 
 /// Waits until all seven have succeeded.

@@ -23,7 +23,8 @@ fn load(file: &Path, minute: &str) {
 
 fn run(cluster: &Cluster, job: &str, number: i64) -> String {
     let time = Timestamp::constant(1_704_067_200, 0) + SignedDuration::from_hours(number);
-    cluster.json(&["job", "run", &format!("demo/{job}"), "--logical-time", &time.to_string()])["batch"]
+    cluster.json(&["job", "run", &format!("demo/{job}"), "--concurrent", "--logical-time", &time.to_string()])
+        ["batch"]
         .to_string()
 }
 

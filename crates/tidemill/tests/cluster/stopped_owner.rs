@@ -99,8 +99,12 @@ fn send(log: Arc<dyn Log>, job: JobId, granted: &Arc<AtomicI64>, enough: &Atomic
         let left = || sent - granted.load(Ordering::SeqCst);
         until("wishes are granted", || (left() < UNDER_WAY || enough.load(Ordering::SeqCst)).then_some(()));
         for _ in left()..UNDER_WAY {
-            let command =
-                Command::RunJob { job, logical_time: Some(second(sent)), parameters: BTreeMap::new() };
+            let command = Command::RunJob {
+                job,
+                logical_time: Some(second(sent)),
+                parameters: BTreeMap::new(),
+                concurrent: true,
+            };
             let actor = Actor { app: "test".into(), user: None };
             let wish = Wish { shard: ShardId(1), request: request_id(), actor, command };
             let granted = Arc::clone(granted);

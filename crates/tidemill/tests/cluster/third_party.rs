@@ -14,8 +14,10 @@ fn reports_on_a_topic_release_batches() {
     let (topic, site) = cluster.topic_of_the_site();
     cluster.start_producers("producers-1", &[("THIRD_PARTY__TOPIC", &topic)]);
     cluster.apply("jobs:\n- {name: load, group: demo, type: noop, third_party: [erp]}\n");
-    let run =
-        |time: &str| cluster.json(&["job", "run", "demo/load", "--logical-time", time])["batch"].to_string();
+    let run = |time: &str| {
+        cluster.json(&["job", "run", "demo/load", "--concurrent", "--logical-time", time])["batch"]
+            .to_string()
+    };
     let first = run("2026-03-01T00:00:00Z");
     let why = until("it waits", || {
         let why = cluster.json(&["batch", "why", &first]);

@@ -154,7 +154,7 @@ fn wait_for(site: &impl Site, scale: Scale, url: &str, paths: &[String], hung: &
     let start = format!("{group}/start");
     for number in 0..scale.batches / scale.paths {
         let logical_time = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(number as i64);
-        site.json(&["job", "run", &start, "--logical-time", &logical_time.to_string()]);
+        site.json(&["job", "run", &start, "--concurrent", "--logical-time", &logical_time.to_string()]);
     }
 }
 

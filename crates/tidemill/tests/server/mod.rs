@@ -34,9 +34,9 @@ pub(crate) fn until_within<T>(patience: Duration, what: &str, mut look: impl FnM
     }
 }
 
-/// Runs a job, and gives its batch.
+/// Runs a job, beside what of it is unfinished, and gives its batch.
 pub(crate) fn run_job(server: &Server, job: &str) -> String {
-    server.json(&["job", "run", job])["batch"].to_string()
+    server.json(&["job", "run", job, "--concurrent"])["batch"].to_string()
 }
 
 /// Runs a client command to its end; one that does not come to its end fails the test.

@@ -130,13 +130,13 @@ impl Rerun {
     fn times_of(&self, at: usize, fresh: &BTreeMap<usize, Vec<Timestamp>>) -> Vec<Timestamp> {
         let job = &self.jobs[at];
         let mut times: Vec<Timestamp> = Vec::new();
-        if job.is_root {
+        if job.is_named {
             match &job.grid {
                 Some(grid) => times.extend(times_within(grid, self.wish.from, self.wish.to)),
                 None => times.push(self.wish.from),
             }
         }
-        if !job.is_root || job.parents.iter().any(|(parent, _)| *parent != at) {
+        if !job.is_named || job.parents.iter().any(|(parent, _)| *parent != at) {
             for (parent, mapping) in job.parents.iter().filter(|(parent, _)| *parent != at) {
                 let of_parent = fresh.get(parent).unwrap_or(&self.jobs[*parent].times);
                 times.extend(self.reached_from(job, &self.jobs[*parent], *mapping, of_parent));
@@ -195,7 +195,8 @@ impl Rerun {
     fn skips(&self) -> Vec<SkippedJob> {
         let is_cold = matches!(self.wish.scope, RerunScope::ColdStart { .. });
         let skip = |job: &PlanJob| {
-            if !job.enabled {
+            // DSP-1: what is named is rerun though it is disabled; a cold start is for enabled jobs.
+            if !job.enabled && (is_cold || !job.is_named) {
                 return Some(JobSkip::Disabled);
             }
             let unfinished = job.told.iter().filter(|_| is_cold).find(|(_, told)| told.result.is_none());

@@ -102,7 +102,7 @@ struct PlanJob {
     definition: Arc<JobDefinition>,
     shard: Option<ShardId>,
     grid: Option<Arc<Timetable>>,
-    is_root: bool,
+    is_named: bool,
     enabled: bool,
     /// Parents within the plan, itself among them where it depends on its past.
     parents: Vec<(usize, Mapping)>,

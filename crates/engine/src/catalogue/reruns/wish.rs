@@ -65,7 +65,9 @@ impl Catalogue {
             jobs: self.planned_jobs(&jobs, &links),
             groups: groups.into_iter().collect(),
         };
-        Ok(Decision::answered(vec![event], Answer::Rerun { rerun }))
+        let is_disabled = |id: &JobId| self.jobs.get(id).is_some_and(|job| !job.enabled);
+        let disabled = roots.into_iter().filter(is_disabled).collect();
+        Ok(Decision::answered(vec![event], Answer::Rerun { rerun, disabled }))
     }
 
     /// Where it begins.
@@ -77,9 +79,7 @@ impl Catalogue {
                 let named: BTreeSet<JobId> = jobs.iter().chain(more).copied().collect();
                 check_named("jobs", named.len())?;
                 for id in &named {
-                    if !known(id)?.enabled {
-                        return Err(Rejection::JobDisabled { job: id.0 });
-                    }
+                    known(id)?;
                 }
                 Ok(named.into_iter().collect())
             }
@@ -224,7 +224,7 @@ impl Catalogue {
                 definition: Arc::clone(&known.definition),
                 shard: self.groups.get(&known.definition.group).map(|group| group.shard),
                 grid: overlay.grid(planned.job),
-                is_root: named.contains(&planned.job),
+                is_named: named.contains(&planned.job),
                 enabled: known.enabled,
                 parents,
                 times: Vec::new(),

@@ -377,9 +377,12 @@ impl Cluster {
         panic!("not within {PATIENCE:?}: POST {path}: {last}");
     }
 
-    /// Makes one batch of the job by hand.
+    /// Makes one batch of the job by hand, beside what is unfinished.
     pub(crate) fn run_job(&self, job: &Value, logical_time: Timestamp) {
-        self.post(&format!("/api/jobs/{job}/run"), &json!({ "logical_time": logical_time }));
+        self.post(
+            &format!("/api/jobs/{job}/run"),
+            &json!({ "logical_time": logical_time, "concurrent": true }),
+        );
     }
 
     pub(crate) fn apply_file(&self, file: &Path) -> Value {
