@@ -6,7 +6,7 @@
 use std::io;
 
 use tidemill_model::{
-    Account, Answer, Dependency, Event, JobDefinition, Outcome, ScheduleRule, Source, WorkerLabel,
+    Account, Answer, DataPath, Dependency, Event, JobDefinition, Outcome, ScheduleRule, Source, WorkerLabel,
 };
 
 use crate::schedule::templates;
@@ -20,11 +20,13 @@ pub fn of_event(event: &Event) -> usize {
         }
         Event::JobSubmitted { definition } => 100 + of_definition(definition),
         Event::JobReceived { definition, .. } => 220 + of_definition(definition),
-        Event::BatchGenerated { dependencies, things, parameters, .. } => {
+        Event::BatchGenerated { dependencies, things, parameters, outputs, .. } => {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
-            560 + dependencies + parameters + 24 * things.len() + 24
+            let mark = |output: &DataPath| output.mark.as_deref().map_or(0, of_text);
+            let outputs: usize = outputs.iter().map(|output| 32 + of_text(&output.path) + mark(output)).sum();
+            560 + dependencies + parameters + 24 * things.len() + 24 + outputs
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {

@@ -8,9 +8,9 @@ use expect_test::expect;
 use kit::{GROUP, Script, World, at, every, job, rejection};
 use serde_json::json;
 use tidemill_model::{
-    BatchId, CheckReport, Command, GroupSettings, Incarnation, JobSpec, LiveAnswer, LiveQuery, Outcome,
-    PathAnswer, QualityAsk, ShardId, ThingId, ThirdPartyReport, Token, Waiver, WantedThing, WorkMessage,
-    WorkerId,
+    BatchId, CheckReport, Command, DataPath, Event, GroupSettings, Incarnation, JobSpec, LiveAnswer,
+    LiveQuery, Outcome, PathAnswer, QualityAsk, ShardId, ThingId, ThirdPartyReport, Token, Waiver,
+    WantedThing, WorkMessage, WorkerId,
 };
 
 const TEN: &str = "2026-07-01T10:00:00Z";
@@ -389,4 +389,35 @@ fn ten_thousand_are_released_by_one_event() {
     found(&mut world, vec![answer(1, 1, true)]);
     assert_eq!(world.told(), "h1 satisfied, generation 1\n");
     assert_eq!(world.partition.group(GROUP).unwrap().queued_batches(), 100);
+}
+
+/// GEN-1: output paths are resolved at generation, for the batch's logical time and with its own parameters, each once; a
+/// rerun resolves those of its definition.
+#[test]
+fn output_paths_are_resolved_at_generation() {
+    let mut world = World::new();
+    let outputs =
+        json!(["/${param.lake}/${yyyyMMdd-1d}", {"path": "/b/${run}", "mark": "_SUCCESS"}, "/x/20260630"]);
+    let more = json!({"outputs": outputs, "parameters": {"lake": "lake"}});
+    let ids = world.define(vec![job("a", more)]);
+    world.worker("w", 1, Script::Succeed);
+    world.events();
+    let outputs = |world: &mut World| {
+        let generated = world.events().into_iter().find_map(|event| match event {
+            Event::BatchGenerated { outputs, .. } => Some(outputs),
+            _ => None,
+        });
+        let told = |output: DataPath| {
+            format!("{}{}", output.path, output.mark.map_or_else(String::new, |it| format!(" {it}")))
+        };
+        generated.unwrap().into_iter().map(told).collect::<Vec<_>>()
+    };
+    let batch = world.batch(ids[0], Some(TEN));
+    assert_eq!(outputs(&mut world), ["/lake/20260630", "/b/0 _SUCCESS", "/x/20260630"]);
+    world.rerun(batch, ids[0], TEN);
+    assert_eq!(outputs(&mut world), ["/lake/20260630", "/b/1 _SUCCESS", "/x/20260630"]);
+    let parameters = [("lake".to_owned(), "x".to_owned())].into();
+    let logical_time = Some(at(TEN));
+    world.ask(GROUP, Command::RunJob { job: ids[0], logical_time, parameters, concurrent: false });
+    assert_eq!(outputs(&mut world), ["/x/20260630", "/b/2 _SUCCESS"]);
 }

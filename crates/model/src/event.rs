@@ -16,11 +16,11 @@ use crate::rerun::{
     SkippedJob, ToldRun,
 };
 use crate::{
-    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, FinalResult, Follow, ForeignParent,
-    Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, Nonce, Outcome, PermitReport, Pool, PoolName,
-    PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId, Standing, Thing, ThingId,
-    ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
+    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, DataPath, FinalResult, Follow,
+    ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
+    JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, Nonce, Outcome,
+    PermitReport, Pool, PoolName, PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId, Standing,
+    Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
 };
 use crate::{GrantId, Rejection, TaskId, TemplateName};
 
@@ -1076,6 +1076,10 @@ pub enum Event {
         /// had none. Absent for every other origin, and for runs by hand of before the flag existed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         concurrent: Option<bool>,
+        /// GEN-1: the paths that it makes, templates resolved for its logical time; at most as many as its job names. Absent
+        /// for batches of before they were recorded.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        outputs: Vec<DataPath>,
     },
     /// Fires that make no batch.
     FiresSkipped {

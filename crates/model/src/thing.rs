@@ -54,10 +54,10 @@ impl PathSpec {
     }
 }
 
-/// A path that a job reads or makes, before its templates are resolved.
+/// A path that a job reads or makes, with its templates; or that a batch makes, when they are resolved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DataPath {
-    /// With templates.
+    /// With templates, or resolved.
     pub path: String,
     /// Name of the file in it that says that it is complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -25,11 +25,11 @@ use std::sync::Arc;
 
 use tidemill_model::{Actor, Cause, Envelope, Event, JobId, Outcome, Recorded, Source};
 use tidemill_store::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow,
-    PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, QuarantineRow,
-    ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, ShardRow,
-    SkippedFiresRow, TaskTemplateRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchQualityRow, BatchRow, BatchThingRow,
+    CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow,
+    OverrideRow, PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow,
+    QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
+    ShardRow, SkippedFiresRow, TaskTemplateRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -239,6 +239,7 @@ impl Caches {
         self.things.keep(|thing| thing.forgotten_at.is_none());
         self.batch_quality.keep(|quality| quality.answered_at.is_none());
         self.batch_things.clear();
+        self.batch_outputs.clear();
         self.overrides.clear();
         self.third_party_reports.clear();
         self.jobs.clear();

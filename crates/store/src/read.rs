@@ -1,10 +1,10 @@
 //! Typed reads of the active generation, with paging by key. What the API asks.
 
 use crate::rows::{
-    AppKeyRow, AttemptRow, BatchDependencyRow, BatchQualityRow, BatchRow, BatchThingRow, CalendarRow,
-    CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow, OverrideRow,
-    PoolRow, QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow,
-    ShardJobRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    AppKeyRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchQualityRow, BatchRow, BatchThingRow,
+    CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow,
+    OverrideRow, PoolRow, QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow,
+    ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -276,6 +276,14 @@ pub trait ReadTables: Tables {
     fn dependencies(&self, batch: i64) -> Result<Vec<BatchDependencyRow>, Error> {
         let order = &["batch_id", "parent_id", "logical_time"];
         all(self, &Select::new(BatchDependencyRow::TABLE, order).equal("batch_id", batch))
+    }
+
+    /// The paths that a batch makes.
+    ///
+    /// # Errors
+    /// The database.
+    fn batch_outputs(&self, batch: i64) -> Result<Vec<BatchOutputRow>, Error> {
+        all(self, &Select::new(BatchOutputRow::TABLE, &["batch_id", "position"]).equal("batch_id", batch))
     }
 
     /// The things outside that a batch waits for, or waited for.

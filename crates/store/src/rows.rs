@@ -12,7 +12,7 @@ mod rerun;
 mod thing;
 mod worker;
 
-pub use batch::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow, UserCodeRow};
+pub use batch::{AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, ReassignRow, UserCodeRow};
 pub use calendar::{CalendarRow, CalendarVersionRow};
 pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
@@ -32,6 +32,7 @@ macro_rules! for_each_row {
         $then! {
             jobs: JobRow, job_versions: JobVersionRow, job_parents: JobParentRow, shard_jobs: ShardJobRow,
             skipped_fires: SkippedFiresRow, batches: BatchRow, batch_dependencies: BatchDependencyRow,
+            batch_outputs: BatchOutputRow,
             things: ThingRow, batch_things: BatchThingRow, batch_quality: BatchQualityRow, overrides: OverrideRow,
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
             attempts: AttemptRow, user_code_log: UserCodeRow, reassign_log: ReassignRow, reruns: RerunRow,

@@ -76,6 +76,37 @@ fn what_a_job_waits_for_is_accepted_and_exported_unchanged() {
     }
 }
 
+/// GEN-1, TBL-1: a batch's output paths are resolved for its logical time when it is generated, and stay so: they are in
+/// its event and its table, and are shown by REST and the command line, though the job names others later.
+#[test]
+fn output_paths_of_a_batch_are_resolved_at_generation_and_stored() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let job = |outputs: &str| {
+        format!(
+            "jobs: [{{name: a, group: default, type: noop, parameters: {{lake: /lake}}, outputs: {outputs}}}]"
+        )
+    };
+    server.apply(&job(
+        "['${param.lake}/${yyyyMMdd}', {path: '/y/${yyyyMMdd-1d}', mark: _SUCCESS}, '/lake/${yyyyMMdd}']",
+    ));
+    let batch = run(&server, "default/a", NINE);
+    succeeds(&server, &batch);
+    server.apply(&job("[/elsewhere]"));
+    let day = NINE[..10].replace('-', "");
+    let eve: jiff::Timestamp = NINE.parse().unwrap();
+    let eve = (eve - jiff::SignedDuration::from_hours(24)).to_string()[..10].replace('-', "");
+    let lake = json!({"path": format!("/lake/{day}"), "mark": null});
+    let expected = json!([lake, {"path": format!("/y/{eve}"), "mark": "_SUCCESS"}]);
+    assert_eq!(server.json(&["batch", "show", &batch])["outputs"], expected);
+    let shown = text(&server.run(&["batch", "show", &batch]).stdout);
+    assert!(shown.contains("\noutputs\n") && shown.contains(&format!("/y/{eve}")), "{shown}");
+    let event = &events(&server, "batch.generated", 1)[0];
+    assert_eq!(event["outputs"][1], json!({"path": format!("/y/{eve}"), "mark": "_SUCCESS"}));
+    assert_eq!(server.get(&format!("/api/batches/{batch}")).1["outputs"], expected);
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+}
+
 /// DEP-2: a batch waits for a third party's report, by command line or REST; a report that came before is seen by a
 /// batch that is generated later, even of a job that is defined later.
 #[test]

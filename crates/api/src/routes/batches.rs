@@ -19,8 +19,8 @@ use crate::body::{Body, parse};
 use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
 use crate::view::{
-    AttemptView, BatchDetail, BatchView, DependencyView, List, OverrideView, QualityView, ReturnView,
-    ThingView, UserCodeView, Written,
+    AttemptView, BatchDetail, BatchView, DependencyView, List, OutputView, OverrideView, QualityView,
+    ReturnView, ThingView, UserCodeView, Written,
 };
 use crate::write::Write;
 use crate::{JournalPosition, Problem};
@@ -118,6 +118,7 @@ fn detail(tables: &dyn Tables, row: BatchRow) -> Result<BatchDetail, tidemill_st
         batch: BatchView::from(row.clone()),
         dependencies,
         things,
+        outputs: tables.batch_outputs(row.id)?.into_iter().map(OutputView::from).collect(),
         quality: tables.batch_quality(row.id)?.map(QualityView::from),
         overrides: tables.overrides(row.id)?.into_iter().map(OverrideView::from).collect(),
         attempts: attempts.items.into_iter().rev().map(AttemptView::from).collect(),

@@ -2,7 +2,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow, UserCodeRow};
+use tidemill_store::rows::{
+    AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, ReassignRow, UserCodeRow,
+};
 
 use super::{OverrideView, QualityView, ThingView, json, string, time};
 
@@ -167,6 +169,8 @@ pub(crate) struct BatchDetail {
     pub(crate) dependencies: Vec<DependencyView>,
     /// The things outside that it waits for, or waited for.
     pub(crate) things: Vec<ThingView>,
+    /// The paths that it makes.
+    pub(crate) outputs: Vec<OutputView>,
     /// How the quality service stands to it; null: it is not asked.
     pub(crate) quality: Option<QualityView>,
     /// What people let it run without, the oldest first.
@@ -326,5 +330,20 @@ impl From<ReassignRow> for ReturnView {
             reason: row.reason.to_string(),
             message: row.message.to_string(),
         }
+    }
+}
+
+/// A path that a batch makes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct OutputView {
+    /// The path, templates resolved for the batch's logical time.
+    pub(crate) path: String,
+    /// Name of the file in it that says that it is complete.
+    pub(crate) mark: Option<String>,
+}
+
+impl From<BatchOutputRow> for OutputView {
+    fn from(row: BatchOutputRow) -> Self {
+        Self { path: row.path.to_string(), mark: string(row.mark) }
     }
 }

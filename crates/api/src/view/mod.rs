@@ -19,7 +19,9 @@ use tidemill_store::Page;
 
 use crate::in_force::Late;
 
-pub(crate) use batch::{AttemptView, BatchDetail, BatchView, DependencyView, ReturnView, UserCodeView};
+pub(crate) use batch::{
+    AttemptView, BatchDetail, BatchView, DependencyView, OutputView, ReturnView, UserCodeView,
+};
 pub(crate) use calendar::{
     CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, SkippedView, calendar_of,
 };

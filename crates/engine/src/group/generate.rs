@@ -137,6 +137,7 @@ impl GroupShard {
             values: None,
         };
         let (mut events, things) = self.things_of(&job.definition, &facts, &parameters);
+        let outputs = self.outputs_of(&job.definition, &facts, &parameters);
         events.push(Event::BatchGenerated {
             batch: self.next_batch_id(),
             job: job.definition.id,
@@ -153,6 +154,7 @@ impl GroupShard {
             calendar: self.calendar_of(&job.definition),
             rerun: None,
             concurrent: None,
+            outputs,
         });
         events
     }

@@ -77,6 +77,7 @@ impl GroupShard {
         let facts =
             Facts { batch, run, attempt: 1, logical_time: time, format: format.as_ref(), values: None };
         let (mut events, things) = self.things_of(definition, &facts, &parameters);
+        let outputs = self.outputs_of(definition, &facts, &parameters);
         events.push(Event::BatchGenerated {
             batch,
             job: start.job,
@@ -93,6 +94,7 @@ impl GroupShard {
             earliest_start: self.earliest_start(definition, time),
             rerun: Some(start.place),
             concurrent: None,
+            outputs,
         });
         events
     }

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, Condition, Event, JobDefinition, LiveAnswer, MAX_ANSWERS, PathAnswer, PathCheck,
-    Rejection, ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Token, WantedThing, WorkerId,
+    Actor, BatchId, Condition, DataPath, Event, JobDefinition, LiveAnswer, MAX_ANSWERS, PathAnswer,
+    PathCheck, Rejection, ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Token, WantedThing,
+    WorkerId,
 };
 
 use super::GroupShard;
@@ -243,6 +244,29 @@ impl GroupShard {
             .iter()
             .map(|code| Thing::ThirdParty { code: Arc::clone(code), logical_time: facts.logical_time });
         self.things.wanted_by(self.id, paths.chain(reports).collect())
+    }
+
+    /// GEN-1: the paths that a new batch makes, each once.
+    pub(crate) fn outputs_of(
+        &self,
+        definition: &JobDefinition,
+        facts: &Facts<'_>,
+        own: &Parameters,
+    ) -> Vec<DataPath> {
+        let written = definition.data.as_ref().map_or(&[][..], |data| &data.outputs);
+        if written.is_empty() {
+            return Vec::new();
+        }
+        let zone = self.zone_of(definition);
+        let mut outputs: Vec<DataPath> = Vec::with_capacity(written.len());
+        for output in written {
+            let path = resolve_path(&output.path, definition, own, facts, &zone);
+            let output = DataPath { path, mark: output.mark.clone() };
+            if !outputs.contains(&output) {
+                outputs.push(output);
+            }
+        }
+        outputs
     }
 
     /// DEP-1: what probers found. Answers of an older generation, and those that change nothing, are ignored; a

@@ -7,7 +7,9 @@ use tidemill_model::{
     Actor, AttemptOutcome, AttemptResult, BatchId, BatchResult, BatchState, Dependency, Event, JobId, Origin,
     ReturnReason, TimeoutKind, Token, Usage, WorkerId,
 };
-use tidemill_store::rows::{AttemptRow, BatchDependencyRow, BatchRow, ReassignRow, UserCodeRow};
+use tidemill_store::rows::{
+    AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, ReassignRow, UserCodeRow,
+};
 
 use super::job::{json, mapping_word, number};
 use super::sources::is_copy;
@@ -146,6 +148,7 @@ impl Caches {
             rerun,
             // For the checker: whether the run by hand was refused beside others.
             concurrent: _,
+            outputs,
         } = event
         else {
             unreachable!("called for that event only")
@@ -199,6 +202,14 @@ impl Caches {
         });
         self.await_times(at, *batch, dependencies);
         self.await_things(*batch, things, *quality_gate);
+        for (position, output) in (1..).zip(outputs) {
+            self.batch_outputs.put(BatchOutputRow {
+                batch_id: batch.0,
+                position,
+                path: output.path.as_str().into(),
+                mark: output.mark.as_deref().map(Arc::from),
+            });
+        }
         if *origin == Origin::Schedule && is_copy(*job) {
             self.fires_next(job.0, *next);
         }

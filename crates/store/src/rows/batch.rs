@@ -100,6 +100,21 @@ row! {
 }
 
 row! {
+    /// A path that a batch makes, as its job says it. Batches that were generated before these were recorded have none.
+    BatchOutputRow in "batch_outputs", key (batch_id: i64, position: i64),
+    fixed (path, mark), indexes [] {
+        /// The batch that makes it.
+        batch_id: i64 = Int,
+        /// Its place in the list of the job, from 1; what resolves to the same path stands once.
+        position: i64 = Int,
+        /// The path, templates resolved for the batch's logical time.
+        path: Arc<str> = Text,
+        /// Name of the file in it that says that it is complete.
+        mark: Option<Arc<str>> = Text,
+    }
+}
+
+row! {
     /// A logical time of a parent that a batch waits for, or waited for.
     BatchDependencyRow in "batch_dependencies", key (batch_id: i64, parent_id: i64, logical_time: i64),
     fixed (mapping), indexes [[parent_id, logical_time]] {

@@ -110,6 +110,7 @@ const THINGS: &[Column] = &[
     Column("WENT", &["/withdrawn_at"]),
     Column("OVERRIDDEN", &["/overridden_at"]),
 ];
+const OUTPUTS: &[Column] = &[Column("PATH", &["/path"]), Column("MARK", &["/mark"])];
 const OVERRIDES: &[Column] =
     &[Column("BY", &["/by"]), Column("AT", &["/at"]), Column("REASON", &["/reason"])];
 const ATTEMPTS: &[Column] = &[
@@ -132,10 +133,12 @@ const RETURNED: &[Column] = &[
 ];
 /// Fields of the batch, then its dependencies and attempts.
 fn one(batch: &Value) -> String {
-    let mut text = render::fields(batch, &["dependencies", "things", "overrides", "attempts", "returned"]);
+    let mut text =
+        render::fields(batch, &["dependencies", "things", "outputs", "overrides", "attempts", "returned"]);
     let lists = [
         ("dependencies", DEPENDENCIES),
         ("things", THINGS),
+        ("outputs", OUTPUTS),
         ("overrides", OVERRIDES),
         ("attempts", ATTEMPTS),
         ("returned", RETURNED),
