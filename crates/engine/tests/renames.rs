@@ -203,7 +203,10 @@ fn batch_of_before_a_rename_reads_values_by_the_name_of_then() {
         let worker = world.worker("w", 1, Script::Silent);
         let shard = ShardId(if group == "g" { 1 } else { 2 });
         let parameters = Default::default();
-        world.send(shard, Command::RunJob { job: ids[0], logical_time: Some(at(TEN)), parameters });
+        world.send(
+            shard,
+            Command::RunJob { job: ids[0], logical_time: Some(at(TEN)), parameters, concurrent: true },
+        );
         world.run();
         let both: Vec<JobSpec> = vec![
             job("q", json!({"group": group, "type": "shell", "command": "x", "previous_name": "p"})),
