@@ -254,7 +254,7 @@ fn granted(world: &mut World, worker: &tidemill_model::WorkerId) -> Option<Strin
     world.played(worker).heard.iter().rev().find_map(|message| match message {
         WorkMessage::Granted { spec, .. } if spec.token == token => match &spec.program {
             Program::Command(text) => Some(text.clone()),
-            Program::Path { .. } | Program::None => None,
+            Program::Script { .. } | Program::Path { .. } | Program::None => None,
         },
         _ => None,
     })
