@@ -115,6 +115,10 @@ invariants! {
     FinishedIsFinal => "finished_is_final",
     /// A mark has an actor and a reason, is of the newest run, changes what is on record, and is how the batch ends.
     MarksAreAccountedFor => "marks_are_accounted_for",
+    /// A rerun has the parameters of the batch that it repeats, a planned one those of the newest run, and the version of it or of today, as asked, whatever its owner has evicted.
+    RerunsKeepTheirFacts => "reruns_keep_their_facts",
+    /// A mark of the newest run of a logical time is not refused, whatever its owner has evicted.
+    KnownBatchesCanBeMarked => "known_batches_can_be_marked",
     /// A batch whose end was asked for gets no further attempt, and ends as killed or as it was marked.
     KilledStaysKilled => "killed_stays_killed",
     /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, for a parent in another group as it was heard last, and counted right.

@@ -190,6 +190,11 @@ impl Partition {
                     }
                     shared.effects.decided(at, request, &cause.outcome);
                 }
+                if let Some(record) = self.commands.record(*offset)
+                    && let Some(shard) = self.shards.get(&record.shard)
+                {
+                    shard.mark_accepted(at, &record.command, &cause.outcome, shared.found);
+                }
                 decision_bounded(at, &envelope.events[events.clone()], shared.found);
                 Some(self.commands.record(*offset).map(Arc::clone))
             }

@@ -26,12 +26,18 @@ pub enum Shard {
 }
 
 impl Shard {
-    fn new(id: ShardId) -> Self {
+    fn new(id: ShardId, rig: &Rig) -> Self {
         if id == ShardId::CATALOGUE {
-            Shard::Catalogue(Box::default())
-        } else {
-            Shard::Group(Box::new(GroupShard::new(id)))
+            return Shard::Catalogue(Box::default());
         }
+        let mut group = GroupShard::new(id);
+        if let Some(times) = rig.spare_history {
+            group.spare_history = times;
+        }
+        if let Some(jobs) = rig.remembered_submissions {
+            group.remembered_submissions = jobs;
+        }
+        Shard::Group(Box::new(group))
     }
 
     fn apply(&mut self, now: Timestamp, event: &Event) {
@@ -172,7 +178,8 @@ impl Partition {
         if let Some(Decided { request: Some(request), outcome, .. }) = deferred::decided(&recorded.event) {
             self.answers.keep(request.clone(), outcome);
         }
-        let shard = self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard));
+        let shard =
+            self.shards.entry(recorded.shard).or_insert_with(|| Shard::new(recorded.shard, &self.rig));
         shard.apply(now, &recorded.event);
     }
 
@@ -230,7 +237,7 @@ impl Partition {
         let shard = match self.shards.get(&id) {
             Some(shard) => shard,
             None => {
-                unborn = Shard::new(id);
+                unborn = Shard::new(id, &self.rig);
                 &unborn
             }
         };

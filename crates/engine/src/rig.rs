@@ -14,6 +14,11 @@ pub struct Rig {
     pub panicking_schedule: Option<JobName>,
     /// So do the schedules of jobs whose names begin so.
     pub panicking_schedules: Option<String>,
+    /// Jobs keep so many logical times in full, beyond what their children's mappings reach, instead of the usual
+    /// number.
+    pub spare_history: Option<usize>,
+    /// So many ended jobs for once are remembered instead of the usual number.
+    pub remembered_submissions: Option<usize>,
     /// To fold that this application's key is revoked panics.
     pub panicking_fold: Option<String>,
 }

@@ -13,7 +13,7 @@ const TEN: &str = "2026-07-01T10:00:00Z";
 
 fn mark(world: &mut World, batch: BatchId, job: JobId, result: MarkedResult, reason: &str) -> Outcome {
     let (logical_time, reason) = (at(TEN), reason.to_owned());
-    world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason })
+    world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None })
 }
 
 /// A parent without a worker, and its child, for 10:00.

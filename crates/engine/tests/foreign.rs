@@ -62,7 +62,7 @@ fn run_in_other(world: &mut World, job: JobId, time: &str) -> BatchId {
 }
 
 fn rerun(world: &mut World, shard: ShardId, batch: BatchId, job: JobId, time: &str) -> BatchId {
-    match world.ask(shard, Command::RerunBatch { batch, job, logical_time: at(time) }) {
+    match world.ask(shard, Command::RerunBatch { batch, job, logical_time: at(time), recorded: None }) {
         Outcome::Answered(Answer::Generated { batch, .. }) => batch,
         other => panic!("{other:?}"),
     }
@@ -246,7 +246,7 @@ fn a_rerun_of_the_parent_takes_an_assigned_child_back_and_lets_a_running_one_run
         let first = run_in_other(&mut world, ids[0], "2026-07-01T10:00:00Z");
         world.events();
         let logical_time = at("2026-07-01T10:00:00Z");
-        world.send(OTHER, Command::RerunBatch { batch: first, job: ids[0], logical_time });
+        world.send(OTHER, Command::RerunBatch { batch: first, job: ids[0], logical_time, recorded: None });
         // One command at a time, so that nothing is overtaken by the end of the rerun.
         while world.step(1) {}
         check(&mut world, expected);

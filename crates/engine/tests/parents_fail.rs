@@ -44,7 +44,7 @@ fn kinds(world: &World, nth: u64) -> Vec<String> {
 
 fn mark(world: &mut World, batch: BatchId, job: JobId, result: MarkedResult) {
     let (logical_time, reason) = (at(TEN), "as seen".to_owned());
-    world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason });
+    world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
 }
 
 /// A parent that failed for good: its children wait, fail, are skipped, run, or run because of it.
@@ -293,7 +293,7 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
         if n == 2 {
             let (logical_time, reason) = (hour(2), "as seen".to_owned());
             let result = MarkedResult::Failed;
-            world.ask(OTHER, Command::MarkBatch { batch, job, logical_time, result, reason });
+            world.ask(OTHER, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
         }
     }
     let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto >= hour(2));

@@ -462,7 +462,7 @@ impl Player {
         let all: Vec<(JobId, Timestamp, u32)> = self.model.generated.iter().copied().collect();
         if let Some((job, logical_time, _)) = self.random.pick(&all).copied() {
             let batch = BatchId::mint(1 + self.random.below(all.len()) as u64, GROUP);
-            self.world.send(GROUP, Command::RerunBatch { batch, job, logical_time });
+            self.world.send(GROUP, Command::RerunBatch { batch, job, logical_time, recorded: None });
         }
     }
 

@@ -115,7 +115,10 @@ fn values_go_to_other_groups() {
         world.run();
         if rows == "7" {
             let batch = BatchId::mint(1, OTHER);
-            world.send(OTHER, Command::RerunBatch { batch, job: ids[0], logical_time: at(TEN) });
+            world.send(
+                OTHER,
+                Command::RerunBatch { batch, job: ids[0], logical_time: at(TEN), recorded: None },
+            );
             world.run();
         }
     }
@@ -289,7 +292,7 @@ fn values_of_parents_that_were_marked_or_failed() {
         }
         let (job, logical_time, result) = (ids[0], at(TEN), MarkedResult::Success);
         let reason = "as seen".to_owned();
-        world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason });
+        world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
         world.events();
         granted(&mut world, &worker).unwrap_or_else(|| ends_told(&mut world))
     };

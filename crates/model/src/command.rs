@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::RerunId;
 use crate::pull::{MovedTask, TaskSpec, Template, TemplateSpec, UserHistory, UserName};
-use crate::rerun::{AskedRuns, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
+use crate::rerun::{AskedRuns, RecordedBatch, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
 use crate::{
     AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
     Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
@@ -719,6 +719,9 @@ pub enum Command {
         job: JobId,
         /// Its logical time, as the asker knows it.
         logical_time: Timestamp,
+        /// What else the asker knows of it. Absent: the newest run of the logical time is meant.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recorded: Option<Box<RecordedBatch>>,
     },
     /// Ends a batch.
     KillBatch {
@@ -740,6 +743,9 @@ pub enum Command {
         result: MarkedResult,
         /// Why.
         reason: String,
+        /// Which run of its logical time it is, as the asker knows it. Absent: unknown.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<u32>,
     },
     /// Ends the newest unfinished batch of a job.
     KillJob {

@@ -1249,6 +1249,9 @@ pub enum Event {
         by: Actor,
         /// Why.
         reason: String,
+        /// The newest run of its logical time, which it is, where its shard holds the time no longer in full.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<u32>,
     },
 
     // ---- final commands (JOB-8): each is run at most once

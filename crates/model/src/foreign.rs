@@ -39,12 +39,15 @@ pub struct Standing {
     /// Its batch. Absent where it ended long ago.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchId>,
-    /// How it ended. Absent: it has not, or so long ago that only its success is remembered.
+    /// How it ended. Absent: it has not, or so long ago that only its success was remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BatchResult>,
     /// Small values that its newest attempt passed on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
+    /// It passed some on so long ago that they are not kept any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub values_dropped: bool,
 }
 
 impl Standing {

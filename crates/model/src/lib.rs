@@ -70,9 +70,9 @@ pub use pull::{
 };
 pub use rejection::{FieldError, Rejection};
 pub use rerun::{
-    AskedRuns, Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RerunDefinition,
-    RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunWish, RunEnd, RunSkip, SkippedJob,
-    StartRun, ToldRun,
+    AskedRuns, Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RecordedBatch,
+    RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunWish, RunEnd, RunSkip,
+    SkippedJob, StartRun, ToldRun,
 };
 pub use resources::{Measure, Reserved};
 pub use retry::{Backoff, BackoffInput, ExitCodes};

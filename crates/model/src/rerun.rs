@@ -1,5 +1,7 @@
 //! Reruns and cold starts: one wish for many batches, planned before it runs (GEN-6, GEN-7, GEN-8, BYD-3).
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -262,6 +264,18 @@ pub enum RunSkip {
     UnknownJob,
     /// The definition of its newest run is not known any more.
     UnknownDefinition,
+    /// The parameters of its newest run are not known any more; a rerun of that batch alone brings them along.
+    UnknownParameters,
+}
+
+/// What the read tables say of a batch, for a shard that may not hold it any more. It never changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RecordedBatch {
+    /// Which run of its logical time it is.
+    pub run: u32,
+    /// Its parameters over those of the definition.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parameters: BTreeMap<String, String>,
 }
 
 /// What a shard is to start.

@@ -92,6 +92,10 @@ bugs! {
     FireLost = "fire_lost",
     /// Another run of a logical time gets the number of the last one.
     RunNumberReused = "run_number_reused",
+    /// A rerun of a logical time that its shard has evicted runs without the parameters that it had.
+    LostParameters = "lost_parameters",
+    /// A batch whose logical time its shard has evicted cannot be marked.
+    MarkRefused = "mark_refused",
     /// A drained worker gets new work.
     WorkForDrainedWorker = "work_for_drained_worker",
     /// A permit for shared pools is given once more while its report is on the way.

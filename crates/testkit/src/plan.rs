@@ -189,6 +189,8 @@ pub(crate) struct Plan {
     pub(crate) faults: Vec<Planned>,
     /// Whether it is one in which everything is off for days.
     pub(crate) stops: bool,
+    /// Whether shards evict all of their history that they can.
+    pub(crate) forgets: bool,
     /// Whether somebody applies hundreds of jobs at once.
     pub(crate) is_large: bool,
     /// Index and moment of each wish.
@@ -264,10 +266,25 @@ impl Plan {
             let at = stop.range(at / 3, at);
             faults.push(Planned { index: LONG_STOP, fault: Fault::LongStop, at });
         }
+        let forgets = Rng::new(seed, "forgets", 0).chance(75);
         let is_large = Rng::new(seed, "large", 0).chance(4);
         let start = if Rng::new(seed, "night", 0).chance(5) { LONG_NIGHT } else { WEDNESDAY };
         let whole = *mask == Mask::default();
         let end = at + 1_000;
-        Self { seed, mode, whole, start, partitions, groups, sites, faults, stops, is_large, wishes, end }
+        Self {
+            seed,
+            mode,
+            whole,
+            start,
+            partitions,
+            groups,
+            sites,
+            faults,
+            stops,
+            forgets,
+            is_large,
+            wishes,
+            end,
+        }
     }
 }

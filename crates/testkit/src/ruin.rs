@@ -9,7 +9,7 @@ use tidemill_engine::Rig;
 use tidemill_log::Hash;
 use tidemill_model::{Command, Role as KeyRole, ShardId};
 
-use crate::plan::Mode;
+use crate::plan::{Mode, Plan};
 use crate::rng::Rng;
 use crate::truth::Truth;
 use crate::wishes::MOST_KEYS;
@@ -39,8 +39,11 @@ pub(crate) enum Ruin {
 }
 
 /// What every state of a history in this mode is rigged with.
-pub(crate) fn rig(mode: Mode) -> Rig {
+pub(crate) fn rig(plan: &Plan) -> Rig {
+    let mode = plan.mode;
     Rig {
+        spare_history: plan.forgets.then_some(0),
+        remembered_submissions: None,
         max_keys: (mode != Mode::FailingFold).then_some(MOST_KEYS),
         panicking_schedule: Some(crate::wishes::POISON.try_into().expect("a name")),
         panicking_schedules: None,
@@ -57,6 +60,8 @@ const GIVEN_UP: &[Invariant] = &[
     Invariant::VersionsRise,
     Invariant::GeneratedFromKnownVersion,
     Invariant::RerunsKeepToPlan,
+    Invariant::RerunsKeepTheirFacts,
+    Invariant::KnownBatchesCanBeMarked,
     Invariant::HeardOfOtherGroupsWasSo,
     // A move is told by the old shard, recorded by the catalogue and taken in by the new shard, in three journals: one
     // that lost its end may have the user still, or not yet.
@@ -112,7 +117,7 @@ impl World {
         self.journal[at].truncate(keep);
         // What was said about records that are no more proves nothing any more.
         self.noted = Some(Vec::new());
-        let mut truth = Truth::new(partition, self.plan.partitions, rig(self.plan.mode));
+        let mut truth = Truth::new(partition, self.plan.partitions, rig(&self.plan));
         for record in &self.journal[at] {
             truth.land(record.offset, &record.value, &mut self.stats);
         }

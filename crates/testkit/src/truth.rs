@@ -31,6 +31,8 @@ pub(crate) struct KnownJob {
 pub(crate) struct KnownBatch {
     pub(crate) job: JobId,
     pub(crate) logical_time: Timestamp,
+    pub(crate) run: u32,
+    pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) finished: bool,
 }
 
@@ -101,10 +103,11 @@ impl Truth {
     }
 }
 
-/// What kinds alone do not tell: batches that ended for their parents (BYD-18), and values passed on, heard in another
+/// What kinds alone do not tell: marks of what was evicted (GEN-10), batches that ended for their parents (BYD-18), and values passed on, heard in another
 /// group and missed (BYD-20).
 fn condition_of(event: &Event) -> Option<&'static str> {
     match event {
+        Event::BatchMarked { run: Some(_), .. } => Some("evicted_marked"),
         Event::BatchFinished { result, message, .. } => match result {
             BatchResult::Failed if message.starts_with("its parent") => Some("failed_for_parent"),
             BatchResult::Skipped if message.starts_with("its parent") => Some("skipped_for_parent"),
@@ -236,8 +239,14 @@ impl Known {
             Event::RerunEnded { rerun, .. } => {
                 self.reruns.remove(rerun);
             }
-            Event::BatchGenerated { batch, job, logical_time, .. } => {
-                let known = KnownBatch { job: *job, logical_time: *logical_time, finished: false };
+            Event::BatchGenerated { batch, job, logical_time, run, parameters, .. } => {
+                let known = KnownBatch {
+                    job: *job,
+                    logical_time: *logical_time,
+                    run: *run,
+                    parameters: parameters.clone(),
+                    finished: false,
+                };
                 self.batches.insert(*batch, known);
             }
             Event::BatchFinished { batch, .. } => {

@@ -7,8 +7,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
     Actor, AllowedAccounts, CalendarSpec, Command, CommandRecord, GroupId, GroupName, GroupSettings,
-    Incarnation, JobId, JobSpec, JobType, MarkedResult, OnSilence, Outcome, Priority, Program, Registration,
-    Reply, RequestId, Role, ShardId, Submission, Token, WorkerId,
+    Incarnation, JobId, JobSpec, JobType, MarkedResult, OnSilence, Outcome, Priority, Program, RecordedBatch,
+    Registration, Reply, RequestId, Role, ShardId, Submission, Token, WorkerId,
 };
 
 use crate::clients::is_by_state;
@@ -364,11 +364,22 @@ impl World {
     }
 
     fn rerun(&mut self, rng: &mut Rng) {
+        // Most histories have fewer, so that what was evicted is among them.
         let batches: Vec<_> = self.known.batches.iter().rev().take(60).collect();
-        let Some((batch, known)) = rng.pick(&batches) else { return self.submit(rng) };
-        let (batch, job, logical_time) = (**batch, known.job, known.logical_time);
-        let batch = if rng.chance(5) { tidemill_model::BatchId::mint(77_777, batch.shard()) } else { batch };
-        self.ask(batch.shard(), Command::RerunBatch { batch, job, logical_time });
+        let aside = &mut rng.aside("of own parameters");
+        let own: Vec<_> = batches.iter().filter(|(_, known)| !known.parameters.is_empty()).copied().collect();
+        let picked = if aside.chance(30) { aside.pick(&own).copied() } else { None };
+        let Some((batch, known)) = picked.or_else(|| rng.pick(&batches).copied()) else {
+            return self.submit(rng);
+        };
+        let (batch, job, logical_time) = (*batch, known.job, known.logical_time);
+        let recorded = RecordedBatch { run: known.run, parameters: known.parameters.clone() };
+        let recorded = aside.chance(90).then(|| Box::new(recorded));
+        let (batch, recorded) = match rng.chance(5) {
+            true => (tidemill_model::BatchId::mint(77_777, batch.shard()), None),
+            false => (batch, recorded),
+        };
+        self.ask(batch.shard(), Command::RerunBatch { batch, job, logical_time, recorded });
     }
 
     fn kill(&mut self, rng: &mut Rng) {
@@ -389,13 +400,14 @@ impl World {
     fn mark(&mut self, rng: &mut Rng) {
         let unfinished = self.known.unfinished();
         let newest: Vec<_> = self.known.batches.keys().rev().take(40).copied().collect();
-        let batch = if rng.chance(60) { rng.pick(&unfinished) } else { rng.pick(&newest) };
+        let batch = if rng.chance(40) { rng.pick(&unfinished) } else { rng.pick(&newest) };
         let known = batch.and_then(|batch| Some((*batch, self.known.batches.get(batch)?.clone())));
         let Some((batch, known)) = known else { return self.submit(rng) };
         let result = [MarkedResult::Success, MarkedResult::Failed, MarkedResult::Skipped][rng.below(3)];
         let reason = if rng.chance(95) { "as seen".to_owned() } else { String::new() };
         let (job, logical_time) = (known.job, known.logical_time);
-        self.ask(batch.shard(), Command::MarkBatch { batch, job, logical_time, result, reason });
+        let run = rng.aside("run").chance(90).then_some(known.run);
+        self.ask(batch.shard(), Command::MarkBatch { batch, job, logical_time, result, reason, run });
     }
 
     fn switch(&mut self, rng: &mut Rng) {

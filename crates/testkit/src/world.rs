@@ -158,7 +158,7 @@ impl World {
     pub(crate) fn of(plan: Plan, trace: bool) -> Self {
         let seed = plan.seed;
         let count = plan.partitions;
-        let rig = rig(plan.mode);
+        let rig = rig(&plan);
         let mut rng = Rng::new(seed, "shape", 0);
         let hosts = (0..HOSTS).map(|_| Host::new(count, &mut rng)).collect();
         let mut world = Self {

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, MarkedResult, ShardId, Why,
+    BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, MarkedResult, RecordedBatch,
+    ShardId, Why,
 };
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
@@ -302,17 +303,21 @@ pub(super) async fn mark(
     let MarkRequest { result, reason } = parse(body)?;
     let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
     let result = known.map_err(|_| Problem::field("result", result, "must be success, failed or skipped"))?;
-    let (job, logical_time) = identity(&app, batch).await?;
-    let command = Command::MarkBatch { batch, job, logical_time, result, reason };
+    let (job, logical_time, recorded) = identity(&app, batch).await?;
+    let run = Some(recorded.run);
+    let command = Command::MarkBatch { batch, job, logical_time, result, reason, run };
     written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
 }
 
-/// A batch's job and logical time.
-async fn identity(app: &App, batch: BatchId) -> Result<(JobId, Timestamp), Problem> {
+/// A batch's job and logical time, and what else its shard may not hold any more (GEN-10).
+async fn identity(app: &App, batch: BatchId) -> Result<(JobId, Timestamp, RecordedBatch), Problem> {
     let row = batch_row(app, batch).await?;
-    let logical_time = Timestamp::from_millisecond(row.logical_time)
-        .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
-    Ok((JobId(row.job_id), logical_time))
+    let unreadable = |what: &str| Problem::internal(&format!("the batch's {what} cannot be read"));
+    let logical_time =
+        Timestamp::from_millisecond(row.logical_time).map_err(|_| unreadable("logical time"))?;
+    let run = u32::try_from(row.run).map_err(|_| unreadable("run number"))?;
+    let parameters = serde_json::from_str(&row.parameters).map_err(|_| unreadable("parameters"))?;
+    Ok((JobId(row.job_id), logical_time, RecordedBatch { run, parameters }))
 }
 
 /// The same logical time again, run + 1.
@@ -326,7 +331,7 @@ pub(super) async fn rerun(
     params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
     let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
-    let (job, logical_time) = identity(&app, batch).await?;
-    let command = Command::RerunBatch { batch, job, logical_time };
+    let (job, logical_time, recorded) = identity(&app, batch).await?;
+    let command = Command::RerunBatch { batch, job, logical_time, recorded: Some(Box::new(recorded)) };
     Generated::of(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
 }

@@ -19,7 +19,7 @@ impl Shard {
         if !self.jobs.contains_key(&parent) && self.elsewhere.is_parent(parent) {
             return self.elsewhere.truth(parent, time);
         }
-        let job = self.jobs.get(&parent).filter(|job| !job.forgot(time) && !job.removed)?;
+        let job = self.jobs.get(&parent).filter(|job| !job.removed)?;
         let run = self.runs.get(&(parent, time));
         job.newest().map(|_| run.is_some_and(|run| run.succeeded))
     }

@@ -13,6 +13,7 @@ use super::values::OwnParameters;
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
+use crate::requests::fingerprint;
 
 impl Shard {
     pub(super) fn generated(&mut self, at: &At<'_>, batch: BatchId, event: &Event, found: &mut Findings) {
@@ -39,6 +40,7 @@ impl Shard {
         let (job, time) = (*job, *logical_time);
         self.minted_ids_grow(at, "batch", (batch.0, batch.shard()), found);
         self.one_generated_per_run(at, job, time, *run, found);
+        self.rerun_as_it_was(at, event, found);
         self.generated_only_when_enabled(at, job, *origin, found);
         self.manual_runs_alone(at, job, *concurrent, found);
         let of = self.generated_from_known_version(at, job, *version, *origin, found);
@@ -65,13 +67,19 @@ impl Shard {
                 self.elsewhere.wait(dependency);
             }
         }
-        if self
-            .runs
-            .insert((job, time), Run { number: *run, batch, succeeded: false, result: None, said: at.offset })
-            .is_none()
-            && rerun.is_none()
-        {
-            self.trigger_children(job, time);
+        let newest = Run {
+            number: *run,
+            batch,
+            version: *version,
+            parameters: fingerprint(parameters),
+            succeeded: false,
+            result: None,
+            said: at.offset,
+        };
+        match self.runs.insert((job, time), newest) {
+            Some(old) => self.run_replaced((job, time), &old),
+            None if rerun.is_none() => self.trigger_children(job, time),
+            None => {}
         }
         self.triggered.remove(&(job, time));
         if let Some(known) = self.jobs.get_mut(&job).filter(|_| job.shard() == self.id) {

@@ -102,8 +102,6 @@ pub(super) struct Job {
     pub(super) suspended: bool,
     /// How often the next fire has failed.
     pub(super) failures: u32,
-    /// What is known of logical times up to this one has left the owner's state.
-    pub(super) evicted: Option<Timestamp>,
     pub(super) removed: bool,
     /// Of a job for once: its logical times, its unfinished batches, and how often one has ended.
     pub(super) once: Once,
@@ -126,7 +124,6 @@ impl Job {
             next_said: 0,
             suspended: false,
             failures: 0,
-            evicted: None,
             removed: false,
             once: Once::default(),
         }
@@ -135,10 +132,6 @@ impl Job {
     pub(super) fn newest(&self) -> Option<(u32, &Arc<Version>)> {
         self.versions.last_key_value().map(|(version, of)| (*version, of))
     }
-
-    pub(super) fn forgot(&self, time: Timestamp) -> bool {
-        self.evicted.is_some_and(|upto| time <= upto)
-    }
 }
 
 /// The newest run of one logical time.
@@ -146,6 +139,9 @@ impl Job {
 pub(super) struct Run {
     pub(super) number: u32,
     pub(super) batch: BatchId,
+    pub(super) version: u32,
+    /// As a fingerprint.
+    pub(super) parameters: u64,
     pub(super) succeeded: bool,
     /// How it ended, once it has.
     pub(super) result: Option<BatchResult>,

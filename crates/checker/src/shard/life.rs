@@ -512,6 +512,7 @@ impl Shard {
             if known.once.ended == 0 && known.once.unfinished == 0 {
                 for time in std::mem::take(&mut known.once.times) {
                     self.runs.remove(&(oldest, time));
+                    self.older_runs.remove(&(oldest, time));
                 }
                 self.jobs.remove(&oldest);
             }

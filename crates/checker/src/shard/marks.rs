@@ -13,7 +13,9 @@ const RULE: Invariant = Invariant::MarksAreAccountedFor;
 impl Shard {
     /// `marks_are_accounted_for`; true: the batch has finished, and this was all about it.
     pub(super) fn marked(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) -> bool {
-        let Event::BatchMarked { batch, job, logical_time, result, by, reason } = event else { return false };
+        let Event::BatchMarked { batch, job, logical_time, result, by, reason, .. } = event else {
+            return false;
+        };
         let (id, result) = (*batch, BatchResult::from(*result));
         if let Some(why) = unaccounted(at, id, by, reason) {
             at.breaks(found, RULE, format!("batch {id} is marked {}, and {why}", result.as_str()));

@@ -13,6 +13,7 @@ mod big_task;
 mod days;
 mod dependencies;
 mod elsewhere;
+mod facts;
 mod failing;
 mod failure;
 mod finale;
@@ -87,6 +88,7 @@ pub(crate) struct Shard {
     elsewhere: Elsewhere,
     /// The newest run of every logical time.
     runs: HashMap<(JobId, Timestamp), Run>,
+    older_runs: facts::OlderRuns,
     /// Batches that their parent's generation asks for.
     triggered: BTreeSet<(JobId, Timestamp)>,
     workers: HashMap<WorkerId, Worker>,
@@ -138,6 +140,7 @@ impl Shard {
             first_waiters: HashMap::new(),
             elsewhere: Elsewhere::default(),
             runs: HashMap::new(),
+            older_runs: HashMap::new(),
             triggered: BTreeSet::new(),
             workers: HashMap::new(),
             running: HashMap::new(),
@@ -214,11 +217,9 @@ impl Shard {
                 self.job_removed(*job);
             }
             Event::JobSubmitted { definition } => self.job_submitted(definition),
-            Event::HistoryEvicted { job, upto } => {
-                if let Some(job) = self.jobs.get_mut(job) {
-                    job.evicted = job.evicted.max(Some(*upto));
-                }
-            }
+            // What is evicted stays known, time by time.
+            Event::HistoryEvicted { .. } => {}
+            Event::RunSkipped { job, reason, .. } => self.run_left_out(at, *job, *reason, found),
             Event::FiresSkipped { job, from, to, count, reason, next } => {
                 self.fires_skipped(at, *job, (*from, *to, *count), (*reason, *next), found);
             }
@@ -332,7 +333,6 @@ impl Shard {
             | Event::RerunCancelled { .. }
             | Event::RerunEnded { .. }
             | Event::RunsTold { .. }
-            | Event::RunSkipped { .. }
             | Event::JobCancelled { .. }
             | Event::CancelReceived { .. }
             | Event::ChecksRequested { .. }

@@ -6,8 +6,8 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, commands, dependencies, firing, foreign, generation, journal, life, pools, pulls, removals,
-    reruns, shards, things, workers,
+    applies, commands, dependencies, facts, firing, foreign, generation, journal, life, pools, pulls,
+    removals, reruns, shards, things, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -27,6 +27,7 @@ fn cases() -> Vec<Case> {
         pools::cases(),
         pulls::cases(),
         life::cases(),
+        facts::cases(),
         workers::cases(),
     ]
     .into_iter()

@@ -6,6 +6,7 @@ mod applies;
 mod cases;
 mod commands;
 mod dependencies;
+mod facts;
 mod files;
 mod firing;
 mod foreign;

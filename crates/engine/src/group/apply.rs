@@ -17,7 +17,7 @@ use super::settle::Because;
 use super::things::Needs;
 use super::worker::{Demand, Slots, Worker};
 use super::workers::MAX_WORKERS;
-use super::{Group, GroupShard, REMEMBERED_SUBMISSIONS, Timer, Trigger};
+use super::{Group, GroupShard, Timer, Trigger};
 
 /// How long a batch that all workers gave back is offered to none.
 const REJECTION_PAUSE: SignedDuration = SignedDuration::from_secs(10);
@@ -957,7 +957,7 @@ impl GroupShard {
 
     /// Jobs for once leave the state in the order in which they ended, once there are too many.
     fn forget_submissions(&mut self, now: Timestamp) {
-        while self.submissions.len() > REMEMBERED_SUBMISSIONS {
+        while self.submissions.len() > self.remembered_submissions {
             let Some(oldest) = self.submissions.pop_front() else { return };
             if self.jobs.get(&oldest).is_some_and(|job| self.is_needed(oldest, job)) {
                 self.submissions.push_back(oldest);

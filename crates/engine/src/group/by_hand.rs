@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, Rejection};
+use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection};
 
 use super::GroupShard;
 use super::history::Newest;
-use super::job::Job;
+use super::job::{Job, NewestRun};
+use super::kept_texts::{Kept, Texts};
 use crate::decision::Decision;
 
 const MAX_PARAMETERS_BYTES: usize = 64 * 1024;
@@ -26,6 +27,35 @@ struct Wanted {
     origin: Origin,
     /// As the event records it.
     concurrent: Option<bool>,
+}
+
+/// Which batch is to be run again, and what whoever asks knows of it.
+pub(crate) struct Rerun<'a> {
+    pub(crate) batch: BatchId,
+    pub(crate) job: JobId,
+    pub(crate) logical_time: Timestamp,
+    pub(crate) recorded: Option<&'a RecordedBatch>,
+}
+
+impl Rerun<'_> {
+    /// GEN-10: the parameters that the batch had, though it is an older run than the newest, or those of the newest
+    /// are not kept.
+    fn parameters(&self, newest: &NewestRun<'_>) -> Result<Texts, Rejection> {
+        match (self.recorded, newest.parameters) {
+            (Some(recorded), _) if recorded.run > newest.number => {
+                Err(Rejection::unknown("batch", self.batch))
+            }
+            (Some(recorded), _) if recorded.run < newest.number => Ok(recorded.parameters.clone()),
+            (_, Kept::Nothing) => Ok(Texts::new()),
+            (_, Kept::These(parameters)) => Ok(Texts::clone(parameters)),
+            (Some(recorded), Kept::Dropped) => Ok(recorded.parameters.clone()),
+            (None, Kept::Dropped) => {
+                let rule = "ended so long ago that its shard does not keep its parameters, and the request does \
+                            not give them; repeat it";
+                Err(Rejection::field("batch", self.batch, rule))
+            }
+        }
+    }
 }
 
 impl GroupShard {
@@ -54,24 +84,16 @@ impl GroupShard {
         self.another_run(job, time, wanted, parameters.clone(), now)
     }
 
-    /// The same logical time again, with the parameters it had and today's definition.
-    pub(crate) fn rerun_batch(
-        &self,
-        batch: BatchId,
-        id: JobId,
-        time: Timestamp,
-        now: Timestamp,
-    ) -> Result<Decision, Rejection> {
+    /// The same logical time again, with the parameters that the batch had and today's definition.
+    pub(crate) fn rerun_batch(&self, rerun: &Rerun<'_>, now: Timestamp) -> Result<Decision, Rejection> {
+        let Rerun { batch, job, logical_time: time, .. } = *rerun;
         if let Some(live) = self.batches.get(&batch) {
-            return Err(unfinished(id, batch, live.logical_time));
+            return Err(unfinished(job, batch, live.logical_time));
         }
-        let job = self.defined_job(id)?;
-        if !job.has_batch_for(time) {
-            return Err(Rejection::unknown("batch", batch));
-        }
-        let parameters = job.history.get(time).and_then(|newest| newest.parameters.as_deref().cloned());
+        let job = self.defined_job(job)?;
+        let newest = job.newest_run(time).ok_or_else(|| Rejection::unknown("batch", batch))?;
         let wanted = Wanted { origin: Origin::Rerun, concurrent: None };
-        self.another_run(job, time, wanted, parameters.unwrap_or_default(), now)
+        self.another_run(job, time, wanted, rerun.parameters(&newest)?, now)
     }
 
     fn another_run(
@@ -82,6 +104,7 @@ impl GroupShard {
         parameters: BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
+        // What is unfinished never leaves the history.
         if let Some(newest) = job.history.get(time).filter(|newest| newest.result.is_none()) {
             return Err(unfinished(job.definition.id, newest.batch, time));
         }
@@ -99,7 +122,22 @@ impl GroupShard {
     /// A job that still has its definition.
     pub(crate) fn defined_job(&self, id: JobId) -> Result<&Job, Rejection> {
         let job = self.jobs.get(&id).map(Box::as_ref).filter(|job| !job.removed);
-        job.ok_or_else(|| Rejection::unknown("job", id))
+        job.ok_or_else(|| match self.was_submitted(id) {
+            true => {
+                let rule = format!(
+                    "was submitted to run once, and its definition is no longer kept: {} others \
+                     have ended since, or it was deleted; submit it again",
+                    self.remembered_submissions
+                );
+                Rejection::field("job", id, rule)
+            }
+            false => Rejection::unknown("job", id),
+        })
+    }
+
+    /// Whether this is the id of a job for once, which may be forgotten (ADR 6).
+    fn was_submitted(&self, id: JobId) -> bool {
+        id.shard() == self.id && id.0 > 0 && id <= JobId::mint(self.jobs_minted, self.id)
     }
 
     /// EXE-5: a waiting or assigned batch is cancelled at once, a running one is ended by its worker.

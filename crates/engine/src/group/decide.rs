@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tidemill_model::{Actor, Command, Rejection, WorkMessage, WorkerId};
 
 use super::GroupShard;
-use super::by_hand::ByHand;
+use super::by_hand::{ByHand, Rerun};
 use super::mark::Marking;
 use crate::decision::Decision;
 
@@ -16,13 +16,15 @@ impl GroupShard {
                 let by_hand = ByHand { logical_time: *logical_time, parameters, concurrent: *concurrent };
                 self.run_job(*job, &by_hand, now).into()
             }
-            Command::RerunBatch { batch, job, logical_time } => {
-                self.rerun_batch(*batch, *job, *logical_time, now).into()
+            Command::RerunBatch { batch, job, logical_time, recorded } => {
+                let (batch, job, logical_time) = (*batch, *job, *logical_time);
+                self.rerun_batch(&Rerun { batch, job, logical_time, recorded: recorded.as_deref() }, now)
+                    .into()
             }
             Command::KillBatch { batch, reason } => self.kill_batch(*batch, actor, reason).into(),
-            Command::MarkBatch { batch, job, logical_time, result, reason } => {
-                let (batch, job, logical_time, result) = (*batch, *job, *logical_time, *result);
-                self.mark_batch(&Marking { batch, job, logical_time, result, by: actor, reason }).into()
+            Command::MarkBatch { batch, job, logical_time, result, reason, run } => {
+                let (batch, job, logical_time, result, run) = (*batch, *job, *logical_time, *result, *run);
+                self.mark_batch(&Marking { batch, job, logical_time, result, by: actor, reason, run }).into()
             }
             Command::KillJob { job } => self.kill_job(*job, actor).into(),
             Command::DrainWorker { worker } => self.drain_worker(worker).into(),

@@ -32,14 +32,10 @@ pub(crate) enum Stand {
 
 impl Job {
     pub(crate) fn stand(&self, time: Timestamp) -> Stand {
-        let ended = match self.history.get(time) {
-            Some(newest) => newest.result.is_some(),
-            None => self.evicted.holds(time),
-        };
-        match (ended, self.has_succeeded(time)) {
-            (_, true) => Stand::Satisfied,
-            (true, false) => Stand::Failed,
-            (false, false) => Stand::Open,
+        match self.newest_run(time).and_then(|newest| newest.result) {
+            Some(result) if result.satisfies() => Stand::Satisfied,
+            Some(_) => Stand::Failed,
+            None => Stand::Open,
         }
     }
 }

@@ -69,8 +69,17 @@ impl GroupShard {
             Some(result) => {
                 Rejection::BatchAlreadyFinished { batch: id.0, result: result.as_str().to_owned() }
             }
+            // Only so many of those that have ended are remembered.
+            None if self.is_minted(id) => {
+                Rejection::BatchAlreadyFinished { batch: id.0, result: "long ago".to_owned() }
+            }
             None => Rejection::unknown("batch", id),
         })
+    }
+
+    /// Whether there ever was such a batch.
+    fn is_minted(&self, id: BatchId) -> bool {
+        id.shard() == self.id && id.0 > 0 && id <= BatchId::mint(self.batches_minted, self.id)
     }
 }
 

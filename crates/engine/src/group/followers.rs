@@ -9,16 +9,16 @@
 //! not been told takes one entry for each time that it watches, and of generations the newest `MAX_UNTOLD` of a job;
 //! what is left out is counted, and told.
 //!
-//! A watch for a time whose success has left the history finds it nevertheless: what is evicted is remembered
+//! A watch for a time that has left the history finds it nevertheless: what is evicted is remembered
 //! exactly, time by time. A deleted job is kept as long as it is followed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::Timestamp;
-use tidemill_model::{Follow, JobId, ShardId, ShardMessage, Standing};
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{BatchResult, Follow, JobId, ShardId, ShardMessage, Standing};
 
 use super::GroupShard;
-use super::history::Newest;
+use super::kept_texts::Kept;
 
 /// Logical times of one message.
 const MAX_TIMES: usize = 500;
@@ -171,8 +171,13 @@ impl GroupShard {
 
     fn known_times(&self, id: JobId) -> Option<ShardMessage> {
         let job = self.jobs.get(&id)?;
-        let surplus = job.history.len().saturating_sub(KNOWN_TIMES);
-        let times: Vec<Timestamp> = job.history.iter().skip(surplus).map(|(time, _)| time).collect();
+        let newest = job.newest_upto(Timestamp::MAX);
+        let before = |time: &Timestamp| {
+            let earlier = time.checked_sub(SignedDuration::from_nanos(1)).ok()?;
+            job.newest_upto(earlier)
+        };
+        let mut times: Vec<Timestamp> = std::iter::successors(newest, before).take(KNOWN_TIMES).collect();
+        times.reverse();
         (!times.is_empty()).then_some(ShardMessage::Known { job: id, times })
     }
 
@@ -205,15 +210,18 @@ impl GroupShard {
 
     /// How a logical time of a job of this shard stands.
     fn standing(&self, id: JobId, time: Timestamp) -> Standing {
-        let job = self.jobs.get(&id).filter(|job| job.has_batch_for(time));
-        let newest = job.and_then(|job| job.history.get(time));
+        let newest = self.jobs.get(&id).and_then(|job| job.newest_run(time));
+        let result = newest.and_then(|newest| newest.result);
+        // What it passed on counts once it has ended.
+        let passed_on = newest.filter(|newest| newest.result.is_some()).map(|newest| newest.values);
         Standing {
             logical_time: time,
-            succeeded: job.is_some_and(|job| job.has_succeeded(time)),
-            run: job.map(|job| newest.map_or_else(|| job.evicted.run(time), |newest| newest.run)),
-            batch: newest.map(|newest| newest.batch),
-            result: newest.and_then(|newest| newest.result),
-            values: newest.map(Newest::final_values).unwrap_or_default(),
+            succeeded: result.is_some_and(BatchResult::satisfies),
+            run: newest.map(|newest| newest.number),
+            batch: newest.and_then(|newest| newest.batch),
+            result,
+            values: passed_on.and_then(Kept::texts).cloned().unwrap_or_default(),
+            values_dropped: passed_on == Some(Kept::Dropped),
         }
     }
 }

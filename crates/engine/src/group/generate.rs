@@ -29,8 +29,6 @@ const MISSED_AFTER: SignedDuration = SignedDuration::from_secs(60);
 const MAX_SKIP: usize = 10_000;
 /// Logical times of parents that one batch can wait for.
 const MAX_TIMES: usize = 3 * MAX_DECLARED_TIMES / 2;
-/// Logical times of a job kept beyond what its children's mappings reach.
-const SPARE_HISTORY: usize = 8;
 
 /// A parent, as this shard knows it.
 #[derive(Clone, Copy)]
@@ -195,7 +193,7 @@ impl GroupShard {
         };
         if own_past {
             // The first batch has no previous one to wait for.
-            times.retain(|time| job.history.get(*time).is_some());
+            times.retain(|time| job.has_batch_for(*time));
         }
         let met = |time: &&Timestamp| match known {
             Some(Known::Here(known)) => counts(definition, parent.job, known.stand(**time)),
@@ -214,7 +212,7 @@ impl GroupShard {
             return Dependency { parent: id, mapping, times: vec![logical_time], met: Vec::new() };
         };
         let newest = known.history.last().map(|(time, _)| time);
-        let Some(time) = known.history.newest_upto(logical_time).or(newest) else {
+        let Some(time) = known.newest_upto(logical_time).or(newest) else {
             return Dependency { parent: id, mapping: Mapping::Any, times: Vec::new(), met: Vec::new() };
         };
         let met = if known.has_succeeded(time) { vec![time] } else { Vec::new() };
@@ -238,7 +236,7 @@ impl GroupShard {
             return vec![time];
         }
         let (grid, newest) = match parent {
-            Known::Here(parent) => (self.grid(parent), parent.history.newest_upto(time)),
+            Known::Here(parent) => (self.grid(parent), parent.newest_upto(time)),
             Known::Elsewhere(parent) => (parent.schedule.clone(), parent.newest_upto(time)),
         };
         let newest_known = || newest.map(|time| vec![time]);
@@ -281,10 +279,10 @@ impl GroupShard {
 
     /// Before another logical time is added: lets go of the oldest ended ones that no mapping reaches.
     pub(crate) fn evict_history(&self, job: &Job, now: Timestamp) -> Vec<Event> {
-        if job.history.len() < 2 * SPARE_HISTORY {
+        if job.history.len() < 2 * self.spare_history {
             return Vec::new();
         }
-        let keep = self.history_reach(job) + SPARE_HISTORY;
+        let keep = self.history_reach(job) + self.spare_history;
         if job.history.len() < 2 * keep {
             return Vec::new();
         }

@@ -1,12 +1,11 @@
-//! What became of a job's logical times: the newest of them in full, older ones in what matters of them.
+//! What became of a job's newest logical times, in full.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{BatchId, BatchResult, JobDefinition};
 
-use super::times::Times;
+use super::kept_texts::Texts;
 
 /// The newest run of each logical time, oldest first. Short, and mostly one entry: a sorted list takes a
 /// third of what a tree would.
@@ -46,7 +45,7 @@ impl History {
         self.iter().next_back()
     }
 
-    /// The newest logical time that is not after `time`.
+    /// The newest logical time of it that is not after `time`.
     pub(crate) fn newest_upto(&self, time: Timestamp) -> Option<Timestamp> {
         let behind = self.0.partition_point(|(known, _)| *known <= time);
         self.0[..behind].last().map(|(time, _)| *time)
@@ -69,54 +68,8 @@ pub(crate) struct Newest {
     pub(crate) run: u32,
     pub(crate) batch: BatchId,
     pub(crate) result: Option<BatchResult>,
-    pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
+    pub(crate) parameters: Option<Arc<Texts>>,
     pub(crate) definition: Arc<JobDefinition>,
     /// What its newest attempt passed on.
-    pub(crate) values: Option<Arc<BTreeMap<String, String>>>,
-}
-
-impl Newest {
-    /// What it passed on, once it has ended.
-    pub(crate) fn final_values(&self) -> BTreeMap<String, String> {
-        let values = self.values.as_deref().filter(|_| self.result.is_some());
-        values.cloned().unwrap_or_default()
-    }
-}
-
-/// What is kept of logical times that left the history. All of them had ended.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Evicted {
-    /// Which they are: these and no others.
-    times: Times,
-    /// The newest run, where it was not the first.
-    runs: BTreeMap<Timestamp, u32>,
-    /// Those whose newest run did not succeed.
-    unsuccessful: BTreeSet<Timestamp>,
-}
-
-impl Evicted {
-    pub(crate) fn add(&mut self, time: Timestamp, newest: &Newest) {
-        self.times.insert(time);
-        if newest.run > 0 {
-            self.runs.insert(time, newest.run);
-        }
-        if newest.result.is_some_and(BatchResult::satisfies) {
-            self.unsuccessful.remove(&time);
-        } else {
-            self.unsuccessful.insert(time);
-        }
-    }
-
-    /// The newest run of a time that it holds.
-    pub(crate) fn run(&self, time: Timestamp) -> u32 {
-        self.runs.get(&time).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn is_unsuccessful(&self, time: Timestamp) -> bool {
-        self.unsuccessful.contains(&time)
-    }
-
-    pub(crate) fn holds(&self, time: Timestamp) -> bool {
-        self.times.contains(time)
-    }
+    pub(crate) values: Option<Arc<Texts>>,
 }

@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_calendar::Timetable;
-use tidemill_model::{BatchResult, Fire, JobDefinition, JobId};
+use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId};
 
+use super::evicted::Evicted;
 use super::failing::Failed;
 use super::former::FormerNames;
-use super::history::{Evicted, History, Newest};
+use super::history::{History, Newest};
+use super::kept_texts::Kept;
 use super::queue::ReadyKey;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +40,22 @@ pub(crate) struct Job {
     pub(crate) history: History,
     pub(crate) evicted: Evicted,
     pub(crate) limit: Limit,
+}
+
+/// The newest run of a logical time, whether the history holds the time or has evicted it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewestRun<'a> {
+    pub(crate) number: u32,
+    /// Its batch; of an evicted time it is not known.
+    pub(crate) batch: Option<BatchId>,
+    /// How it ended; `None`: it has not.
+    pub(crate) result: Option<BatchResult>,
+    /// The definition that it had, as long as that is kept.
+    pub(crate) definition: Option<&'a Arc<JobDefinition>>,
+    /// Over those of the definition.
+    pub(crate) parameters: Kept<'a>,
+    /// What its newest attempt passed on.
+    pub(crate) values: Kept<'a>,
 }
 
 /// How the maximum concurrency stands.
@@ -142,9 +160,38 @@ impl Job {
 
     /// The definition of a version: today's, or that of the time's newest run.
     pub(crate) fn definition_of(&self, version: u32, time: Timestamp) -> &Arc<JobDefinition> {
-        let recorded = self.history.get(time).map(|newest| &newest.definition);
+        let recorded = self.newest_run(time).and_then(|newest| newest.definition);
         let is_meant = |definition: &&Arc<JobDefinition>| definition.version == version;
         Some(&self.definition).filter(is_meant).or(recorded.filter(is_meant)).unwrap_or(&self.definition)
+    }
+
+    /// The newest run of a logical time, if there ever was one.
+    pub(crate) fn newest_run(&self, time: Timestamp) -> Option<NewestRun<'_>> {
+        if let Some(newest) = self.history.get(time) {
+            return Some(NewestRun {
+                number: newest.run,
+                batch: Some(newest.batch),
+                result: newest.result,
+                definition: Some(&newest.definition),
+                parameters: Kept::of(newest.parameters.as_ref()),
+                values: Kept::of(newest.values.as_ref()),
+            });
+        }
+        let evicted = &self.evicted;
+        let lost = planted!(LostParameters);
+        evicted.holds(time).then(|| NewestRun {
+            number: evicted.run(time),
+            batch: None,
+            result: Some(evicted.result(time)),
+            definition: evicted.definition(time),
+            parameters: if lost { Kept::Nothing } else { evicted.parameters(time) },
+            values: evicted.values(time),
+        })
+    }
+
+    /// The newest logical time that has a batch and is not after `time`.
+    pub(crate) fn newest_upto(&self, time: Timestamp) -> Option<Timestamp> {
+        self.history.newest_upto(time).max(self.evicted.newest_upto(time))
     }
 
     /// Its parents, itself left out.
@@ -161,7 +208,7 @@ impl Job {
     pub(crate) fn has_succeeded(&self, time: Timestamp) -> bool {
         match self.history.get(time) {
             Some(newest) => newest.result.is_some_and(BatchResult::satisfies),
-            None => self.evicted.holds(time) && !self.evicted.is_unsuccessful(time),
+            None => self.evicted.holds(time) && self.evicted.result(time).satisfies(),
         }
     }
 

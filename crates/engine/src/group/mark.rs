@@ -35,6 +35,15 @@ pub(crate) struct Marking<'a> {
     pub(crate) result: MarkedResult,
     pub(crate) by: &'a Actor,
     pub(crate) reason: &'a str,
+    /// Which run of its logical time it is, if whoever asks knows that.
+    pub(crate) run: Option<u32>,
+}
+
+/// How a finished batch stands that is the newest run of its logical time.
+struct Ended {
+    result: BatchResult,
+    /// The number of the run, where the history has evicted it.
+    run: Option<u32>,
 }
 
 impl GroupShard {
@@ -45,20 +54,22 @@ impl GroupShard {
             return Err(Rejection::field("reason", reason, rule));
         }
         let (id, result, by) = (marking.batch, BatchResult::from(marking.result), marking.by.clone());
-        let marked = |job, logical_time| Event::BatchMarked {
+        let marked = |job, logical_time, run| Event::BatchMarked {
             batch: id,
             job,
             logical_time,
             result: marking.result,
             by: by.clone(),
             reason: reason.to_owned(),
+            run,
         };
         let Some(batch) = self.batches.get(&id) else {
-            let changes = self.finished_result(marking)? != result;
-            let events = changes.then(|| marked(marking.job, marking.logical_time));
+            let ended = self.ended(marking)?;
+            let changes = ended.result != result;
+            let events = changes.then(|| marked(marking.job, marking.logical_time, ended.run));
             return Ok(Decision::answered(events.into_iter().collect(), Answer::Done));
         };
-        let mut events = vec![marked(batch.definition.id, batch.logical_time)];
+        let mut events = vec![marked(batch.definition.id, batch.logical_time, None)];
         match batch.grant() {
             Some(grant) if grant.kill.is_some() => {}
             Some(grant) => {
@@ -73,29 +84,33 @@ impl GroupShard {
         Ok(Decision::answered(events, Answer::Done))
     }
 
-    /// How a finished batch ended, if it is the newest run of a time that the state holds.
-    fn finished_result(&self, marking: &Marking<'_>) -> Result<BatchResult, Rejection> {
-        let Marking { batch, job, logical_time, .. } = *marking;
-        let known = self.defined_job(job)?;
-        let Some(newest) = known.history.get(logical_time) else {
-            if known.has_batch_for(logical_time) {
-                let rule = "is so old that nothing can wait for it any more, and its result stays; run its logical \
-                            time again instead";
-                return Err(Rejection::field("batch", batch, rule));
-            }
-            return Err(Rejection::unknown("batch", batch));
-        };
-        if newest.batch != batch {
-            if self.finished.get(&batch).is_none() && newest.run == 0 {
-                return Err(Rejection::unknown("batch", batch));
-            }
-            let (newest, run) = (newest.batch, newest.run);
+    /// How a finished batch ended, if it is the newest run of its logical time.
+    fn ended(&self, marking: &Marking<'_>) -> Result<Ended, Rejection> {
+        let Marking { batch, job, logical_time, run, .. } = *marking;
+        let unknown = || Rejection::unknown("batch", batch);
+        let newest = self.defined_job(job)?.newest_run(logical_time).ok_or_else(unknown)?;
+        let result = newest.result.ok_or_else(unknown);
+        let number = newest.number;
+        let older = |named: String| {
             let rule = format!(
-                "is not the newest run of its logical time, which decides; mark batch {newest} (run {run})"
+                "is not the newest run of its logical time, which decides; mark {named} (run {number})"
             );
-            return Err(Rejection::field("batch", batch, rule));
+            Err(Rejection::field("batch", batch, rule))
+        };
+        match (newest.batch, run) {
+            (Some(known), _) if known == batch => Ok(Ended { result: result?, run: None }),
+            (Some(_), None) if self.finished.get(&batch).is_none() && number == 0 => Err(unknown()),
+            (Some(known), _) => older(format!("batch {known}")),
+            (None, _) if planted!(MarkRefused) => Err(Rejection::field("batch", batch, "is too old")),
+            (None, Some(run)) if run == number => Ok(Ended { result: result?, run: Some(run) }),
+            (None, Some(run)) if run < number => older("the newest batch".to_owned()),
+            (None, Some(_)) => Err(unknown()),
+            (None, None) => {
+                let rule = "ended so long ago that its shard knows its run only by number, and the request does \
+                            not give that; repeat it";
+                Err(Rejection::field("batch", batch, rule))
+            }
         }
-        newest.result.ok_or_else(|| Rejection::unknown("batch", batch))
     }
 
     /// How a killed batch ends: as it was marked, else killed.
@@ -112,15 +127,21 @@ impl GroupShard {
     }
 
     pub(crate) fn batch_marked(&mut self, event: &Event) {
-        let Event::BatchMarked { batch, job, logical_time, result, by, reason } = event else { return };
+        let Event::BatchMarked { batch, job, logical_time, result, by, reason, run } = event else { return };
         let result = BatchResult::from(*result);
         if self.batches.contains_key(batch) {
             self.marks.insert(*batch, Mark { result, by: by.clone(), reason: reason.clone() });
             return;
         }
-        let newest = self.jobs.get_mut(job).and_then(|job| job.history.get_mut(*logical_time));
-        let Some(newest) = newest.filter(|newest| newest.batch == *batch) else { return };
-        newest.result = Some(result);
+        let Some(known) = self.jobs.get_mut(job) else { return };
+        let (time, evicted) = (*logical_time, &mut known.evicted);
+        match known.history.get_mut(time) {
+            Some(newest) if newest.batch == *batch => newest.result = Some(result),
+            None if evicted.holds(time) && *run == Some(evicted.run(time)) => {
+                evicted.set_result(time, result)
+            }
+            Some(_) | None => return,
+        }
         self.finished.insert(*batch, result);
         if result.satisfies() {
             self.forget_late(*job, *logical_time);

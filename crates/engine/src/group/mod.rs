@@ -20,6 +20,7 @@ mod cancel;
 mod decide;
 mod deliver;
 mod due;
+mod evicted;
 mod failing;
 mod failure;
 mod finale;
@@ -32,6 +33,7 @@ mod freeze;
 mod generate;
 mod history;
 mod job;
+mod kept_texts;
 mod lease;
 mod machine;
 mod mark;
@@ -93,6 +95,8 @@ use crate::outbox::Post;
 
 /// Finished batches that a late command can still be answered about.
 const REMEMBERED_BATCHES: usize = 16_384;
+/// Logical times of a job kept in full beyond what its children's mappings reach.
+const SPARE_HISTORY: usize = 8;
 /// Finished jobs for once that can still be named as parents or run again.
 const REMEMBERED_SUBMISSIONS: usize = 16_384;
 
@@ -100,6 +104,10 @@ const REMEMBERED_SUBMISSIONS: usize = 16_384;
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupShard {
     pub(crate) id: ShardId,
+    /// Logical times of a job kept in full beyond what its children's mappings reach.
+    pub(crate) spare_history: usize,
+    /// Ended jobs for once that can still be named as parents or run again.
+    pub(crate) remembered_submissions: usize,
     pub(crate) group: Option<Group>,
     pub(crate) jobs: BTreeMap<JobId, Box<Job>>,
     /// Jobs whose parent is not known here (yet, or any more), by that parent.
@@ -272,6 +280,8 @@ impl GroupShard {
     pub fn new(id: ShardId) -> Self {
         Self {
             id,
+            spare_history: SPARE_HISTORY,
+            remembered_submissions: REMEMBERED_SUBMISSIONS,
             group: None,
             jobs: BTreeMap::new(),
             orphans: BTreeMap::new(),

@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, AskedRuns, BatchResult, Event, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace, RunSkip,
-    StartRun, ToldRun,
+    Actor, AskedRuns, Event, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace, RunSkip, StartRun,
+    ToldRun,
 };
 
 use super::GroupShard;
 use super::job::Job;
+use super::kept_texts::Kept;
 use crate::decision::Verdict;
 use crate::schedule::Facts;
 
@@ -45,8 +46,7 @@ impl GroupShard {
         if !job.enabled && start.cold_start {
             return Err(RunSkip::Disabled);
         }
-        let newest = job.history.get(time);
-        if let Some(newest) = newest.filter(|newest| newest.result.is_none()) {
+        if let Some(newest) = job.history.get(time).filter(|newest| newest.result.is_none()) {
             return Err(RunSkip::Unfinished { batch: newest.batch });
         }
         let is_wanted = match start.only {
@@ -57,21 +57,26 @@ impl GroupShard {
         if !is_wanted {
             return Err(RunSkip::NotWanted);
         }
-        let is_unknown = newest.is_none() && job.evicted.holds(time);
-        if start.definition == RerunDefinition::Recorded && is_unknown {
+        let Some(newest) = job.newest_run(time) else { return Ok(job) };
+        if start.definition == RerunDefinition::Recorded && newest.definition.is_none() {
             return Err(RunSkip::UnknownDefinition);
+        }
+        if newest.parameters == Kept::Dropped {
+            return Err(RunSkip::UnknownParameters);
         }
         Ok(job)
     }
 
     fn rerun_generated(&self, job: &Job, start: &StartRun) -> Vec<Event> {
         let time = start.logical_time;
-        let newest = job.history.get(time);
-        let definition = match (start.definition, newest) {
-            (RerunDefinition::Recorded, Some(newest)) => &newest.definition,
-            (RerunDefinition::Recorded, None) | (RerunDefinition::Today, _) => &job.definition,
+        let newest = job.newest_run(time);
+        let definition = match start.definition {
+            RerunDefinition::Recorded => {
+                newest.and_then(|newest| newest.definition).unwrap_or(&job.definition)
+            }
+            RerunDefinition::Today => &job.definition,
         };
-        let parameters = newest.and_then(|newest| newest.parameters.as_deref().cloned()).unwrap_or_default();
+        let parameters = newest.and_then(|newest| newest.parameters.texts()).cloned().unwrap_or_default();
         let (batch, run) = (self.next_batch_id(), job.next_run(time));
         let format = crate::schedule::time_format(definition).unwrap_or_default();
         let facts =
@@ -110,23 +115,13 @@ impl GroupShard {
 }
 
 fn told_run(id: JobId, job: &Job, time: Timestamp) -> Option<ToldRun> {
-    if let Some(newest) = job.history.get(time) {
-        return Some(ToldRun {
-            job: id,
-            logical_time: time,
-            run: newest.run,
-            batch: Some(newest.batch),
-            result: newest.result,
-            version: Some(newest.definition.version),
-        });
-    }
-    let result = if job.has_succeeded(time) { BatchResult::Success } else { BatchResult::Failed };
-    job.evicted.holds(time).then(|| ToldRun {
+    let newest = job.newest_run(time)?;
+    Some(ToldRun {
         job: id,
         logical_time: time,
-        run: job.evicted.run(time),
-        batch: None,
-        result: Some(result),
-        version: None,
+        run: newest.number,
+        batch: newest.batch,
+        result: newest.result,
+        version: newest.definition.map(|definition| definition.version),
     })
 }

@@ -9,6 +9,7 @@
 //! run, and is not in the set.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -39,6 +40,16 @@ impl Steps {
         self.nth(first, self.count - 1)
     }
 
+    /// Which of its times is the last one that is not after `time`, which is not before the first.
+    fn passed(self, first: Timestamp, time: Timestamp) -> u32 {
+        let last = self.count - 1;
+        if last == 0 {
+            return 0;
+        }
+        let passed = time.duration_since(first).as_nanos() / self.step.as_nanos();
+        u32::try_from(passed).unwrap_or(u32::MAX).min(last)
+    }
+
     /// Which of its times this is.
     fn position(self, first: Timestamp, time: Timestamp) -> Option<u32> {
         let distance = time.duration_since(first);
@@ -56,6 +67,35 @@ impl Steps {
 impl Times {
     pub(crate) fn contains(&self, time: Timestamp) -> bool {
         self.at_or_before(time).is_some_and(|(first, steps)| steps.position(first, time).is_some())
+    }
+
+    /// The newest that is not after `time`.
+    pub(crate) fn newest_upto(&self, time: Timestamp) -> Option<Timestamp> {
+        let (first, steps) = self.at_or_before(time)?;
+        Some(steps.nth(first, steps.passed(first, time)))
+    }
+
+    /// The first that is after `time`.
+    pub(crate) fn first_after(&self, time: Timestamp) -> Option<Timestamp> {
+        if let Some((first, steps)) = self.at_or_before(time)
+            && time < steps.last(first)
+        {
+            return Some(steps.nth(first, steps.passed(first, time) + 1));
+        }
+        self.0.range((Bound::Excluded(time), Bound::Unbounded)).next().map(|(first, _)| *first)
+    }
+
+    pub(crate) fn remove(&mut self, time: Timestamp) {
+        let Some((first, steps)) = self.at_or_before(time) else { return };
+        let Some(position) = steps.position(first, time) else { return };
+        self.0.remove(&first);
+        if position > 0 {
+            self.0.insert(first, Steps { count: position, ..steps });
+        }
+        let after = steps.count - 1 - position;
+        if after > 0 {
+            self.0.insert(steps.nth(first, position + 1), Steps { count: after, ..steps });
+        }
     }
 
     pub(crate) fn insert(&mut self, time: Timestamp) {
@@ -86,8 +126,7 @@ impl Times {
 
     /// Makes two entries of one: those before `time`, and those after it.
     fn split(&mut self, first: Timestamp, steps: Steps, time: Timestamp) {
-        let passed = time.duration_since(first).as_nanos() / steps.step.as_nanos();
-        let before = u32::try_from(passed).unwrap_or(u32::MAX).saturating_add(1).min(steps.count - 1);
+        let before = (steps.passed(first, time) + 1).min(steps.count - 1);
         self.0.insert(first, Steps { count: before, ..steps });
         self.0.insert(steps.nth(first, before), Steps { count: steps.count - before, ..steps });
     }
@@ -107,7 +146,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// Whatever comes in whatever order, exactly that is in it.
+    /// Whatever comes and goes in whatever order, exactly what is left is in it.
     #[test]
     fn it_holds_what_was_put_in_and_nothing_else() {
         let mut seed = 7_u64;
@@ -125,8 +164,21 @@ mod tests {
                 let time = at(if draw(5) == 0 { draw(next + 10) } else { next } as i64);
                 times.insert(time);
                 plain.insert(time);
+                if draw(8) == 0 {
+                    let time = at(draw(next + 10) as i64);
+                    times.remove(time);
+                    plain.remove(&time);
+                }
                 for second in -1..(next as i64 + 12) {
-                    assert_eq!(times.contains(at(second)), plain.contains(&at(second)), "{plain:?}");
+                    let time = at(second);
+                    assert_eq!(times.contains(time), plain.contains(&time), "{plain:?}");
+                    assert_eq!(
+                        times.newest_upto(time),
+                        plain.range(..=time).next_back().copied(),
+                        "{plain:?}"
+                    );
+                    let after = plain.range((Bound::Excluded(time), Bound::Unbounded)).next();
+                    assert_eq!(times.first_after(time), after.copied(), "{plain:?}");
                 }
             }
         }

@@ -10,12 +10,23 @@ use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES, RunSpec};
 
 use super::GroupShard;
 use super::batch::{Batch, WaitsFor};
+use super::kept_texts::Kept;
 use crate::schedule::templates;
 
 /// Command and parameters of one attempt, values put in.
 const MAX_RESOLVED_BYTES: usize = 256 * 1024;
 
 type Values = BTreeMap<String, String>;
+
+/// What the newest run of a parent's time passed on.
+struct PassedOn<'a> {
+    run: u32,
+    /// Its batch, where that is still known.
+    batch: Option<BatchId>,
+    values: Option<&'a Values>,
+    /// It passed some on, and they are not kept.
+    dropped: bool,
+}
 
 impl GroupShard {
     /// What the batch's templates name of its parents' values, by `PARENT.KEY`. The error is for people.
@@ -58,24 +69,30 @@ impl GroupShard {
         let met = times().filter(|(_, met)| **met).map(|(time, _)| time).max();
         let time = met.or_else(|| waits.declared.times.iter().max());
         let time = time.ok_or_else(|| fault(format!("the batch waits for no batch of {full}")))?;
-        let (batch, values) = self.passed_on(waits.declared.parent, *time);
-        let batch = batch.ok_or_else(|| fault(format!("no batch of {full} for {time} is known")))?;
-        let value = values.and_then(|values| values.get(key)).cloned();
-        value.ok_or_else(|| fault(format!("batch {batch} of {full} passed no value {key} on")))
+        let passed_on = self.passed_on(waits.declared.parent, *time);
+        let passed_on = passed_on.ok_or_else(|| fault(format!("no batch of {full} for {time} is known")))?;
+        if passed_on.dropped {
+            return Err(fault(format!(
+                "the values that {full} passed on for {time} are so old that its group does not keep them; run \
+                 {full} for {time} again, and then this"
+            )));
+        }
+        let value = passed_on.values.and_then(|values| values.get(key)).cloned();
+        let named =
+            passed_on.batch.map_or(format!("run {} for {time}", passed_on.run), |id| format!("batch {id}"));
+        value.ok_or_else(|| fault(format!("{named} of {full} passed no value {key} on")))
     }
 
     /// The newest run of a parent's time and what it passed on, in another group as its shard said last.
-    fn passed_on(&self, parent: JobId, time: Timestamp) -> (Option<BatchId>, Option<&Values>) {
-        match self.jobs.get(&parent) {
-            Some(job) => {
-                let newest = job.history.get(time);
-                (newest.map(|newest| newest.batch), newest.and_then(|newest| newest.values.as_deref()))
-            }
-            None => {
-                let standing = self.foreign.standing(parent, time);
-                (standing.and_then(|standing| standing.batch), standing.map(|standing| &standing.values))
-            }
+    fn passed_on(&self, parent: JobId, time: Timestamp) -> Option<PassedOn<'_>> {
+        if let Some(job) = self.jobs.get(&parent) {
+            let newest = job.newest_run(time)?;
+            let (values, dropped) = (newest.values.texts(), newest.values == Kept::Dropped);
+            return Some(PassedOn { run: newest.number, batch: newest.batch, values, dropped });
         }
+        let standing = self.foreign.standing(parent, time)?;
+        let (values, dropped) = (Some(&standing.values), standing.values_dropped);
+        Some(PassedOn { run: standing.run?, batch: standing.batch, values, dropped })
     }
 
     /// An attempt has ended: what it passed on counts from now on, if it is of the newest run.

@@ -101,13 +101,13 @@ impl GroupShard {
         let Some(run) = standing.run else {
             return "its group last said that it has no batch yet".to_owned();
         };
-        let batch = standing.batch.map_or_else(String::new, |batch| format!(" batch {batch}"));
+        let named = standing.batch.map_or(format!("run {run}"), |batch| format!("batch {batch} (run {run})"));
         let stands = match standing.result {
             Some(result) => result.as_str(),
             None if standing.batch.is_some() => "is not finished",
             None => "did not succeed",
         };
-        format!("its group last said that{batch} (run {run}) {stands}")
+        format!("its group last said that {named} {stands}")
     }
 
     fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
@@ -115,16 +115,17 @@ impl GroupShard {
             return self.how_foreign_stands(parent, time);
         }
         let job = self.jobs.get(&parent);
-        let Some(newest) = job.and_then(|job| job.history.get(time)) else {
-            let ended = job.is_some_and(|job| job.has_batch_for(time));
-            let stands = if ended { "its newest run did not succeed" } else { "it has no batch yet" };
-            return stands.to_owned();
+        let Some(newest) = job.and_then(|job| job.newest_run(time)) else {
+            return "it has no batch yet".to_owned();
         };
+        let number = newest.number;
+        let named =
+            newest.batch.map_or(format!("run {number}"), |batch| format!("batch {batch} (run {number})"));
         match newest.result {
-            Some(result) => format!("batch {} (run {}) {}", newest.batch, newest.run, result.as_str()),
+            Some(result) => format!("{named} {}", result.as_str()),
             None => {
-                let state = self.batches.get(&newest.batch).map_or(BatchState::Finished, Batch::state);
-                format!("batch {} (run {}) is {}", newest.batch, newest.run, state.as_str())
+                let live = newest.batch.and_then(|batch| self.batches.get(&batch));
+                format!("{named} is {}", live.map_or(BatchState::Finished, Batch::state).as_str())
             }
         }
     }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use ed25519_dalek::{Signer, SigningKey};
 use jiff::{SignedDuration, Timestamp};
-use tidemill_engine::{Courier, Draft, Effect, Partition, effects};
+use tidemill_engine::{Courier, Draft, Effect, Partition, Rig, effects};
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, Condition, Envelope, Event, GroupName, GroupSettings,
     JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId, Submission,
@@ -67,6 +67,7 @@ pub(crate) fn every(period: &str) -> serde_json::Value {
 /// One partition with a catalogue, one group `g`, and what went in and out.
 pub(crate) struct World {
     pub(crate) partition: Partition,
+    rig: Rig,
     /// Every envelope, as it would stand in the journal.
     pub(crate) journal: Vec<Vec<u8>>,
     pub(crate) wall: Timestamp,
@@ -96,8 +97,14 @@ impl World {
     }
 
     pub(crate) fn with(start: &str, settings: GroupSettings) -> Self {
+        Self::rigged(start, settings, Rig::default())
+    }
+
+    /// A world whose shards, and what is folded from its journal, are rigged.
+    pub(crate) fn rigged(start: &str, settings: GroupSettings, rig: Rig) -> Self {
         let mut world = Self {
-            partition: Partition::new(0, 1),
+            partition: Partition::new(0, 1).rigged(rig.clone()),
+            rig,
             journal: Vec::new(),
             wall: at(start),
             workers: Vec::new(),
@@ -363,7 +370,7 @@ impl World {
     }
 
     pub(crate) fn rerun(&mut self, batch: BatchId, job: JobId, time: &str) -> Outcome {
-        self.ask(GROUP, Command::RerunBatch { batch, job, logical_time: at(time) })
+        self.ask(GROUP, Command::RerunBatch { batch, job, logical_time: at(time), recorded: None })
     }
 
     pub(crate) fn kill(&mut self, batch: BatchId) -> Outcome {
@@ -466,7 +473,7 @@ impl World {
 
     /// EVT-2: what the journal folds to.
     pub(crate) fn folded(&self) -> Partition {
-        let mut fresh = Partition::new(0, 1);
+        let mut fresh = Partition::new(0, 1).rigged(self.rig.clone());
         for body in &self.journal {
             fresh.apply(&serde_json::from_slice(body).unwrap());
         }

@@ -227,5 +227,6 @@ fn skip_word(reason: RunSkip) -> &'static str {
         RunSkip::Disabled => "disabled",
         RunSkip::UnknownJob => "unknown_job",
         RunSkip::UnknownDefinition => "unknown_definition",
+        RunSkip::UnknownParameters => "unknown_parameters",
     }
 }

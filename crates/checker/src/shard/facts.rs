@@ -1,0 +1,115 @@
+//! GEN-10: whatever its owner has evicted, a batch is run again as it was, and can be marked.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use tidemill_model::{
+    BatchId, Command, Event, JobId, Origin, Outcome, Rejection, RerunDefinition, RunSkip, ShardMessage,
+};
+
+use super::Shard;
+use super::job::Run;
+use crate::Invariant;
+use crate::at::At;
+use crate::findings::Findings;
+use crate::requests::fingerprint;
+
+/// Versions of a definition that an owner keeps for what it has evicted.
+const KEPT_VERSIONS: usize = 100;
+/// The longest reason of a mark.
+const LONGEST_REASON: usize = 500;
+
+/// The parameters, as fingerprints, of the runs of a logical time that are not the newest any more.
+pub(super) type OlderRuns = HashMap<(JobId, Timestamp), Vec<(BatchId, u64)>>;
+
+impl Shard {
+    /// `reruns_keep_their_facts`, before the event counts.
+    pub(super) fn rerun_as_it_was(&self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        let Event::BatchGenerated { job, version, logical_time, parameters, origin, rerun, .. } = event
+        else {
+            return;
+        };
+        let of = (*job, *logical_time);
+        let Some(newest) = self.runs.get(&of) else { return };
+        if !matches!(origin, Origin::Rerun | Origin::ColdStart) {
+            return;
+        }
+        let rule = Invariant::RerunsKeepTheirFacts;
+        let has = fingerprint(parameters);
+        let wanted = match at.command() {
+            Some(Command::RerunBatch { batch, recorded: Some(_), .. }) => {
+                self.parameters_of(of, newest, *batch)
+            }
+            Some(_) => Some(newest.parameters),
+            // Which of its runs was named is not known.
+            None => rerun.is_some().then_some(newest.parameters),
+        };
+        if wanted.is_some_and(|wanted| wanted != has) {
+            let why = format!("job {job} is run again for {logical_time} with other parameters than it had");
+            at.contradicts(found, rule, why, &[newest.said]);
+        }
+        let asked = match at.command() {
+            Some(Command::Deliver { message: ShardMessage::StartRun(start), .. }) => start.definition,
+            Some(Command::RerunBatch { .. }) => RerunDefinition::Today,
+            Some(_) | None => return,
+        };
+        let today = self.jobs.get(job).and_then(|job| job.newest()).map(|(newest, _)| newest);
+        let wanted = match asked {
+            RerunDefinition::Recorded => Some(newest.version),
+            RerunDefinition::Today => today,
+        };
+        if let Some(wanted) = wanted.filter(|wanted| wanted != version) {
+            let why = format!("job {job} is run again for {logical_time} in version {version}, not {wanted}");
+            at.contradicts(found, rule, why, &[newest.said]);
+        }
+    }
+
+    fn parameters_of(&self, of: (JobId, Timestamp), newest: &Run, batch: BatchId) -> Option<u64> {
+        if newest.batch == batch {
+            return Some(newest.parameters);
+        }
+        let older = self.older_runs.get(&of)?;
+        older.iter().find(|(known, _)| *known == batch).map(|(_, parameters)| *parameters)
+    }
+
+    /// The newest run of a logical time is replaced.
+    pub(super) fn run_replaced(&mut self, of: (JobId, Timestamp), old: &Run) {
+        self.older_runs.entry(of).or_default().push((old.batch, old.parameters));
+    }
+
+    /// `reruns_keep_their_facts`: a planned run is not left out for what its owner has to know.
+    pub(super) fn run_left_out(&self, at: &At<'_>, job: JobId, reason: RunSkip, found: &mut Findings) {
+        let known = self.jobs.get(&job).map_or(0, |job| job.versions.len());
+        if reason == RunSkip::UnknownDefinition && known <= KEPT_VERSIONS {
+            let why =
+                format!("a run of job {job} is left out for its definition, of which there are {known}");
+            at.breaks(found, Invariant::RerunsKeepTheirFacts, why);
+        }
+    }
+
+    /// `known_batches_can_be_marked`
+    pub(crate) fn mark_accepted(
+        &self,
+        at: &At<'_>,
+        command: &Command,
+        outcome: &Outcome,
+        found: &mut Findings,
+    ) {
+        let Command::MarkBatch { batch, job, logical_time, reason, run: Some(number), .. } = command else {
+            return;
+        };
+        let Outcome::Refused(rejection) = outcome else { return };
+        let length = reason.trim().chars().count();
+        let is_set_aside = matches!(rejection, Rejection::Quarantined { .. });
+        if is_set_aside || length == 0 || length > LONGEST_REASON {
+            return;
+        }
+        // A job for once may be forgotten, and nothing waits for it then.
+        let is_kept = self.jobs.get(job).is_some_and(|of| !of.removed && job.shard() != self.id);
+        let newest = self.runs.get(&(*job, *logical_time)).filter(|_| is_kept);
+        if let Some(newest) = newest.filter(|newest| (newest.batch, newest.number) == (*batch, *number)) {
+            let why = format!("batch {batch} is the newest run of {logical_time}, and a mark is refused");
+            at.contradicts(found, Invariant::KnownBatchesCanBeMarked, why, &[newest.said]);
+        }
+    }
+}

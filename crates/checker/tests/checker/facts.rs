@@ -1,0 +1,47 @@
+//! GEN-10: what an owner has evicted is known all the same.
+
+use serde_json::{Value, json};
+use tidemill_checker::Invariant;
+use tidemill_model::{Outcome, Rejection};
+
+use crate::kit::{Case, History, batch_id, case, done, event, generated, job, job_id};
+
+const TIME: &str = "2026-03-02T09:00:00Z";
+
+pub(crate) fn cases() -> Vec<Case> {
+    let rule = Invariant::RerunsKeepTheirFacts;
+    let skipped = |reason: &str| {
+        let fields =
+            json!({"rerun": 4096, "number": 1, "job": job_id(1), "logical_time": TIME, "reason": reason});
+        done().command([event(json!({"run_skipped": fields}))])
+    };
+    let marked = Invariant::KnownBatchesCanBeMarked;
+    vec![
+        case(rule, "other parameters", again(json!({}), 1), again(json!({"parameters": {"x": "1"}}), 1)),
+        case(rule, "left out for a definition that has to be known", skipped("not_wanted"), {
+            skipped("unknown_definition")
+        }),
+        case(marked, "a mark of the newest run is refused", refused(1, "as seen"), refused(0, "as seen")),
+        case(marked, "for whatever reason", refused(0, " "), refused(0, "as seen")),
+    ]
+}
+
+/// Batch 1 of job 1 has been run, its time has been evicted, and it is run again by a plan.
+fn again(more: Value, run: u32) -> History {
+    let mut fields = json!({"run": run, "origin": "rerun", "rerun": {"rerun": 4096, "number": 1}});
+    fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let evicted = event(json!({"history_evicted": {"job": job_id(1), "upto": TIME}}));
+    done().command([evicted]).command([generated(2, 1, fields)])
+}
+
+/// A mark of what is said to be this run of batch 1 is refused.
+fn refused(run: u32, reason: &str) -> History {
+    let command = json!({"mark_batch": {
+        "batch": batch_id(1), "job": job_id(1), "logical_time": TIME, "result": "failed", "reason": reason, "run": run,
+    }});
+    done().command([job(3, json!({}))]).answers(
+        "m",
+        command,
+        Outcome::Refused(Rejection::unknown("batch", 1)),
+    )
+}
