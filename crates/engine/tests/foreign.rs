@@ -357,14 +357,14 @@ fn a_watch_finds_what_has_left_the_history() {
     check(
         &mut world,
         expect![[r#"
-        b1 generated c 2026-06-01 02:00 run 1, of p 0/1
-        p watched by 1: 2026-06-01 02:00
-        heard p: 2026-06-01 02:00 run 0 succeeded
-        b1 satisfied p 2026-06-01 02:00, unmet 0
-        b2 generated c 2026-06-01 03:00 run 1, of p 0/1
-        p watched by 1: 2026-06-01 03:00
-        heard p: 2026-06-01 03:00 none -
-    "#]],
+            b1 generated c 2026-06-01 02:00 run 1, of p 0/1
+            p watched by 1: 2026-06-01 02:00
+            heard p: 2026-06-01 02:00 run 0 success
+            b1 satisfied p 2026-06-01 02:00, unmet 0
+            b2 generated c 2026-06-01 03:00 run 1, of p 0/1
+            p watched by 1: 2026-06-01 03:00
+            heard p: 2026-06-01 03:00 none -
+        "#]],
     );
 }
 

@@ -181,13 +181,23 @@ fn evicted_batch_is_marked() {
     assert_eq!(mark(&mut world, first, of, MarkedResult::Failed, Some(2)), Outcome::Answered(Answer::Done));
     assert_eq!(mark(&mut world, first, of, MarkedResult::Failed, Some(2)), Outcome::Answered(Answer::Done));
     assert_eq!(mark(&mut world, first, of, MarkedResult::Skipped, Some(2)), Outcome::Answered(Answer::Done));
-    expect![[""]].assert_eq(&world.told());
+    expect![[r#"
+        b2 marked Failed by ann: as seen
+        b8 withdrawn p 2026-03-01 00:00, unmet 1
+        b2 marked Skipped by ann: as seen
+        b8 satisfied p 2026-03-01 00:00, unmet 0
+    "#]]
+    .assert_eq(&world.told());
     let mut told = String::new();
     for (batch, run) in [(old, Some(1)), (first, Some(3)), (first, None)] {
         told += &rejection(&mark(&mut world, batch, of, MarkedResult::Failed, run));
         told.push('\n');
     }
-    expect![[""]].assert_eq(&told);
+    expect![[r#"
+        invalid: batch: "4097": is not the newest run of its logical time, which decides; mark the newest batch (run 2)
+        unknown: there is no batch 8193
+        invalid: batch: "8193": ended so long ago that its shard knows its run only by number, and the request does not give that; repeat it
+    "#]].assert_eq(&told);
     assert_eq!(world.partition, world.folded());
 }
 
@@ -205,7 +215,14 @@ fn evicted_failure_of_the_own_past_is_waited_for() {
     let next = run(&mut world, ids[0], day(1), Texts::new());
     assert_eq!(world.why_kinds(next), ["dependency"]);
     mark(&mut world, first, (ids[0], day(0)), MarkedResult::Success, Some(1));
-    expect![[""]].assert_eq(&world.told());
+    expect![[r#"
+        evicted a 2026-03-07 00:00
+        b7 generated a 2026-03-02 00:00 run 1, of a 0/1
+        b1 marked Success by ann: as seen
+        b7 satisfied a 2026-03-01 00:00, unmet 0
+        b7 finished success
+    "#]]
+    .assert_eq(&world.told());
 }
 
 /// GEN-10, DEP-3: the newest logical time of a parent without a schedule that is not after the child's is found though
@@ -306,7 +323,12 @@ fn forgotten_jobs_for_once_are_refused_as_such() {
     }
     let never = rerun(&mut world, BatchId::mint(99, GROUP), JobId::mint(99, GROUP), day(0), None);
     told += &rejection(&never);
-    expect![[""]].assert_eq(&told);
+    expect![[r#"
+        invalid: job: "4097": was submitted to run once, and its definition is no longer kept: 2 others have ended since, or it was deleted; submit it again
+        invalid: job: "8193": was submitted to run once, and its definition is no longer kept: 2 others have ended since, or it was deleted; submit it again
+        answered
+        answered
+        unknown: there is no job 405505"#]].assert_eq(&told);
     assert_eq!(world.partition, world.folded());
 }
 

@@ -302,7 +302,7 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
     expect![[r#"
         b1 generated c 2026-06-01 02:00 run 1, of p 0/1
         p watched by 1: 2026-06-01 02:00
-        heard p: 2026-06-01 02:00 run 0 -
+        heard p: 2026-06-01 02:00 run 0 failed
         b1 finished failed
         p unwatched by 1: 2026-06-01 02:00
     "#]]
