@@ -41,7 +41,7 @@ pub struct ScheduleInput {
 
 /// A parent, as written: `name`, `group/name`, or with its mapping.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum ParentSpec {
     /// Mapping *same*.
     Name(String),

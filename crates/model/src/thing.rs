@@ -23,7 +23,7 @@ pub const MAX_CODE_BYTES: usize = 255;
 
 /// A path that a job reads or makes, as written: its text, or with its mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, deny_unknown_fields)]
 pub enum PathSpec {
     /// Its existence is enough.
     Plain(String),

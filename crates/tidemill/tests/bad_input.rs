@@ -95,6 +95,8 @@ fn bad_job_files_are_told_by_field_and_change_nothing() {
         (job("type: noop, parents: [nobody]"), &["job a", "parents[0]", "nobody", "no job of that name"]),
         (job("type: noop, parents: [default/nobody]"), &["parents[0]", "default/nobody"]),
         (job("type: noop, parents: [{job: up, mapping: soon}]"), &["parents[0]", "soon", "latest"]),
+        (job("type: noop, parents: [{job: up, offset: 1}]"), &["parents[0]", "mapping: same", "{offset: n}"]),
+        (job("type: noop, inputs: [{path: /data/a, marks: _SUCCESS}]"), &["inputs[0]", "mark: _SUCCESS"]),
         (shell("schedule: {cron: \"every day\"}"), &["schedule.cron", "every day", "second, minute"]),
         (shell("schedule: {cron: \"0 0 25 * * ?\"}"), &["schedule.cron", "0 0 25 * * ?"]),
         (
