@@ -51,8 +51,12 @@ fn shown(server: &Server, batch: &str) -> Value {
     server.json(&["batch", "show", batch])
 }
 
+/// The newest run of a logical time, as `batch show` has it.
 fn newest(server: &Server, job: &str, time: &str) -> Value {
-    server.json(&["batch", "ls", "--job", job, "--from", time, "--to", time])["items"][0].clone()
+    let batches = server.json(&["batch", "ls", "--job", job, "--from", time, "--limit", "100"]);
+    let of_time = batches["items"].as_array().unwrap().iter().filter(|batch| batch["logical_time"] == time);
+    let newest = of_time.max_by_key(|batch| batch["run"].as_u64()).expect("the time has a batch");
+    shown(server, &newest["id"].to_string())
 }
 
 /// GEN-10: a rerun of a batch, a planned rerun and a clear of a logical time that its shard has evicted use the

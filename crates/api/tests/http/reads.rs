@@ -115,6 +115,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "not_successful_by_at": null,
           "origin": "schedule",
           "output_timeout_at": null,
+          "outputs": [],
           "overrides": [],
           "parameters": {},
           "quality": null,
