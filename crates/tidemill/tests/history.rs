@@ -105,7 +105,7 @@ fn recorded_definition_of_an_evicted_batch_is_used() {
         let output = server.run(&[&["rerun", "plan", "default/p"][..], &span].concat());
         assert_eq!(code(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
         let batch = newest(&server, "default/p", &day(4));
-        assert_eq!(batch["version"], version, "{batch}");
+        assert_eq!(batch["job_version"], version, "{batch}");
         assert_eq!(
             std::fs::read_to_string(dir.path().join("ran")).unwrap().lines().last(),
             Some(line),
