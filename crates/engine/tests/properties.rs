@@ -445,8 +445,8 @@ impl Player {
                 let time = self.world.wall.checked_add(SignedDuration::from_hours(hours)).unwrap();
                 let seconds = time.as_second() - time.as_second() % 3600;
                 let time = (self.random.below(2) == 0).then(|| Timestamp::from_second(seconds).unwrap());
-                let concurrent = self.random.below(3) > 0;
-                (GROUP, Command::RunJob { job, logical_time: time, parameters: BTreeMap::new(), concurrent })
+                let parameters = BTreeMap::new();
+                (GROUP, Command::RunJob { job, logical_time: time, parameters, concurrent: true })
             }
         };
         self.world.send(shard, command);
