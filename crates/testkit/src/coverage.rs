@@ -193,7 +193,6 @@ const CONDITIONS: &[&str] = &[
     "values_passed",
     "values_heard",
     "value_missing",
-    "evicted_marked",
     "pulled_again",
     "completed_again",
     "nothing_due",
