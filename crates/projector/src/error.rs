@@ -24,6 +24,15 @@ pub enum Error {
         #[source]
         source: tidemill_store::Error,
     },
+    /// There is no place for what is put aside meanwhile.
+    #[error("cannot use the directory {} for rows that are put aside", path.display())]
+    Scratch {
+        /// Which directory.
+        path: std::path::PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
     /// A stored position does not fit the journal: it was lost, restored or made anew, or the position is of
     /// another log.
     #[error(
@@ -128,6 +137,7 @@ impl Error {
             | Self::ForeignFeed { .. }
             | Self::BadCursor { .. }
             | Self::Thread { .. }
+            | Self::Scratch { .. }
             | Self::Interrupted => false,
         }
     }

@@ -152,6 +152,11 @@ impl Fold {
         }
     }
 
+    /// Rows in memory, and keys of those that are not there.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// The last state of every row changed since the last call.
     pub(crate) fn take_changes(&mut self) -> Vec<TableChanges> {
         let changes = self.rows.take_changes();

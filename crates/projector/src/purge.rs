@@ -105,20 +105,31 @@ impl Old {
         Self { before_ms, named: BTreeSet::new(), given_before: given_before.collect() }
     }
 
-    /// Hears of all grants and all tasks, before it is asked about their versions.
-    pub(crate) fn learn<'a>(
-        &mut self,
-        grants: impl Iterator<Item = &'a Vec<Value>>,
-        tasks: impl Iterator<Item = &'a Vec<Value>>,
-    ) {
-        let grants = grants.filter(|row| !self.has(PullGrantRow::TABLE, row));
-        let grants = grants.filter_map(|row| PullGrantRow::from_values(row.clone()).ok());
-        let tasks = tasks.filter(|row| !self.has(PullTaskRow::TABLE, row));
-        let tasks = tasks.filter_map(|row| PullTaskRow::from_values(row.clone()).ok());
-        self.named = grants
-            .map(|row| (row.task_id, row.task_version, row.shard))
-            .chain(tasks.map(|row| (row.id, row.version, row.shard)))
-            .collect();
+    /// The same, before anything is known of what names versions.
+    pub(crate) fn without_names(&self) -> Self {
+        Self { before_ms: self.before_ms, named: BTreeSet::new(), given_before: self.given_before.clone() }
+    }
+
+    /// Hears of a grant or a task, before it is asked about the versions that `wanted` tells by their keys.
+    pub(crate) fn learn(&mut self, table: &Table, row: Vec<Value>, wanted: impl Fn(&[Value]) -> bool) {
+        if self.has(table, &row) {
+            return;
+        }
+        let key = if *table == *PullGrantRow::TABLE {
+            PullGrantRow::from_values(row).map(|row| (row.task_id, row.task_version, row.shard))
+        } else {
+            PullTaskRow::from_values(row).map(|row| (row.id, row.version, row.shard))
+        };
+        if let Ok(key) = key
+            && wanted(&PullTaskVersionRow::key_values(&key))
+        {
+            self.named.insert(key);
+        }
+    }
+
+    /// How many versions it knows to be named.
+    pub(crate) fn names(&self) -> usize {
+        self.named.len()
     }
 
     /// Whether such a row may be missing. No later fact changes one of which this holds.

@@ -2,24 +2,55 @@
 //!
 //! What is old may have left the tables (see [`crate::purge`]); it is left out on both sides.
 //!
-//! The journal is folded again from its first record to where the tables stand, in memory: about 1 KB per row
-//! of all tables. That is the bound of this command; it is fine for millions of rows, not for hundreds.
+//! The journal is folded again, from its first record to where the tables stand, into rows on disk beside them
+//! ([`Scratch`]); then both are read in the order of their keys, a page at a time. So what this takes is disk for the
+//! rows of all tables once more, and of memory, whatever the size of the history (about 1 KB a row):
+//!
+//! ```text
+//!  cached_rows           rows of the fold between two transactions, and what 128 records change
+//!  2 · page_rows         rows of either side
+//!  range_rows            keys of versions of pull tasks that something names; more take further passes over the grants
+//! ```
 
-use std::collections::BTreeMap;
+mod scratch;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tidemill_log::{Log, Topic};
-use tidemill_store::{Position, Row, Snapshot, Table, TableChanges, Tables, Value, rows};
+use tidemill_store::rows::{PullGrantRow, PullTaskRow, PullTaskVersionRow, ShardRow, TABLES};
+use tidemill_store::{Position, Row, Snapshot, Table, Tables, Value};
 
 use crate::fold::Fold;
 use crate::journal::{Journal, Start};
 use crate::purge::Old;
 use crate::{Error, Shutdown};
+use scratch::Scratch;
 
-/// Rows of one read.
-const PAGE: usize = 1_000;
+/// Records folded in one transaction.
+const RECORDS: usize = 128;
 /// Differences told in full.
 const MOST_DIFFERENCES: usize = 1_000;
+
+/// What a comparison may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyConfig {
+    /// Where rows are put aside meanwhile: as much disk as the tables take.
+    pub scratch: PathBuf,
+    /// Rows of the fold in memory. Default 32,768; at least 0.
+    pub cached_rows: usize,
+    /// Rows of either side that are compared at once. Default 1,000; at least 1.
+    pub page_rows: usize,
+    /// Keys in memory that decide whether a row may be missing. Default 100,000; at least 1.
+    pub range_rows: usize,
+}
+
+impl Default for VerifyConfig {
+    fn default() -> Self {
+        Self { scratch: std::env::temp_dir(), cached_rows: 32_768, page_rows: 1_000, range_rows: 100_000 }
+    }
+}
 
 /// A row, or a column of one, that is not what the journal says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +78,10 @@ pub struct Report {
     pub void_records: u64,
     /// Rows compared.
     pub rows: u64,
+    /// Passes over the tables whose rows decide whether others may be missing.
+    pub passes: u64,
+    /// The most rows, and keys that decide whether a row may be missing, that were in memory at once.
+    pub peak_rows: usize,
     /// What differs, the first thousand.
     pub differences: Vec<Difference>,
     /// How many differ in all.
@@ -60,6 +95,10 @@ impl Report {
         self.difference_count == 0
     }
 
+    fn holds(&mut self, rows: usize) {
+        self.peak_rows = self.peak_rows.max(rows);
+    }
+
     fn add(&mut self, difference: Difference) {
         self.difference_count += 1;
         if self.differences.len() < MOST_DIFFERENCES {
@@ -68,50 +107,27 @@ impl Report {
     }
 }
 
-type Rows = BTreeMap<Vec<Value>, Vec<Value>>;
-
-/// Tables in memory.
-#[derive(Default)]
-struct Memory(BTreeMap<&'static str, Rows>);
-
-impl Memory {
-    fn write(&mut self, changes: Vec<TableChanges>) {
-        for TableChanges { table, upserts, deletes } in changes {
-            let rows = self.0.entry(table.name).or_default();
-            rows.extend(upserts.into_iter().map(|row| (table.key_of(&row).to_vec(), row)));
-            for key in deletes {
-                rows.remove(&key);
-            }
-        }
-    }
-
-    fn rows_of(&self, table: &Table) -> &Rows {
-        const NONE: &Rows = &Rows::new();
-        self.0.get(table.name).unwrap_or(NONE)
-    }
-
-    /// Leaves out what may be missing.
-    fn forget(&mut self, old: &Old) {
-        for table in rows::TABLES {
-            if let Some(rows) = self.0.get_mut(table.name) {
-                rows.retain(|_, row| !old.has(table, row));
-            }
-        }
-    }
-
-    fn load(&self, table: &str, keys: &[Vec<Value>]) -> Vec<Vec<Value>> {
-        let rows = self.0.get(table);
-        keys.iter().filter_map(|key| rows?.get(key).cloned()).collect()
-    }
-}
-
-/// Folds the journal again and compares the tables in use with it, at the position where they stand;
-/// whatever is written meanwhile does not matter. `on_progress` hears how many records are folded, of how many.
+/// Folds the journal again and compares the tables in use with it, at the position where they stand; whatever is
+/// written meanwhile does not matter. `on_progress` hears how many records are folded, of how many.
 ///
 /// # Errors
 /// [`Error::PositionMismatch`] where the tables stand at a record that the journal does not have;
-/// [`Error::Interrupted`] on shutdown; the log; the database.
+/// [`Error::Interrupted`] on shutdown; [`Error::Scratch`]; the log; the database.
 pub fn verify(
+    log: &dyn Log,
+    tables: &dyn Tables,
+    shutdown: &Shutdown,
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report, Error> {
+    verify_within(&VerifyConfig::default(), log, tables, shutdown, on_progress)
+}
+
+/// [`verify`], within other bounds.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_within(
+    config: &VerifyConfig,
     log: &dyn Log,
     tables: &dyn Tables,
     shutdown: &Shutdown,
@@ -120,24 +136,27 @@ pub fn verify(
     let mut snapshot = tables.snapshot().map_err(Error::tables("read the tables"))?;
     let positions = snapshot.positions().map_err(Error::tables("read the positions"))?;
     let mut report = Report { generation: snapshot.generation(), ..Report::default() };
-    let mut memory = Memory::default();
+    let scratch = Scratch::new(&config.scratch)?;
     let total = positions.values().map(|position| position.offset + 1).sum();
     for partition in 0..log.partitions(Topic::Journal) {
         if let Some(position) = positions.get(&partition) {
+            let fold = Fold::new(partition, config.cached_rows);
             let mut told = |records| on_progress(records, total);
-            refold(log, partition, position, shutdown, &mut memory, &mut report, &mut told)?;
+            refold(log, partition, position, shutdown, (fold, &scratch), &mut report, &mut told)?;
         }
     }
     let horizon = snapshot.horizon().map_err(Error::tables("read the horizon"))?;
-    let mut old = Old::new(horizon, memory.rows_of(rows::ShardRow::TABLE).values().cloned());
-    let [grants, tasks] =
-        [rows::PullGrantRow::TABLE, rows::PullTaskRow::TABLE].map(|table| memory.rows_of(table).values());
-    old.learn(grants, tasks);
-    memory.forget(&old);
-    for table in rows::TABLES {
-        compare(&mut *snapshot, table, &memory, &old, &mut report)?;
+    let mut comparison =
+        Comparison { config, expected: scratch.snapshot()?, found: snapshot, shutdown, report };
+    let old = comparison.old(horizon)?;
+    for table in TABLES {
+        if **table == *PullTaskVersionRow::TABLE && horizon.is_some() {
+            comparison.versions(&old)?;
+        } else {
+            comparison.range(table, &old, Range::default())?;
+        }
     }
-    Ok(report)
+    Ok(comparison.report)
 }
 
 fn refold(
@@ -145,7 +164,7 @@ fn refold(
     partition: u32,
     position: &Position,
     shutdown: &Shutdown,
-    memory: &mut Memory,
+    (mut fold, scratch): (Fold, &Scratch),
     report: &mut Report,
     on_progress: &mut dyn FnMut(u64),
 ) -> Result<(), Error> {
@@ -160,25 +179,30 @@ fn refold(
         return Err(mismatch("the journal does not reach that far"));
     }
     let mut journal = Journal::open(log, partition, "the tables", Start::Beginning)?;
-    let mut fold = Fold::new(partition, usize::MAX);
+    let mut written: Option<Position> = None;
     let mut next = range.start;
     while next <= position.offset {
         if shutdown.is_requested() {
             return Err(Error::Interrupted);
         }
         let most = usize::try_from(position.offset - next + 1).unwrap_or(usize::MAX);
-        let read = journal.poll(most.min(128), Duration::from_millis(500))?;
+        let read = journal.poll(most.min(RECORDS), Duration::from_millis(500))?;
         let Some(last) = read.last else { continue };
         report.records += last + 1 - next;
         report.void_records += read.voids;
         next = last + 1;
         read.entries.iter().for_each(|entry| fold.need(&entry.envelope));
         for (table, keys) in fold.take_missing() {
-            let rows = memory.load(table.name, &keys);
+            let rows = scratch.load(table, &keys)?;
             fold.provide(table, rows).map_err(Error::tables("fold the journal"))?;
         }
         read.entries.iter().for_each(|entry| fold.apply(entry.offset, &entry.envelope));
-        memory.write(fold.take_changes());
+        report.holds(fold.len());
+        let changes = fold.take_changes();
+        if !changes.is_empty() {
+            let to = Position { offset: last, head: format!("{last}").into() };
+            scratch.write(partition, written.replace(to.clone()), to, changes)?;
+        }
         on_progress(report.records);
     }
     let head = journal.head().map(|head| serde_json::to_string(head).expect("a head is plain data"));
@@ -188,34 +212,164 @@ fn refold(
     Ok(())
 }
 
-fn compare(
-    snapshot: &mut (dyn Snapshot + '_),
+/// Keys after the first and up to the second; absent: no bound.
+#[derive(Debug, Clone, Default)]
+struct Range {
+    after: Option<Vec<Value>>,
+    upto: Option<Vec<Value>>,
+}
+
+impl Range {
+    fn has(&self, key: &[Value]) -> bool {
+        self.after.as_deref().is_none_or(|after| key > after)
+            && self.upto.as_deref().is_none_or(|upto| key <= upto)
+    }
+}
+
+/// Rows of one table in the order of their keys, a page at a time.
+struct Pages {
     table: &'static Table,
-    memory: &Memory,
-    old: &Old,
-    report: &mut Report,
-) -> Result<(), Error> {
-    let expected = memory.rows_of(table);
-    let mut left: std::collections::BTreeSet<_> = expected.keys().collect();
-    let mut after: Option<Vec<Value>> = None;
-    loop {
-        let page = snapshot.rows(table, after.as_deref(), PAGE).map_err(Error::tables("read the tables"))?;
-        let Some(last) = page.last() else { break };
-        after = Some(table.key_of(last).to_vec());
-        for row in page.iter().filter(|row| !old.has(table, row)) {
-            report.rows += 1;
-            let key = table.key_of(row).to_vec();
-            left.remove(&key);
-            match expected.get(&key) {
-                None => report.add(whole(table, &key, None, Some(row))),
-                Some(expected) => compare_row(table, &key, expected, row, report),
+    range: Range,
+    size: usize,
+    ready: VecDeque<Vec<Value>>,
+    is_over: bool,
+}
+
+impl Pages {
+    fn new(table: &'static Table, range: Range, size: usize) -> Self {
+        Self { table, range, size: size.max(1), ready: VecDeque::new(), is_over: false }
+    }
+
+    /// Reads on where no row is ready; none is ready after that: it is over.
+    fn fill(&mut self, rows: &mut (dyn Snapshot + '_)) -> Result<(), Error> {
+        if self.ready.is_empty() && !self.is_over {
+            let after = self.range.after.as_deref();
+            let page = rows.rows(self.table, after, self.size).map_err(Error::tables("read the tables"))?;
+            self.is_over = page.len() < self.size;
+            if let Some(last) = page.last() {
+                self.range.after = Some(self.table.key_of(last).to_vec());
+            }
+            let upto = self.range.upto.as_deref();
+            let within = |row: &Vec<Value>| upto.is_none_or(|upto| self.table.key_of(row) <= upto);
+            let read = page.len();
+            self.ready = page.into_iter().take_while(within).collect();
+            self.is_over |= self.ready.len() < read;
+        }
+        Ok(())
+    }
+}
+
+struct Comparison<'a> {
+    config: &'a VerifyConfig,
+    expected: Box<dyn Snapshot + 'a>,
+    found: Box<dyn Snapshot + 'a>,
+    shutdown: &'a Shutdown,
+    report: Report,
+}
+
+impl Comparison<'_> {
+    /// What may be missing, but for versions.
+    fn old(&mut self, horizon: Option<i64>) -> Result<Old, Error> {
+        let mut shards = Vec::new();
+        self.scan(ShardRow::TABLE, &mut |row| shards.push(row))?;
+        Ok(Old::new(horizon, shards))
+    }
+
+    /// Every row that the journal makes of a table.
+    fn scan(&mut self, table: &'static Table, on_row: &mut dyn FnMut(Vec<Value>)) -> Result<(), Error> {
+        let mut pages = Pages::new(table, Range::default(), self.config.page_rows);
+        loop {
+            pages.fill(&mut *self.expected)?;
+            if pages.ready.is_empty() {
+                return Ok(());
+            }
+            if self.shutdown.is_requested() {
+                return Err(Error::Interrupted);
+            }
+            pages.ready.drain(..).for_each(&mut *on_row);
+        }
+    }
+
+    /// Versions of pull tasks may be missing where no grant and no task names them: range after range, each with the
+    /// names of its own.
+    fn versions(&mut self, old: &Old) -> Result<(), Error> {
+        let table = PullTaskVersionRow::TABLE;
+        let mut after: Option<Vec<Value>> = None;
+        loop {
+            let upto = self.key_after(table, after.as_deref())?;
+            let range = Range { after: after.take(), upto: upto.clone() };
+            let mut named = old.without_names();
+            for source in [PullGrantRow::TABLE, PullTaskRow::TABLE] {
+                self.scan(source, &mut |row| named.learn(source, row, |key| range.has(key)))?;
+            }
+            self.range(table, &named, range)?;
+            self.report.passes += 1;
+            match upto {
+                Some(upto) => after = Some(upto),
+                None => return Ok(()),
             }
         }
     }
-    for key in left {
-        report.add(whole(table, key, expected.get(key), None));
+
+    /// The last key of the next range; absent: it is the last one.
+    fn key_after(
+        &mut self,
+        table: &'static Table,
+        after: Option<&[Value]>,
+    ) -> Result<Option<Vec<Value>>, Error> {
+        let range = Range { after: after.map(<[Value]>::to_vec), upto: None };
+        let mut pages = Pages::new(table, range, self.config.page_rows);
+        let mut left = self.config.range_rows.max(1);
+        let mut last = None;
+        loop {
+            pages.fill(&mut *self.expected)?;
+            let Some(row) = pages.ready.pop_front() else { return Ok(None) };
+            if left == 0 {
+                return Ok(last);
+            }
+            left -= 1;
+            last = Some(table.key_of(&row).to_vec());
+        }
     }
-    Ok(())
+
+    /// Both sides side by side, in the order of the key.
+    fn range(&mut self, table: &'static Table, old: &Old, range: Range) -> Result<(), Error> {
+        let page = self.config.page_rows;
+        let (mut expected, mut found) =
+            (Pages::new(table, range.clone(), page), Pages::new(table, range, page));
+        loop {
+            if self.shutdown.is_requested() {
+                return Err(Error::Interrupted);
+            }
+            expected.fill(&mut *self.expected)?;
+            found.fill(&mut *self.found)?;
+            self.report.holds(expected.ready.len() + found.ready.len() + old.names());
+            let (ours, theirs) = (expected.ready.front(), found.ready.front());
+            let order = match (ours, theirs) {
+                (None, None) => return Ok(()),
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(ours), Some(theirs)) => table.key_of(ours).cmp(table.key_of(theirs)),
+            };
+            let ours = if order.is_le() { expected.ready.pop_front() } else { None };
+            let theirs = if order.is_ge() { found.ready.pop_front() } else { None };
+            let [ours, theirs] = [ours, theirs].map(|row| row.filter(|row| !old.has(table, row)));
+            self.row(table, ours.as_ref(), theirs.as_ref());
+        }
+    }
+
+    fn row(&mut self, table: &'static Table, expected: Option<&Vec<Value>>, found: Option<&Vec<Value>>) {
+        self.report.rows += u64::from(found.is_some());
+        match (expected, found) {
+            (None, None) => {}
+            (Some(expected), Some(found)) => {
+                compare_row(table, table.key_of(found), expected, found, &mut self.report);
+            }
+            (Some(row), None) | (None, Some(row)) => {
+                self.report.add(whole(table, table.key_of(row), expected, found));
+            }
+        }
+    }
 }
 
 fn compare_row(

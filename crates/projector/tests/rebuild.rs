@@ -6,7 +6,8 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Database, Owner, catalogue, id, lives, log, shard};
+use serde_json::json;
+use support::{Database, Owner, START_MS, catalogue, id, lives, log, shard, time};
 use tidemill_projector::{Config, Difference, Error, Progress, Shutdown, rebuild, run, verify};
 use tidemill_store::{ReadTables, rows};
 
@@ -140,4 +141,79 @@ fn verify_names_what_was_changed_by_hand() {
         report.differences.iter().map(|it| (it.table, it.column, it.found.is_some())).collect();
     assert_eq!(told, [("resources", None, true), ("app_keys", None, false)]);
     assert_eq!(report.difference_count, 2);
+}
+
+/// EVT-2: bounds that are far too small for the rows change nothing in what a comparison finds: it goes over the keys in
+/// several ranges, and leaves nothing behind.
+#[test]
+fn verify_finds_the_same_within_any_bounds() {
+    use tidemill_projector::{VerifyConfig, verify_within};
+
+    let (_, log) = log(2);
+    let (mut first, mut second) = (Owner::claim(&*log, 0), Owner::claim(&*log, 1));
+    first.decide(catalogue());
+    second.decide(shard());
+    second.decide_all(lives(1, 60, 3));
+    let task = |n: i64| {
+        let spec = json!({
+            "executor": {"group": "demo"}, "when": {"every_minutes": {"n": 5, "start": time(START_MS)}}, "dispatch_times": 9,
+        });
+        (1, json!({"task_created": {"task": id(1000 + n), "spec": spec}}))
+    };
+    second.decide((0..7).map(task).collect());
+    let database = Database::new();
+    let tables = &*database.tables;
+    rebuild(&Config::default(), &*log, tables, &Shutdown::new(), &mut |_| {}).unwrap();
+    tables.raise_horizon(START_MS).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let compare = |rows: usize| {
+        let path = scratch.path().to_owned();
+        let config = VerifyConfig { scratch: path, cached_rows: 3 * rows, page_rows: rows, range_rows: rows };
+        let report = verify_within(&config, &*log, tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0, "what was put aside is gone");
+        report
+    };
+    let clean = compare(2);
+    assert!(clean.is_clean() && clean.passes == 4, "{clean:?}");
+    assert!(compare(100_000).passes == 1);
+    let generation = tables.active().unwrap().unwrap().number;
+    database.by_hand(&format!(
+        "DELETE FROM g{generation}_batches WHERE id = {}; \
+         UPDATE g{generation}_attempts SET message = 'by hand' WHERE id = (SELECT MAX(id) FROM g{generation}_attempts); \
+         UPDATE g{generation}_pull_task_versions SET version = 9 WHERE id = {}; \
+         INSERT INTO g{generation}_job_parents SELECT job_id, position + 7, parent_id, mapping, mapping_offset \
+         FROM g{generation}_job_parents LIMIT 1;",
+        id(5),
+        id(1003),
+    ));
+    let (small, large) = (compare(2), compare(100_000));
+    assert_eq!(small.differences, large.differences);
+    assert_eq!((small.difference_count, small.rows), (5, large.rows), "{:#?}", small.differences);
+}
+
+/// EVT-2: what a comparison holds in memory does not grow with the history: of many thousand rows it holds a page at a
+/// time, and what 128 records change.
+#[test]
+fn verify_holds_no_more_rows_of_a_longer_history() {
+    use tidemill_projector::{VerifyConfig, verify_within};
+
+    let scratch = tempfile::tempdir().unwrap();
+    let of_history = |batches: i64| {
+        let (_, log) = log(1);
+        let mut owner = Owner::claim(&*log, 0);
+        owner.decide(catalogue());
+        owner.decide(shard());
+        owner.decide_all((0..batches / 20).flat_map(|n| lives(20 * n + 1, 20, 5)).collect());
+        let database = Database::new();
+        rebuild(&Config::default(), &*log, &*database.tables, &Shutdown::new(), &mut |_| {}).unwrap();
+        let path = scratch.path().to_owned();
+        let config = VerifyConfig { scratch: path, cached_rows: 64, page_rows: 16, range_rows: 16 };
+        let report =
+            verify_within(&config, &*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{report:#?}");
+        (report.rows, report.peak_rows)
+    };
+    let ((few_rows, peak), (many_rows, later_peak)) = (of_history(200), of_history(2_000));
+    assert!(many_rows > 9 * few_rows && many_rows > 5_000, "{few_rows} {many_rows}");
+    assert!(later_peak < 2 * peak && later_peak < 600, "{peak} {later_peak}");
 }

@@ -268,6 +268,12 @@ impl Settings {
         tidemill_projector::Config { cached_rows, pace_ms, keep_pulled_days }
     }
 
+    /// What is put aside while tables are compared lies in the data directory.
+    pub(crate) fn verify_config(&self) -> tidemill_projector::VerifyConfig {
+        let cached_rows = self.projector.cached_rows;
+        tidemill_projector::VerifyConfig { scratch: self.data_dir.clone(), cached_rows, ..Default::default() }
+    }
+
     /// The secret that the roles share: as configured, else from the data directory.
     pub(crate) fn internal_key(&self, keys: &Keys) -> Done<String> {
         self.internal_key.clone().map_or_else(|| keys.internal(), Ok)

@@ -5,17 +5,19 @@ use std::thread::JoinHandle;
 
 use tidemill_api::ports::{Operate, Operation, OperationState, OperationStatus};
 use tidemill_log::Log;
-use tidemill_projector::{Config, Shutdown};
+use tidemill_projector::{Config, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
 
 use super::replay::{self, Sight};
 use super::standalone::{join, spawn};
+use crate::config::Settings;
 use crate::failure::Done;
 
 /// What operations work on.
 #[derive(Clone)]
 struct Place {
     config: Config,
+    verify: VerifyConfig,
     log: Arc<dyn Log>,
     tables: Arc<dyn Tables>,
     shutdown: Shutdown,
@@ -36,9 +38,10 @@ struct Present {
 
 impl Operator {
     /// Nothing goes on yet.
-    pub(crate) fn new(config: Config, log: &Arc<dyn Log>, tables: &Arc<dyn Tables>) -> Self {
+    pub(crate) fn new(settings: &Settings, log: &Arc<dyn Log>, tables: &Arc<dyn Tables>) -> Self {
         let (log, tables) = (Arc::clone(log), Arc::clone(tables));
-        let place = Place { config, log, tables, shutdown: Shutdown::new() };
+        let (config, verify) = (settings.projector_config(), settings.verify_config());
+        let place = Place { config, verify, log, tables, shutdown: Shutdown::new() };
         Self { place, present: Arc::default() }
     }
 
@@ -56,8 +59,8 @@ impl Operator {
     fn run(&self, operation: Operation) -> Done {
         // A panic, too, ends the operation.
         let mut end = End { operator: self, outcome: None };
-        let Place { config, log, tables, shutdown } = &self.place;
-        let sight = Sight { config, log: &**log, tables: &**tables, shutdown };
+        let Place { config, verify, log, tables, shutdown } = &self.place;
+        let sight = Sight { config, verify, log: &**log, tables: &**tables, shutdown };
         let outcome = replay::work(&sight, operation, &mut |records, total_records| {
             self.change(|status| (status.records, status.total_records) = (records, total_records));
         });

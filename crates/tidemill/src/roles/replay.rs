@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use tidemill_api::ports::Operation;
 use tidemill_log::Log;
-use tidemill_projector::{Config, Report, Shutdown};
+use tidemill_projector::{Config, Report, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
 
 use super::{log, tables};
@@ -65,8 +65,9 @@ fn here(
     bar: &ProgressBar,
 ) -> Done<Value> {
     let tables = tables::open(settings)?;
-    let (config, shutdown) = (settings.projector_config(), shutdown(stop.clone())?);
-    let sight = Sight { config: &config, log, tables: &*tables, shutdown: &shutdown };
+    let (config, verify) = (settings.projector_config(), settings.verify_config());
+    let shutdown = shutdown(stop.clone())?;
+    let sight = Sight { config: &config, verify: &verify, log, tables: &*tables, shutdown: &shutdown };
     work(&sight, operation, &mut |records, total| show(bar, records, total))
 }
 
@@ -109,6 +110,7 @@ fn there(
 /// What an operation works on.
 pub(super) struct Sight<'a> {
     pub(super) config: &'a Config,
+    pub(super) verify: &'a VerifyConfig,
     pub(super) log: &'a dyn Log,
     pub(super) tables: &'a dyn Tables,
     pub(super) shutdown: &'a Shutdown,
@@ -120,7 +122,7 @@ pub(super) fn work(
     operation: Operation,
     on_progress: &mut dyn FnMut(u64, u64),
 ) -> Done<Value> {
-    let Sight { config, log, tables, shutdown } = *sight;
+    let Sight { config, verify, log, tables, shutdown } = *sight;
     match operation {
         Operation::Rebuild => {
             let mut records = 0;
@@ -134,7 +136,7 @@ pub(super) fn work(
             })?;
             Ok(json!({ "generation": generation, "records": records }))
         }
-        Operation::Verify => tidemill_projector::verify(log, tables, shutdown, on_progress)
+        Operation::Verify => tidemill_projector::verify_within(verify, log, tables, shutdown, on_progress)
             .map(|report| report_json(&report))
             .map_err(|error| {
                 Failure::caused("the tables cannot be verified", &error)
