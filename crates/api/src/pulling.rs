@@ -27,8 +27,9 @@ const LOOK: Duration = Duration::from_millis(200);
 const LOOK_EACH: Duration = Duration::from_micros(50);
 /// Between two questions to the owner, where no hint tells that nothing has changed.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Where the owner knows of nothing to come, it knows that for its window, which is an hour or more.
-const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
+/// Where the owner knows of nothing to come, it knows that for its window, an hour or more from when it was asked, which
+/// was at most [`FRESH`] ago.
+const KNOWN_FOR: Duration = Duration::from_secs(59 * 60);
 /// An answer that took longer may be older than marks that are gone: it makes no hint.
 const FRESH: Duration = Duration::from_secs(60);
 

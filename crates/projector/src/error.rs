@@ -24,6 +24,15 @@ pub enum Error {
         #[source]
         source: tidemill_store::Error,
     },
+    /// The hints of pulls cannot be read.
+    #[error("cannot compare the hints of partition {partition}")]
+    Hints {
+        /// Of which partition.
+        partition: u32,
+        /// Why not.
+        #[source]
+        source: tidemill_store::Error,
+    },
     /// There is no place for what is put aside meanwhile.
     #[error("cannot use the directory {} for rows that are put aside", path.display())]
     Scratch {
@@ -126,7 +135,7 @@ impl Error {
     pub fn is_outage(&self) -> bool {
         use tidemill_log::Error as Log;
         match self {
-            Self::Tables { source, .. } => source.is_outage(),
+            Self::Tables { source, .. } | Self::Hints { source, .. } => source.is_outage(),
             Self::Journal { source, .. } => {
                 matches!(source, Log::Open { .. } | Log::Read { .. } | Log::Range { .. })
             }

@@ -12,6 +12,7 @@
 //!  range_rows            keys of versions of pull tasks that something names; more take further passes over the grants
 //! ```
 
+mod hints;
 mod scratch;
 
 use std::collections::VecDeque;
@@ -26,6 +27,7 @@ use crate::fold::Fold;
 use crate::journal::{Journal, Start};
 use crate::purge::Old;
 use crate::{Error, Shutdown};
+pub use hints::verify_hints;
 use scratch::Scratch;
 
 /// Records folded in one transaction.
@@ -55,7 +57,7 @@ impl Default for VerifyConfig {
 /// A row, or a column of one, that is not what the journal says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Which table.
+    /// Which table, or `hints`.
     pub table: &'static str,
     /// The row's key, column by column.
     pub key: String,
@@ -82,6 +84,10 @@ pub struct Report {
     pub passes: u64,
     /// The most rows, and keys that decide whether a row may be missing, that were in memory at once.
     pub peak_rows: usize,
+    /// Hints that were judged by what the journal says.
+    pub hints: u64,
+    /// Hints that were not: they do not count now, or are newer than the journal was when it was read.
+    pub other_hints: u64,
     /// What differs, the first thousand.
     pub differences: Vec<Difference>,
     /// How many differ in all.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use support::{Owner, log};
 use tidemill_log::{Log, MemoryLog, Topic};
-use tidemill_projector::{Error, Shutdown, keep_hints};
-use tidemill_store::hints::{Hint, HintFuture, Hints, Life, Look, MemoryHints, Place, Turn};
+use tidemill_projector::{Error, Report, Shutdown, keep_hints, verify_hints};
+use tidemill_store::hints::{Hint, HintFuture, HintPage, Hints, Life, Look, MemoryHints, Place, Turn};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A task acknowledged so long ago is offered by every poll.
@@ -273,6 +273,9 @@ impl Hints for Counted {
     fn keep(&self, place: &Place, hint: &Hint, kept_for: Duration) -> HintFuture<'_, ()> {
         self.inner.keep(place, hint, kept_for)
     }
+    fn page(&self, partition: u32, from: Option<u64>) -> Result<HintPage, tidemill_store::Error> {
+        self.inner.page(partition, from)
+    }
     fn wanted(&self, partition: u32) -> Result<bool, tidemill_store::Error> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.inner.wanted(partition)
@@ -321,4 +324,60 @@ fn keeper_rests_until_somebody_looks() {
         shutdown.request();
         kept.join().unwrap().unwrap();
     });
+}
+
+/// EVT-2: a hint that counts and denies what the journal gives to its user is named; one that is true, one that a mark
+/// or another life has ended, and one that is newer than the journal are not.
+#[test]
+fn verify_names_hints_that_mislead() {
+    let mut kept = Kept::new();
+    let start = jiff::Timestamp::now() + Duration::from_secs(3_600);
+    let once = |executor: Value| {
+        let spec = json!({"executor": executor, "when": {"once": {"start": start}}});
+        (SHARD, json!({"task_created": {"task": 4097, "spec": spec}}))
+    };
+    kept.owner.now_ms = jiff::Timestamp::now().as_millisecond();
+    let life = kept.until("ann", "a life holds", |look| look.life.is_some()).life.unwrap();
+    let group = json!({"group_received": {"group": 1, "name": "demo", "worker_key": "aa", "settings": {}}});
+    let users = json!({"users_received": {"users": ["ann", "bob", "cid", "dan"]}});
+    let first = kept.owner.decide(vec![(SHARD, group), (SHARD, users), once(json!({"group": "demo"}))]);
+    let offset = kept.owner.decide(Vec::new());
+    let keep = |user: &str, life: &Life, offset: u64, until: jiff::Timestamp| {
+        let hint = Hint { life: life.clone(), offset, until_ms: until.as_millisecond(), begins: true };
+        kept.runtime.block_on(kept.hints.keep(&place(user), &hint, PATIENCE)).unwrap();
+    };
+    let later = start + Duration::from_secs(1);
+    keep("ann", &life, offset, start);
+    keep("bob", &life, first, later);
+    keep("cid", &Life::draw(), offset, later);
+    keep("dan", &life, offset + 1, later);
+    keep("elsewhere", &life, offset, later);
+    kept.until("bob", "it is marked", |look| look.group_mark.is_some() || look.user_mark.is_some());
+    // How many are judged depends on whether a life holds at this very moment.
+    let report = || {
+        let begun_at = Instant::now();
+        loop {
+            kept.look("ann");
+            let mut report = Report::default();
+            let told = verify_hints(&*kept.log, &*kept.hints, &Shutdown::new(), &mut report, &mut |_, _| {});
+            told.unwrap();
+            if report.hints > 0 {
+                return report;
+            }
+            assert!(begun_at.elapsed() < PATIENCE, "no hint counts");
+        }
+    };
+    let clean = report();
+    assert!(clean.is_clean() && (clean.hints, clean.other_hints) == (2, 3), "{clean:#?}");
+    keep("ann", &life, offset, later);
+    let wrong = report();
+    let told: Vec<_> = wrong.differences.iter().map(|it| (it.table, it.key.as_str())).collect();
+    assert_eq!((told, wrong.difference_count), (vec![("hints", "1, \"ann\"")], 1));
+    assert_eq!(wrong.differences[0].expected, Some(format!("something from {start} on")));
+    assert_eq!(wrong.differences[0].found, Some(format!("nothing before {}", ms(later))));
+}
+
+/// As a hint has it.
+fn ms(time: jiff::Timestamp) -> jiff::Timestamp {
+    jiff::Timestamp::from_millisecond(time.as_millisecond()).unwrap()
 }

@@ -4,11 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{Hint, HintFuture, Hints, Life, Look, Mark, Place, Stand, Turn, WANTED_FOR};
+use super::{Hint, HintFuture, HintPage, Hints, Life, Look, Mark, Place, Stand, Turn, WANTED_FOR};
 use crate::Error;
 
 /// Hints and marks kept at most; above that everything is forgotten, which is always right.
 const MOST: usize = 1_000_000;
+
+/// Hints of one page.
+const PAGE: usize = 1_000;
 
 /// Hints in memory, for a process that runs every role.
 pub struct MemoryHints {
@@ -98,6 +101,18 @@ impl Hints for MemoryHints {
         state.settle(now_ms);
         state.hints.insert(place.clone(), (hint.clone(), now_ms + kept_for));
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn page(&self, partition: u32, from: Option<u64>) -> Result<HintPage, Error> {
+        let now_ms = self.now_ms();
+        let state = self.state();
+        let skipped = usize::try_from(from.unwrap_or(0)).unwrap_or(usize::MAX);
+        let places = state.hints.keys().skip(skipped).take(PAGE);
+        let of_it = places.clone().filter(|place| place.partition == partition);
+        let looks = of_it.map(|place| (place.clone(), state.look(place, now_ms)));
+        let looks = looks.filter(|(_, look)| look.hint.is_some()).collect();
+        let end = skipped.saturating_add(PAGE);
+        Ok(HintPage { looks, next: (end < state.hints.len()).then_some(end as u64) })
     }
 
     fn wanted(&self, partition: u32) -> Result<bool, Error> {

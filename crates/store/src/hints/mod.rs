@@ -163,6 +163,15 @@ impl Look {
     }
 }
 
+/// A part of the hints of a partition, whether they count or not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HintPage {
+    /// What there is for each user who has a hint, all of it as of one moment.
+    pub looks: Vec<(Place, Look)>,
+    /// Where the next part begins; absent: this is the last one.
+    pub next: Option<u64>,
+}
+
 /// Where hints are.
 pub trait Hints: Send + Sync {
     /// What there is for a user.
@@ -176,6 +185,13 @@ pub trait Hints: Send + Sync {
     /// # Errors
     /// As with [`Hints::look`].
     fn keep(&self, place: &Place, hint: &Hint, kept_for: Duration) -> HintFuture<'_, ()>;
+
+    /// A part of the hints of the partition: the first one, or the one at [`HintPage::next`]. A hint that is kept, or
+    /// ends, between two parts may be missing or seen twice. It is no look: a keeper that rests goes on resting. Blocks.
+    ///
+    /// # Errors
+    /// The back end does not answer in time.
+    fn page(&self, partition: u32, from: Option<u64>) -> Result<HintPage, Error>;
 
     /// Whether anybody has looked for a hint of the partition within about [`WANTED_FOR`]. Blocks.
     ///

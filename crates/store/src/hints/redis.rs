@@ -23,7 +23,9 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::{Cmd, FromRedisValue};
 use tokio::runtime::Runtime;
 
-use super::{Hint, HintFuture, Hints, LONGEST_HINT, Life, Look, MARKS_KEPT, Mark, Place, Turn, WANTED_FOR};
+use super::{
+    Hint, HintFuture, HintPage, Hints, LONGEST_HINT, Life, Look, MARKS_KEPT, Mark, Place, Turn, WANTED_FOR,
+};
 use crate::Error;
 use circuit::Circuit;
 
@@ -33,6 +35,8 @@ const LOOK_PATIENCE: Duration = Duration::from_millis(100);
 const KEEPER_PATIENCE: Duration = Duration::from_millis(500);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// Keys that the server looks at for one page.
+const PAGE_KEYS: u32 = 500;
 /// The keeper is told of looks once in so long.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
@@ -225,6 +229,36 @@ impl Hints for RedisHints {
         self.briefly("keep a hint", command)
     }
 
+    fn page(&self, partition: u32, from: Option<u64>) -> Result<HintPage, Error> {
+        const WHAT: &str = "go through the hints";
+        let begin = self.key(partition, "h:");
+        let mut command = redis::cmd("SCAN");
+        command.arg(from.unwrap_or(0)).arg("MATCH").arg(format!("{begin}*")).arg("COUNT").arg(PAGE_KEYS);
+        let (next, keys): (u64, Vec<String>) = self.wait(WHAT, &command)?;
+        let places: Vec<Place> =
+            keys.iter().filter_map(|key| place_in(partition, key.strip_prefix(&begin)?)).collect();
+        let mut looks = Vec::with_capacity(places.len());
+        if !places.is_empty() {
+            let mut command = redis::cmd("MGET");
+            command.arg(self.key(partition, "life"));
+            for place in &places {
+                let (shard, user) = (place.shard, place.user.clone());
+                command.arg(self.hint_key(place));
+                command.arg(self.mark_key(partition, &Mark::Group { shard }));
+                command.arg(self.mark_key(partition, &Mark::User { shard, user }));
+            }
+            let found: Vec<Option<String>> = self.wait(WHAT, &command)?;
+            let life = found.first().cloned().flatten();
+            for (place, found) in places.into_iter().zip(found[1..].chunks(3)) {
+                let of_one = [std::slice::from_ref(&life), found].concat();
+                let look = look_of(&of_one);
+                let look = look.ok_or_else(|| self.failed(WHAT, "a key holds what nobody wrote"))?;
+                looks.extend(look.hint.is_some().then_some((place, look)));
+            }
+        }
+        Ok(HintPage { looks, next: (next != 0).then_some(next) })
+    }
+
     fn wanted(&self, partition: u32) -> Result<bool, Error> {
         let mut command = redis::cmd("EXISTS");
         command.arg(self.key(partition, "wanted"));
@@ -260,6 +294,12 @@ impl Hints for RedisHints {
         }
         self.wait("write marks", &command)
     }
+}
+
+/// `SHARD:USER`, as the key of a hint ends.
+fn place_in(partition: u32, text: &str) -> Option<Place> {
+    let (shard, user) = text.split_once(':')?;
+    Some(Place { partition, shard: shard.parse().ok()?, user: user.into() })
 }
 
 fn text_of(hint: &Hint) -> String {

@@ -190,9 +190,9 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let partitions = log.partitions(Topic::Journal);
     let live = HttpLive::new(partitions, &config.internal_key, patience, cluster.owner_address())
         .map_err(|error| Failure::caused("cannot ask owners", &error))?;
-    let operator = Operator::new(settings, &log, &tables);
     // Nobody keeps those of this process alone, so none of them ever counts.
     let hints = hints::shared(settings, &*log)?.unwrap_or_else(hints::here);
+    let operator = Operator::new(settings, &log, &tables, &hints);
     let deps = Deps {
         hints,
         partitions,

@@ -7,6 +7,7 @@ use tidemill_api::ports::{Operate, Operation, OperationState, OperationStatus};
 use tidemill_log::Log;
 use tidemill_projector::{Config, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
+use tidemill_store::hints::Hints;
 
 use super::replay::{self, Sight};
 use super::standalone::{join, spawn};
@@ -20,6 +21,7 @@ struct Place {
     verify: VerifyConfig,
     log: Arc<dyn Log>,
     tables: Arc<dyn Tables>,
+    hints: Arc<dyn Hints>,
     shutdown: Shutdown,
 }
 
@@ -38,10 +40,15 @@ struct Present {
 
 impl Operator {
     /// Nothing goes on yet.
-    pub(crate) fn new(settings: &Settings, log: &Arc<dyn Log>, tables: &Arc<dyn Tables>) -> Self {
-        let (log, tables) = (Arc::clone(log), Arc::clone(tables));
+    pub(crate) fn new(
+        settings: &Settings,
+        log: &Arc<dyn Log>,
+        tables: &Arc<dyn Tables>,
+        hints: &Arc<dyn Hints>,
+    ) -> Self {
+        let (log, tables, hints) = (Arc::clone(log), Arc::clone(tables), Arc::clone(hints));
         let (config, verify) = (settings.projector_config(), settings.verify_config());
-        let place = Place { config, verify, log, tables, shutdown: Shutdown::new() };
+        let place = Place { config, verify, log, tables, hints, shutdown: Shutdown::new() };
         Self { place, present: Arc::default() }
     }
 
@@ -59,8 +66,9 @@ impl Operator {
     fn run(&self, operation: Operation) -> Done {
         // A panic, too, ends the operation.
         let mut end = End { operator: self, outcome: None };
-        let Place { config, verify, log, tables, shutdown } = &self.place;
-        let sight = Sight { config, verify, log: &**log, tables: &**tables, shutdown };
+        let Place { config, verify, log, tables, hints, shutdown } = &self.place;
+        let hints = Some(&**hints);
+        let sight = Sight { config, verify, log: &**log, tables: &**tables, hints, shutdown };
         let outcome = replay::work(&sight, operation, &mut |records, total_records| {
             self.change(|status| (status.records, status.total_records) = (records, total_records));
         });

@@ -12,8 +12,9 @@ use tidemill_api::ports::Operation;
 use tidemill_log::Log;
 use tidemill_projector::{Config, Report, Shutdown, VerifyConfig};
 use tidemill_store::Tables;
+use tidemill_store::hints::Hints;
 
-use super::{log, tables};
+use super::{hints, log, tables};
 use crate::cli::{Global, OutputFormat};
 use crate::client::{Client, Target};
 use crate::config::{LogBackend, Settings};
@@ -66,8 +67,16 @@ fn here(
 ) -> Done<Value> {
     let tables = tables::open(settings)?;
     let (config, verify) = (settings.projector_config(), settings.verify_config());
+    let hints = hints::shared(settings, log)?;
     let shutdown = shutdown(stop.clone())?;
-    let sight = Sight { config: &config, verify: &verify, log, tables: &*tables, shutdown: &shutdown };
+    let sight = Sight {
+        config: &config,
+        verify: &verify,
+        log,
+        tables: &*tables,
+        hints: hints.as_deref(),
+        shutdown: &shutdown,
+    };
     work(&sight, operation, &mut |records, total| show(bar, records, total))
 }
 
@@ -113,6 +122,8 @@ pub(super) struct Sight<'a> {
     pub(super) verify: &'a VerifyConfig,
     pub(super) log: &'a dyn Log,
     pub(super) tables: &'a dyn Tables,
+    /// Absent: there are none that processes share.
+    pub(super) hints: Option<&'a dyn Hints>,
     pub(super) shutdown: &'a Shutdown,
 }
 
@@ -122,7 +133,7 @@ pub(super) fn work(
     operation: Operation,
     on_progress: &mut dyn FnMut(u64, u64),
 ) -> Done<Value> {
-    let Sight { config, verify, log, tables, shutdown } = *sight;
+    let Sight { config, verify, log, tables, hints, shutdown } = *sight;
     match operation {
         Operation::Rebuild => {
             let mut records = 0;
@@ -136,12 +147,23 @@ pub(super) fn work(
             })?;
             Ok(json!({ "generation": generation, "records": records }))
         }
-        Operation::Verify => tidemill_projector::verify_within(verify, log, tables, shutdown, on_progress)
-            .map(|report| report_json(&report))
-            .map_err(|error| {
-                Failure::caused("the tables cannot be verified", &error)
-                    .hint("where tables are missing, `tidemill rebuild` makes them anew")
-            }),
+        Operation::Verify => {
+            let mut report = tidemill_projector::verify_within(verify, log, tables, shutdown, on_progress)
+                .map_err(|error| {
+                    Failure::caused("the tables cannot be verified", &error)
+                        .hint("where tables are missing, `tidemill rebuild` makes them anew")
+                })?;
+            if let Some(hints) = hints {
+                tidemill_projector::verify_hints(log, hints, shutdown, &mut report, on_progress).map_err(
+                    |error| {
+                        Failure::caused("the hints cannot be verified", &error).hint(
+                            "start the server of redis.url; without redis.url only the tables are verified",
+                        )
+                    },
+                )?;
+            }
+            Ok(report_json(&report))
+        }
     }
 }
 
@@ -184,6 +206,9 @@ fn told(operation: Operation, report: &Value) -> String {
     let (rows, void) = (number("rows"), number("void_records"));
     let mut text =
         format!("Tables {generation}: {rows} rows, {records} journal records, {void} of them void.\n");
+    if let Some(hints) = report["hints"].as_u64().filter(|hints| *hints > 0) {
+        text.push_str(&format!("Hints of pulls that count: {hints}.\n"));
+    }
     for difference in report["differences"].as_array().into_iter().flatten() {
         text.push_str(&format!("  {}\n", line(difference)));
     }
@@ -192,6 +217,12 @@ fn told(operation: Operation, report: &Value) -> String {
         _ => {
             let count = number("difference_count");
             text.push_str(&format!("Differences: {count}. `tidemill rebuild` makes the tables anew."));
+            let is_hint = |difference: &Value| difference["table"] == "hints";
+            if report["differences"].as_array().is_some_and(|all| all.iter().any(is_hint)) {
+                text.push_str(
+                    " A hint is gone once its key is deleted from Redis, which is safe at any time.",
+                );
+            }
         }
     }
     text
@@ -201,6 +232,9 @@ fn line(difference: &Value) -> String {
     let text = |field: &str| difference[field].as_str().unwrap_or("no row");
     let column = difference["column"].as_str().map(|column| format!(".{column}")).unwrap_or_default();
     let (table, key, expected, found) = (text("table"), text("key"), text("expected"), text("found"));
+    if table == "hints" {
+        return format!("hint of ({key}): the journal says {expected}, the hint says {found}");
+    }
     format!("{table}{column} of ({key}): the journal says {expected}, the table has {found}")
 }
 
@@ -217,7 +251,8 @@ fn report_json(report: &Report) -> Value {
         .collect();
     json!({
         "generation": report.generation, "records": report.records, "void_records": report.void_records,
-        "rows": report.rows, "difference_count": report.difference_count, "differences": differences,
+        "rows": report.rows, "hints": report.hints, "other_hints": report.other_hints,
+        "difference_count": report.difference_count, "differences": differences,
     })
 }
 

@@ -84,7 +84,7 @@ impl Standalone {
         let keeper = start_keeper(&log, &hints)?;
         let passed_on = tidemill_sinks::Progress::new();
         let sinks = start_sinks(passing_on, &log, &tables, &passed_on)?;
-        let operator = Operator::new(settings, &log, &tables);
+        let operator = Operator::new(settings, &log, &tables, &hints);
         let cluster = LocalCluster {
             log: Arc::clone(&log),
             live: dispatcher.live(),

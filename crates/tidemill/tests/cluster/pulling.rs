@@ -102,6 +102,50 @@ fn redis_may_be_lost_at_any_moment() {
     site.is_in_order();
 }
 
+/// EVT-2: `verify` compares the hints in Redis, too: true ones are counted, one that was broken by hand is named, and so
+/// is one that outlived its mark.
+#[test]
+fn verify_names_a_hint_that_was_broken_by_hand() {
+    let site = Site::start();
+    let clients = site.clients("demo");
+    clients.assign(&["ann".to_owned(), "bob".to_owned()]);
+    let start = jiff::Timestamp::now() + Duration::from_secs(3 * 3_600);
+    clients.task(&json!({"when": {"once": {"start": start}}, "dispatch_times": 2}));
+    let log = site.cluster.log();
+    all_hinted(&clients, &["ann".to_owned(), "bob".to_owned()], &*log);
+    // A life has to hold at the moment of the comparison, which it does not while a keeper lags.
+    let verified = |is_so: &dyn Fn(&Value) -> bool| {
+        until("the hints are compared", || {
+            ["ann", "bob"].iter().for_each(|user| drop(clients.gets_nothing(user)));
+            let output = site.cluster.run(&["verify", "-o", "json"]);
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            is_so(&report).then_some((output.status.code(), report))
+        })
+    };
+    let (code, clean) = verified(&|report| report["hints"] == 2);
+    assert_eq!((code, &clean["difference_count"]), (Some(0), &json!(0)), "{clean:#}");
+
+    let found = site.redis.ask("KEYS *:h:*:ann");
+    let key = found.lines().last().unwrap().to_owned();
+    let hint = site.redis.ask(&format!("GET {key}"));
+    let words: Vec<&str> = hint.lines().last().unwrap().split(' ').collect();
+    let later = start.as_millisecond() + 60_000;
+    let broken = format!("SET {key} \"{} {} {later} {}\" PX 3600000", words[0], words[1], words[3]);
+    assert_eq!(site.redis.ask(&broken), "+OK");
+    let (code, wrong) = verified(&|report| report["hints"] == 2);
+    assert_eq!((code, &wrong["difference_count"]), (Some(1), &json!(1)), "{wrong:#}");
+    let difference = &wrong["differences"][0];
+    assert!(
+        difference["table"] == "hints" && difference["key"].as_str().unwrap().ends_with("\"ann\""),
+        "{wrong:#}"
+    );
+    assert!(difference["expected"].as_str().unwrap().starts_with("something from "), "{wrong:#}");
+
+    assert_eq!(site.redis.ask(&format!("DEL {key}")), ":1");
+    let (code, clean) = verified(&|report| report["hints"] == 2);
+    assert_eq!((code, &clean["difference_count"]), (Some(0), &json!(0)), "{clean:#}");
+}
+
 /// PUL-9, E4, E5: 2,000 users of a group wake at once, on Kafka and Redis. `make bench` does it with 100,000.
 #[test]
 fn large_group_is_served_a_second_after_a_task_was_acknowledged() {

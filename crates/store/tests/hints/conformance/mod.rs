@@ -26,7 +26,8 @@ macro_rules! suite {
             mark_ends_the_hint_of_its_user, step_out_of_line_is_refused_and_changes_nothing,
             step_with_an_open_outcome_may_be_done_again, life_ends_by_itself,
             keeper_waits_while_the_life_of_another_holds, emptied_back_end_refuses_the_next_step,
-            hint_ends_when_its_time_is_over, look_is_remembered_for_its_partition
+            hint_ends_when_its_time_is_over, look_is_remembered_for_its_partition,
+            hints_of_a_partition_are_gone_through_part_by_part
         }
     };
     ($bench:ty: $($name:ident),+) => {
@@ -257,4 +258,35 @@ pub(crate) fn look_is_remembered_for_its_partition(bench: &impl Bench) {
     assert!(!hints.wanted(4).unwrap(), "of another partition");
     bench.flush();
     assert!(!hints.wanted(3).unwrap());
+}
+
+/// EVT-2: all hints of a partition are seen part by part, each as a look shows it, and none of another partition.
+pub(crate) fn hints_of_a_partition_are_gone_through_part_by_part(bench: &impl Bench) {
+    let hints = bench.hints();
+    let users: Vec<String> = (0..1_200).map(|n| format!("user-{n}")).collect();
+    let names: Vec<&str> = users.iter().map(String::as_str).collect();
+    let mut keeper = prepared(hints, &names);
+    assert!(keeper.turn(hints, &[(Mark::User { shard: 17, user: "user-7".into() }, 77)], MINUTE));
+    let asker = Asker::new(hints);
+    let elsewhere = Place { partition: place("ann").partition + 1, ..place("ann") };
+    asker.keep(&elsewhere, &Life::draw(), 5);
+    let (mut seen, mut pages, mut from) = (std::collections::BTreeMap::new(), 0, None);
+    loop {
+        let page = hints.page(place("ann").partition, from).unwrap();
+        seen.extend(page.looks.into_iter().map(|(place, look)| (place.user.to_string(), look)));
+        pages += 1;
+        from = page.next;
+        if from.is_none() {
+            break;
+        }
+    }
+    assert!(pages > 1, "a part is bounded");
+    assert_eq!(
+        seen.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(),
+        names.into_iter().collect()
+    );
+    for user in ["user-7", "user-8"] {
+        assert_eq!(seen[user], asker.look(&place(user)), "{user}");
+    }
+    assert_eq!(seen["user-7"].user_mark, Some(77));
 }

@@ -36,7 +36,7 @@ impl Redis {
         until("Redis answers", || self.try_ask("PING").filter(|answer| answer == "+PONG"));
     }
 
-    /// Asks one thing without arguments.
+    /// Asks one thing, as one line; gives the beginning of the answer.
     pub(crate) fn ask(&self, command: &str) -> String {
         until(command, || self.try_ask(command))
     }
@@ -45,7 +45,7 @@ impl Redis {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
         stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
-        let mut answer = [0; 64];
+        let mut answer = [0; 1_024];
         let read = stream.read(&mut answer).ok().filter(|read| *read > 0)?;
         Some(String::from_utf8_lossy(&answer[..read]).trim().to_owned())
     }
