@@ -102,6 +102,28 @@ fn a_pool_bounds_all_jobs_that_use_it() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// BYD-4: what no worker takes holds no permits that others wait for, whether it lacks a label, a host or memory; a
+/// worker that takes it brings it its turn.
+#[test]
+fn what_no_worker_takes_holds_no_permits() {
+    let lacking =
+        [json!({"worker_group": "gpu"}), json!({"host": "elsewhere"}), json!({"memory_mb": 100_000})];
+    for lacks in lacking {
+        let mut world = World::new();
+        define(&mut world, pool("both", 2, None));
+        let mut kept = json!({"pools": [{"name": "both", "weight": 2}]});
+        kept.as_object_mut().unwrap().extend(lacks.as_object().unwrap().clone());
+        let ids = world.define(vec![job("kept", kept), job("goes", json!({"pools": ["both"]}))]);
+        world.worker("w", 4, Script::Run);
+        let kept = world.batch(ids[0], None);
+        let goes = world.batch(ids[1], None);
+        assert_eq!(world.why_kinds(goes), Vec::<String>::new(), "{lacks}: it runs");
+        assert_eq!(world.why_kinds(kept).len(), 1, "{lacks}: {:?}", world.why(kept));
+        assert_eq!(running(&world, "w"), 1);
+        assert_eq!(world.partition, world.folded());
+    }
+}
+
 /// BYD-4: lowered slots take nothing away from what runs, and let nothing start until there is room.
 #[test]
 fn a_lowered_limit_takes_nothing_away() {

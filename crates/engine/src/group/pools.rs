@@ -20,11 +20,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    BatchId, Event, PermitReport, Pool, PoolName, PoolUse, Rate, ShardId, ShardMessage, Token,
+    BatchId, Event, PermitReport, Pool, PoolName, PoolUse, Priority, Rate, ShardId, ShardMessage, Token,
 };
 
 use super::GroupShard;
 use super::queue::{Class, Lane};
+use super::worker::Demand;
 use crate::rate::Starts;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -244,10 +245,9 @@ impl GroupShard {
             let Some(pools) = lane.pools.as_deref().and_then(|uses| self.pools.shared_of(uses)) else {
                 continue;
             };
-            let ready: usize = classes.values().map(Class::len).sum();
-            let (free, is_taken) = self.free_for(lane);
+            let (free, is_taken) = self.room_for(lane, classes);
             let wish = wishes.entry(pools).or_default();
-            wish.0 = wish.0.saturating_add(free.min(u32::try_from(ready).unwrap_or(u32::MAX)));
+            wish.0 = wish.0.saturating_add(free);
             wish.1 |= is_taken;
         }
         wishes.into_iter().find_map(|(pools, (free, is_taken))| {
@@ -264,12 +264,28 @@ impl GroupShard {
         })
     }
 
-    /// Slots of its workers that are free, and whether there are any workers for it.
-    fn free_for(&self, lane: &Lane) -> (u32, bool) {
-        let workers = self.workers.iter().map(|(_, worker)| worker);
-        let takes = workers.filter(|worker| worker.takes_work() && worker.is_on(lane.host.as_deref()));
-        let slots = takes.filter_map(|worker| worker.slots.get(&lane.job_type));
-        slots.fold((0, false), |(free, _), slots| (free.saturating_add(slots.free()), true))
+    /// Whether a worker takes such batches.
+    pub(crate) fn is_taken(&self, demand: &Demand<'_>) -> bool {
+        self.workers.iter().any(|(_, worker)| worker.could_take(demand))
+    }
+
+    /// How many ready batches of a lane have room on a worker, and whether any of them would get it in time. What
+    /// no worker takes must not hold permits that other groups wait for.
+    fn room_for(&self, lane: &Lane, classes: &BTreeMap<Priority, Class>) -> (u32, bool) {
+        let (mut ready, mut free, mut is_taken) = (0, 0, false);
+        for (priority, class) in classes {
+            let demand = Demand::of_class(lane, *priority);
+            if !self.is_taken(&demand) {
+                continue;
+            }
+            is_taken = true;
+            ready += class.len();
+            let fitting = self.workers.iter().filter(|(_, worker)| worker.fits(&demand));
+            let of_class =
+                fitting.fold(0, |sum: u32, (_, worker)| sum.saturating_add(worker.free_for(&demand)));
+            free = free.max(of_class);
+        }
+        (free.min(u32::try_from(ready).unwrap_or(u32::MAX)), is_taken)
     }
 
     pub(crate) fn permits_reported(&mut self, report: &PermitReport) {

@@ -83,6 +83,12 @@ impl Slots {
         if self.serves(demand) { self.free() } else { self.free_common() }
     }
 
+    /// Those that a batch with this demand may have at all.
+    fn max_for(self, demand: &Demand<'_>) -> u32 {
+        let kept = self.reserved.filter(|_| !self.serves(demand)).map_or(0, |reserved| reserved.slots);
+        self.max.saturating_sub(kept)
+    }
+
     pub(crate) fn count(&mut self, demand: &Demand<'_>, taken: bool) {
         let step = |n: u32| if taken { n + 1 } else { n.saturating_sub(1) };
         self.used = step(self.used);
@@ -157,8 +163,18 @@ impl Worker {
         demand.memory_mb == 0 || demand.memory_mb <= self.memory_left()
     }
 
-    fn free_for(&self, demand: &Demand<'_>) -> u32 {
+    pub(crate) fn free_for(&self, demand: &Demand<'_>) -> u32 {
         self.slots.get(demand.job_type).map_or(0, |slots| slots.free_for(demand))
+    }
+
+    /// Whether it takes such batches at all: one fits now, or would if its own batches ended.
+    pub(crate) fn could_take(&self, demand: &Demand<'_>) -> bool {
+        let memory_mb = self.memory_left().saturating_add(self.reserved_mb);
+        self.takes_work()
+            && self.is_on(demand.host)
+            && self.has_label(demand.label)
+            && self.slots.get(demand.job_type).is_some_and(|slots| slots.max_for(demand) > 0)
+            && demand.memory_mb <= memory_mb
     }
 
     /// Whether it could take a batch with this demand, if it has not had it before.
