@@ -72,6 +72,24 @@ fn waiting_for_parents() {
     assert!(condition.job.is_some() && condition.logical_time.is_some());
 }
 
+/// DEP-8, BYD-18: met without a failure, a batch that runs only on failure says whose end it waits for.
+#[test]
+fn waiting_for_a_failure() {
+    let mut world = World::at("2026-07-01T21:30:00Z");
+    world.define(vec![
+        job("p", json!({"schedule": every("hour")})),
+        job("any", json!({"schedule": every("day"), "parents": [{"job": "p", "mapping": "any"}], "run_if": "failure"})),
+    ]);
+    world.worker("w", 1, Script::Succeed);
+    world.until("2026-07-02T00:01:00Z");
+    let lines: Vec<String> =
+        world.why(BatchId::mint(4, GROUP)).into_iter().map(|found| found.message).collect();
+    assert_eq!(lines.len(), 21, "three of the day's hours have ended: {lines:#?}");
+    let first =
+        "it runs only on failure, and waits for the end of g/p of 2026-07-01T01:00:00Z: it has no batch yet";
+    assert_eq!(lines[0], first);
+}
+
 #[test]
 fn waiting_for_a_worker() {
     let mut world = World::new();

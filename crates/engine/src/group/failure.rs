@@ -70,7 +70,7 @@ impl GroupShard {
     }
 
     /// Parents' times that it waits for, the own past left out.
-    fn parents_of<'a>(&self, batch: &'a Batch) -> impl Iterator<Item = (JobId, Timestamp)> + 'a {
+    pub(crate) fn parents_of<'a>(&self, batch: &'a Batch) -> impl Iterator<Item = (JobId, Timestamp)> + 'a {
         of_others(batch).flat_map(|dependency| {
             dependency.declared.times.iter().map(|time| (dependency.declared.parent, *time))
         })

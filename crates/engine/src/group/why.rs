@@ -8,6 +8,7 @@ use tidemill_model::{
 
 use super::GroupShard;
 use super::batch::{Batch, PauseAfter, Phase, WaitsFor};
+use super::failure::Stand;
 use super::pools::Shut;
 use super::queue::Lane;
 use super::worker::{Demand, Worker};
@@ -54,6 +55,7 @@ impl GroupShard {
             .filter(|dependency| !batch.is_met(dependency, &[]))
             .flat_map(|dependency| self.unmet_times(batch, dependency))
             .collect();
+        conditions.extend(self.why_no_failure(batch));
         if batch.grant().is_none() {
             conditions.extend(self.unmet_things(batch));
             conditions.extend(self.why_gated(batch));
@@ -88,6 +90,26 @@ impl GroupShard {
                 let mut condition = self.condition("dependency", message, batch);
                 condition.job = Some(parent);
                 condition.logical_time = Some(*time);
+                condition
+            })
+            .collect()
+    }
+
+    /// BYD-18: it runs only on failure, its mappings are met without one, and these may still fail.
+    fn why_no_failure(&self, batch: &Batch) -> Vec<Condition> {
+        if batch.phase != Phase::Waiting || batch.unmet() > 0 || !self.lacks_a_failure(batch) {
+            return Vec::new();
+        }
+        let open =
+            self.parents_of(batch).filter(|(parent, time)| self.stand_of(*parent, *time) == Stand::Open);
+        open.take(LISTED_TIMES)
+            .map(|(parent, time)| {
+                let (name, stands) = (self.name_of(parent), self.how_parent_stands(parent, time));
+                let message =
+                    format!("it runs only on failure, and waits for the end of {name} of {time}: {stands}");
+                let mut condition = self.condition("dependency", message, batch);
+                condition.job = Some(parent);
+                condition.logical_time = Some(time);
                 condition
             })
             .collect()
@@ -270,6 +292,8 @@ impl GroupShard {
                     format!("pool {name}: {starts} have started in {interval_s} s; it may go on at {opens}");
                 Some(self.condition("rate_limit", message, batch))
             }
+            // The group asks for none then; what keeps it from every worker is said beside this.
+            Err(Shut::Permits { .. }) if !self.is_taken(&Demand::of(&batch.definition)) => None,
             Err(Shut::Permits { pools, used }) => {
                 let names: Vec<PoolName> = pools.iter().map(|of| of.name.clone()).collect();
                 let held: String = names.iter().map(|name| self.who_holds(name, id)).collect();
