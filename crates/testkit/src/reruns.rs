@@ -42,7 +42,7 @@ impl World {
                 let of = match rng.below(3) {
                     0 => ColdStartOf::All,
                     1 => ColdStartOf::Group(group.try_into().expect("a name")),
-                    _ => ColdStartOf::Jobs(vec![first]),
+                    _ => ColdStartOf::Jobs(vec![self.disabled_one(rng).unwrap_or(first)]),
                 };
                 RerunScope::ColdStart { of, period: Period::Hour }
             }
@@ -67,6 +67,13 @@ impl World {
             approve: rng.chance(50),
         };
         self.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+    }
+
+    /// Now and then one that is refused, because it is disabled.
+    fn disabled_one(&self, rng: &mut Rng) -> Option<JobId> {
+        let all = self.known.jobs.values().filter(|job| !job.submitted && !job.enabled);
+        let all: Vec<JobId> = all.map(|job| job.id).collect();
+        rng.pick(&all).copied().filter(|_| rng.chance(50))
     }
 
     fn act_on_a_rerun(&mut self, rng: &mut Rng) {
