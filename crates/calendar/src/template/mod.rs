@@ -8,7 +8,7 @@ mod render;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -175,6 +175,25 @@ impl Template {
             }
         }
         names_hour
+    }
+
+    /// How far from the logical time the times that templates of one text name can lie, either way: the longest shift, and
+    /// what the finest field of their patterns covers. Without a year they come round every year.
+    pub fn span<'a>(templates: impl IntoIterator<Item = &'a Template>) -> SignedDuration {
+        let (mut shift, mut fields) = (SignedDuration::ZERO, pattern::Fields::default());
+        for (form, moved) in templates.into_iter().flat_map(Template::kinds).filter_map(|kind| match kind {
+            Kind::Time(form, moved) => Some((form, moved)),
+            Kind::BatchId | Kind::Run | Kind::Attempt | Kind::Field(_) | Kind::Param(_) | Kind::Value(..) => {
+                None
+            }
+        }) {
+            shift = shift.max(moved.as_ref().map_or(SignedDuration::ZERO, Shift::length));
+            match form {
+                TimeForm::Pattern(pattern) => fields.add(pattern),
+                TimeForm::Rfc3339 | TimeForm::EpochSeconds | TimeForm::EpochMillis => fields.add_all(),
+            }
+        }
+        shift + fields.covered()
     }
 
     fn kinds(&self) -> impl Iterator<Item = &Kind> {

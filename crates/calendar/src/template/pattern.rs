@@ -80,6 +80,39 @@ impl TimePattern {
     }
 }
 
+/// Which fields some patterns write, together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fields(Vec<Token>);
+
+impl Fields {
+    pub(super) fn add(&mut self, pattern: &TimePattern) {
+        self.0.extend(&pattern.0);
+    }
+
+    pub(super) fn add_all(&mut self) {
+        self.0.extend([Token::Year, Token::Month, Token::Day, Token::Hour, Token::Minute]);
+    }
+
+    /// What one reading of them covers, at most: zero without any, else the length of the finest field that has all
+    /// coarser ones beside it, and a year where the year is missing.
+    pub(super) fn covered(&self) -> SignedDuration {
+        if self.0.is_empty() {
+            return SignedDuration::ZERO;
+        }
+        let (days, hours) = (|days: i64| SignedDuration::from_hours(24 * days), SignedDuration::from_hours);
+        let fields = [
+            (Token::Year, days(367)),
+            (Token::Month, days(367)),
+            (Token::Day, days(32)),
+            // A day of 25 hours.
+            (Token::Hour, hours(25)),
+            (Token::Minute, hours(1)),
+        ];
+        let missing = fields.into_iter().find(|(field, _)| !self.0.contains(field));
+        missing.map_or(SignedDuration::from_mins(1), |(_, covered)| covered)
+    }
+}
+
 fn token(run: &str) -> Option<Token> {
     match run {
         "yyyy" => Some(Token::Year),
@@ -143,6 +176,17 @@ impl Shift {
             _ => Shift::Elapsed(SignedDuration::from_mins(distance.into())),
         };
         Ok((form, Some(shift)))
+    }
+
+    /// Its length, at most, without its direction.
+    pub(super) fn length(&self) -> SignedDuration {
+        let days = |days: u32| SignedDuration::from_hours(25 * i64::from(days));
+        match self {
+            Shift::Months(months) => days(31 * months.unsigned_abs()),
+            Shift::Weeks(weeks) => days(7 * weeks.unsigned_abs()),
+            Shift::Days(count) => days(count.unsigned_abs()),
+            Shift::Elapsed(duration) => duration.abs(),
+        }
     }
 
     /// The time moved by this distance; `None` when it leaves the range of times.
