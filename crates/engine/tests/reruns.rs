@@ -405,8 +405,8 @@ fn cascade_reaches_the_logical_times_that_wait_for_the_rerun_ones() {
     plan(&mut world, wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00Z", "2026-06-29T01:00:00Z"));
     expect![[r#"
         rerun requested, 3 jobs
-        planned from 1: h 2026-06-28 22:00 first; h 2026-06-28 23:00 first; h 2026-06-29 00:00 first; d 2026-06-29 00:00 first after [1, 2, 3]; h 2026-06-29 01:00 first
-        rerun planned, 5 batches
+        planned from 1: h 2026-06-28 22:00 first; h 2026-06-28 23:00 first; h 2026-06-29 00:00 first; d 2026-06-29 00:00 first after [1, 2, 3]; h 2026-06-29 01:00 first; d 2026-06-30 00:00 first after [5]; e 2026-06-30 00:00 first after [4]; e 2026-07-01 00:00 first after [6]
+        rerun planned, 8 batches
     "#]]
     .assert_eq(&world.told());
 }
@@ -431,6 +431,7 @@ fn closed_days_take_no_part_in_a_rerun() {
     let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, days.0, days.1));
     expect![[r#"
         rerun requested, 2 jobs
+        skips jobs b from 2026-07-08 00:00 on: OwnPast
         planned from 1: a 2026-07-03 00:00 first; b 2026-07-03 00:00 first after [1]; a 2026-07-07 00:00 first; b 2026-07-07 00:00 first after [2, 3]
         rerun planned, 4 batches
     "#]].assert_eq(&world.told());
@@ -455,6 +456,150 @@ fn closed_days_take_no_part_in_a_rerun() {
         rerun planned, 5 batches
     "#]].assert_eq(&world.told());
     assert_eq!(world.folded(), world.partition);
+}
+
+/// GEN-6: what depends on rerun batches follows, whatever its logical time, up to now or as far as the wish says; the plan
+/// says from when on it leaves something out, and why.
+#[test]
+fn cascade_follows_what_depends_on_it_up_to_now() {
+    let (one, last) = ("2026-06-30T01:00:00Z", "2026-06-30T23:00:00Z");
+    let mut world = World::new();
+    let ids = world.define(vec![
+        job("h", json!({"schedule": every("hour")})),
+        daily("report", json!({"parents": [{"job": "h", "mapping": "all"}], "depends_on_past": true})),
+    ]);
+    world.events();
+    let planned = |world: &mut World, jobs: &[JobId], reach: Option<&str>, from: &str, to: &str| {
+        plan(world, RerunWish { reach: reach.map(at), ..wish(jobs, Cascade::Logic, from, to) });
+        let told = world.told();
+        let of = |word: &'static str| told.lines().filter(move |line| line.starts_with(word));
+        let reports =
+            of("planned from").flat_map(|line| line.split("; ")).filter(|line| line.contains("report"));
+        let skips = of("skips jobs");
+        reports.chain(skips).map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    let all = (1..=23).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        planned(&mut world, &ids[..1], None, one, last),
+        format!("report 2026-07-01 00:00 first after [{all}]")
+    );
+    // The day of these hours is not over.
+    let today = ("2026-07-01T08:00:00Z", "2026-07-01T09:00:00Z");
+    expect!["skips jobs report from 2026-07-02 00:00 on: BeyondReach"].assert_eq(&planned(
+        &mut world,
+        &ids[..1],
+        None,
+        today.0,
+        today.1,
+    ));
+    expect!["skips jobs report from 2026-07-01 00:00 on: BeyondReach"].assert_eq(&planned(
+        &mut world,
+        &ids[..1],
+        Some(last),
+        one,
+        last,
+    ));
+    expect![[r#"
+        planned from 1: report 2026-06-28 00:00 first
+        skips jobs report from 2026-06-29 00:00 on: OwnPast"#]]
+    .assert_eq(&planned(&mut world, &ids[1..], None, DAY[1], DAY[1]));
+    assert_eq!(world.folded(), world.partition);
+}
+
+/// GEN-6: what a cascade would reach up to now is bounded, and refused by the bound's name; a narrower reach fits.
+#[test]
+fn cascade_that_reaches_too_far_is_refused_by_name() {
+    let mut world = World::new();
+    let yearly = json!({"cron": "0 0 0 1 4 ?", "zone": "UTC"});
+    let minutely = json!({"cron": "0 * * * * ?", "zone": "UTC"});
+    let child = |name: &str, mapping: &str| {
+        job(name, json!({"schedule": minutely, "parents": [{"job": "year", "mapping": mapping}]}))
+    };
+    let ids = world.define(vec![
+        job("year", json!({"schedule": yearly, "outputs": ["/y/${yyyy}"]})),
+        child("latest", "latest"),
+        job("later", json!({"schedule": yearly})),
+        job("all", json!({"schedule": minutely, "parents": [{"job": "later", "mapping": "all"}]})),
+        job("reads", json!({"schedule": minutely, "inputs": ["/y/${yyyy}"]})),
+        job("makes", json!({"schedule": minutely, "outputs": ["/one"]})),
+        job("takes", json!({"schedule": minutely, "inputs": ["/one"]})),
+    ]);
+    world.events();
+    let april = "2026-04-01T00:00:00Z";
+    let mut planned = |wish: RerunWish| {
+        let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
+        let told = world.told();
+        let Outcome::Answered(Answer::Rerun { .. }) = outcome else { return rejection(&outcome) };
+        told.lines().last().unwrap().to_owned()
+    };
+    let by_logic = wish(&ids[..1], Cascade::Logic, april, april);
+    let narrow = RerunWish { reach: Some(at("2026-04-01T00:09:00Z")), ..by_logic.clone() };
+    assert_eq!(planned(narrow), "rerun planned, 11 batches");
+    let told = planned(by_logic);
+    assert!(told.contains("the number of batches of one plan is at its limit of 100000"), "{told}");
+    let told = planned(wish(&ids[2..3], Cascade::Logic, "2025-04-01T00:00:00Z", april));
+    assert!(told.contains("the number of logical times of g/all that one plan looks at"), "{told}");
+    let told = planned(wish(&ids[..1], Cascade::Data, april, april));
+    assert!(told.contains("the number of paths that one plan resolves"), "{told}");
+    let one_path = wish(&ids[5..6], Cascade::Data, DAY[2], DAY[3]);
+    let told = planned(RerunWish { reach: Some(at(DAY[3])), ..one_path });
+    assert!(told.contains("its batches wait for each other more than 1000000 times"), "{told}");
+}
+
+/// GEN-6: by data, paths are resolved for each logical time, with the definition's parameters: what reads yesterday's path
+/// comes a day later, what reads the month's follows on all its days, a job reads what it made itself, and so on up to now;
+/// text alone makes nobody a reader.
+#[test]
+fn cascade_by_data_matches_resolved_paths() {
+    let mut world = World::new();
+    let reads = |input: &str| json!({"inputs": [input]});
+    let ids = world.define(vec![
+        daily("w", json!({"outputs": ["/d/${yyyyMMdd}", "/m/${yyyyMM}"]})),
+        daily("eve", json!({"inputs": ["/${param.lake}/${yyyyMMdd-1d}"], "parameters": {"lake": "d"}})),
+        daily("month", reads("/m/${yyyyMM-1M}")),
+        daily("never", reads("/d/${yyyyMMdd}00")),
+        daily("sum", json!({"inputs": ["/sum/${yyyyMMdd-1d}"], "outputs": ["/sum/${yyyyMMdd}"]})),
+        job("hand", reads("/d/${yyyyMMdd}")),
+    ]);
+    world.events();
+    plan(&mut world, wish(&ids[..1], Cascade::Data, DAY[0], DAY[0]));
+    expect![[r#"
+        rerun requested, 4 jobs
+        skips jobs month from 2026-07-02 00:00 on: BeyondReach
+        planned from 1: w 2026-06-27 00:00 first; hand 2026-06-27 00:00 first after [1]; eve 2026-06-28 00:00 first after [1]; month 2026-07-01 00:00 first after [1]
+        rerun planned, 4 batches
+    "#]]
+    .assert_eq(&world.told());
+    plan(&mut world, wish(&ids[4..5], Cascade::Data, DAY[1], DAY[1]));
+    expect![[r#"
+        rerun requested, 1 jobs
+        skips jobs sum from 2026-07-02 00:00 on: BeyondReach
+        planned from 1: sum 2026-06-28 00:00 first; sum 2026-06-29 00:00 first after [1]; sum 2026-06-30 00:00 first after [2]; sum 2026-07-01 00:00 first after [3]
+        rerun planned, 4 batches
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.folded(), world.partition);
+}
+
+/// GEN-6: paths of other logical times may lead round between jobs; those of the same logical time cannot be put in order,
+/// and the plan is refused by name.
+#[test]
+fn cascade_by_data_goes_round_through_other_days_only() {
+    for (shift, planned) in [("-1d", true), ("", false)] {
+        let mut world = World::new();
+        let of_b = format!("/b/${{yyyyMMdd{shift}}}");
+        let ids = world.define(vec![
+            daily("a", json!({"inputs": [of_b], "outputs": ["/a/${yyyyMMdd}"]})),
+            daily("b", json!({"inputs": ["/a/${yyyyMMdd}"], "outputs": ["/b/${yyyyMMdd}"]})),
+        ]);
+        world.worker("w", 4, Script::Succeed);
+        world.events();
+        plan(&mut world, wish(&ids[..1], Cascade::Data, DAY[2], DAY[2]));
+        let told = world.told();
+        let days = "a 2026-06-29 00:00 first; b 2026-06-29 00:00 first after [1]; a 2026-06-30 00:00 first after [2]";
+        assert_eq!(told.contains(days), planned, "{told}");
+        assert_eq!(told.contains("rerun ended refused"), !planned, "{told}");
+    }
 }
 
 /// GEN-6: by data, what reads a path that a rerun job writes comes after it, whether or not it names it as parent.

@@ -13,7 +13,7 @@ use crate::RerunId;
 use crate::pull::{MovedTask, TaskSpec, Template, UserHistory, UserName};
 use crate::rerun::{
     AskedRuns, OrderedRun, PlannedBatch, PlannedJob, RerunPlace, RerunResult, RerunWish, RunEnd, RunSkip,
-    SkippedJob, ToldRun,
+    SkippedJob, SkippedTimes, ToldRun,
 };
 use crate::{
     Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, DataPath, FinalResult, Follow,
@@ -795,6 +795,9 @@ pub enum Event {
         rerun: RerunId,
         /// Which, and why.
         jobs: Vec<SkippedJob>,
+        /// Logical times that a cascade does not follow, by job.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        times: Vec<SkippedTimes>,
     },
     /// Part of the plan.
     BatchesPlanned {

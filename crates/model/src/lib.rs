@@ -72,7 +72,7 @@ pub use rejection::{FieldError, Rejection};
 pub use rerun::{
     AskedRuns, Cascade, ColdStartOf, JobSkip, OrderedRun, PlannedBatch, PlannedJob, RecordedBatch,
     RerunDefinition, RerunOnly, RerunOrder, RerunPlace, RerunResult, RerunScope, RerunWish, RunEnd, RunSkip,
-    SkippedJob, StartRun, ToldRun,
+    SkippedJob, SkippedTimes, StartRun, TimesSkip, ToldRun,
 };
 pub use resources::{Measure, Reserved};
 pub use retry::{Backoff, BackoffInput, ExitCodes};

@@ -17,7 +17,8 @@ pub struct RerunWish {
     pub from: Timestamp,
     /// The last logical time; not after now.
     pub to: Timestamp,
-    /// The last logical time of what comes after those jobs, cut to now; absent: `to`.
+    /// The last logical time of what comes after those jobs, cut to now. Asked for without it, a cascade reaches up to now;
+    /// on record without it, as before that was so, up to `to`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Timestamp>,
     /// Which of the batches in it.
@@ -72,7 +73,7 @@ pub enum Cascade {
     Job,
     /// Also all jobs that name them as parents, and so on, in every group.
     Logic,
-    /// Also all jobs that read a path that they write, and so on, in every group.
+    /// Also all batches that read a path that theirs write, and so on, in every group.
     Data,
     /// Also these jobs.
     Subset(Vec<JobId>),
@@ -188,6 +189,27 @@ pub enum JobSkip {
         /// Its logical time.
         logical_time: Timestamp,
     },
+}
+
+/// Logical times of a job that a cascade does not follow, though they depend on batches that are rerun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SkippedTimes {
+    /// The job.
+    pub job: JobId,
+    /// The first of them.
+    pub from: Timestamp,
+    /// Why.
+    pub reason: TimesSkip,
+}
+
+/// Why a cascade does not follow logical times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TimesSkip {
+    /// They are later than it reaches: than now, or than the wish allows.
+    BeyondReach,
+    /// They depend on the job's own past only.
+    OwnPast,
 }
 
 /// A batch of a plan. Its number is its place, from 1.

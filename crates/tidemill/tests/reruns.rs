@@ -213,6 +213,56 @@ fn cold_start_leaves_out_what_is_unfinished_on_record() {
     assert!(text(&refused.stderr).contains("super_administrator"), "{}", text(&refused.stderr));
 }
 
+/// What a cascade from this job plans of others, and what it leaves out.
+fn reached(server: &Server, job: &str, cascade: &str, span: &[&str]) -> (Vec<Value>, Value) {
+    let name = format!("default/{job}");
+    let planned = server.json(&[&["rerun", "plan", &name, "--cascade", cascade][..], span].concat());
+    let mut batches = batches(server, &planned["id"], &["job_name", "logical_time"]);
+    batches.retain(|batch| batch[0] != job);
+    let shown = server.json(&["rerun", "show", &planned["id"].to_string()]);
+    (batches, shown["left_out"].clone())
+}
+
+/// GEN-6: with a cascade the report of a day follows its hours, though it is of a later logical time; with a narrower reach
+/// it does not, and the plan says so.
+#[test]
+fn cascade_follows_later_logical_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = site(dir.path());
+    server.apply(
+        "jobs:\n\
+        - {name: report, group: default, type: noop, parents: [{job: hourly, mapping: all}], \
+           schedule: {period: day, zone: UTC}}\n",
+    );
+    let hours = ["--from", "2026-03-01T01:00:00Z", "--to", "2026-03-01T23:00:00Z"];
+    let (follows, left_out) = reached(&server, "hourly", "logic", &hours);
+    assert_eq!((follows, left_out), (vec![json!(["report", DAYS[1]])], json!([])));
+    let (follows, left_out) = reached(&server, "hourly", "logic", &with(&hours, &["--reach", hours[3]]));
+    assert_eq!(follows, Vec::<Value>::new());
+    let told = ["job_name", "reason", "logical_time"].map(|field| left_out[0][field].clone());
+    assert_eq!(told, [json!("default/report"), json!("beyond_reach"), json!(DAYS[1])]);
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+}
+
+/// GEN-6: by data, paths are resolved for each logical time: what reads yesterday's path comes a day later, and what reads
+/// the job's own day under another template, the same day.
+#[test]
+fn cascade_by_data_matches_paths_as_they_are_resolved() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = site(dir.path());
+    let daily = "schedule: {period: day, zone: UTC}";
+    server.apply(&format!(
+        "jobs:\n\
+        - {{name: writes, group: default, type: noop, outputs: ['/d/${{yyyyMMdd}}'], {daily}}}\n\
+        - {{name: reads, group: default, type: noop, inputs: ['/d/${{yyyyMMdd-1d}}'], {daily}}}\n\
+        - {{name: parts, group: default, type: noop, inputs: ['/d/${{yyyy}}${{MMdd}}'], {daily}}}\n"
+    ));
+    let (follows, left_out) = reached(&server, "writes", "data", &["--from", DAYS[0], "--to", DAYS[0]]);
+    assert_eq!(follows, [json!(["parts", DAYS[0]]), json!(["reads", DAYS[1]])]);
+    assert_eq!(left_out, json!([]));
+    assert_eq!(server.json(&["verify"])["difference_count"], 0);
+}
+
 /// Bad wishes are refused with the field, its value and the rule, and nothing is planned.
 #[test]
 fn bad_wishes_name_their_field() {

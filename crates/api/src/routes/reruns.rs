@@ -51,7 +51,8 @@ pub(crate) enum Reach {
     Job,
     /// Also all jobs that come after them by their parents, in every group.
     Logic,
-    /// Also all jobs that read a path that they write, and so on, in every group.
+    /// Also all batches that read a path that theirs write, and so on, in every group. Paths are resolved for each logical
+    /// time, with the parameters of the definitions.
     Data,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct RerunRequest {
     from: Timestamp,
     /// The last logical time, not after now.
     to: Timestamp,
-    /// The last logical time of what comes after the jobs, cut to now; absent: `to`.
+    /// The last logical time of what comes after the jobs, cut to now; absent: now with a cascade, else `to`.
     #[serde(default)]
     reach: Option<Timestamp>,
     /// Which of the batches in it.

@@ -101,7 +101,7 @@ pub(crate) fn groups_of(row: &RerunRow) -> Vec<String> {
 pub(crate) struct RerunJobs {
     /// Its jobs, each after those that it waits for.
     pub(crate) plan: Vec<RerunJobView>,
-    /// The jobs that it leaves out, and why.
+    /// What it leaves out, and why: jobs, or their logical times from one on.
     pub(crate) left_out: Vec<RerunSkipView>,
 }
 
@@ -124,18 +124,19 @@ impl RerunJobView {
     }
 }
 
-/// A job that a plan leaves out.
+/// A job that a plan leaves out, whole or from a logical time on.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RerunSkipView {
     /// The job.
     pub(crate) job: i64,
     /// Its name, `group/name`, where it is still there.
     pub(crate) job_name: Option<String>,
-    /// `disabled` or `unfinished`.
+    /// `disabled` or `unfinished`: the whole job. `beyond_reach` or `own_past`: only what depends on rerun batches from
+    /// `logical_time` on, for that is later than the cascade reaches, or depends on the job's own past only.
     pub(crate) reason: String,
     /// The unfinished batch.
     pub(crate) batch: Option<i64>,
-    /// Its logical time.
+    /// Its logical time; or the first that is left out.
     pub(crate) logical_time: Option<Timestamp>,
     /// When it was left out.
     pub(crate) skipped_at: Timestamp,

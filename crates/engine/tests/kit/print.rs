@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tidemill_model::{Event, JobId, Outcome, PermitReport};
+use tidemill_model::{Event, JobId, Outcome, PermitReport, SkippedTimes};
 
 fn time(time: &Timestamp) -> String {
     let text = time.to_string();
@@ -56,8 +56,12 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::ApplyFinished { .. } => "apply finished".to_owned(),
         Event::RunsAsked { .. } | Event::RunsHeard { .. } | Event::RunsTold { .. } => return None,
         Event::RerunRequested { jobs, .. } => format!("rerun requested, {} jobs", jobs.len()),
-        Event::JobsSkipped { jobs, .. } => {
-            let jobs: Vec<String> = jobs.iter().map(|skip| name(&skip.job)).collect();
+        Event::JobsSkipped { jobs, times, .. } => {
+            let from = |skip: &SkippedTimes| {
+                format!("{} from {} on: {:?}", name(&skip.job), time(&skip.from), skip.reason)
+            };
+            let jobs: Vec<String> =
+                jobs.iter().map(|skip| name(&skip.job)).chain(times.iter().map(from)).collect();
             format!("skips jobs {}", jobs.join(", "))
         }
         Event::BatchesPlanned { first, batches, .. } => {

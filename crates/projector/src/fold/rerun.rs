@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use tidemill_model::{Actor, Event, JobSkip, PlannedBatch, RerunId, RerunScope, RerunWish, RunEnd, RunSkip};
+use tidemill_model::{
+    Actor, Event, JobSkip, PlannedBatch, RerunId, RerunScope, RerunWish, RunEnd, RunSkip, SkippedTimes,
+    TimesSkip,
+};
 use tidemill_store::rows::{RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow};
 
 use super::batch::person;
@@ -26,9 +29,12 @@ pub(super) fn need(rows: &mut Caches, event: &Event) {
                 rows.rerun_jobs.expect_new((rerun.0, position));
             }
         }
-        Event::JobsSkipped { rerun, jobs } => {
+        Event::JobsSkipped { rerun, jobs, times } => {
             rows.reruns.need((rerun.0,));
             for skip in jobs {
+                rows.rerun_skips.expect_new((rerun.0, skip.job.0));
+            }
+            for skip in times {
                 rows.rerun_skips.expect_new((rerun.0, skip.job.0));
             }
         }
@@ -64,10 +70,13 @@ impl Caches {
     pub(super) fn apply_rerun(&mut self, at: Place, event: &Event) {
         match event {
             Event::RerunRequested { .. } => self.request(at, event),
-            Event::JobsSkipped { rerun, jobs } => {
+            Event::JobsSkipped { rerun, jobs, times } => {
                 self.reruns.change((rerun.0,), |row| row.jobs_skipped += count(jobs.len()));
                 for skip in jobs {
                     self.leave_out(at, *rerun, skip.job.0, skip.reason);
+                }
+                for skip in times {
+                    self.leave_out_times(at, *rerun, *skip);
                 }
             }
             Event::BatchesPlanned { rerun, first, batches } => {
@@ -170,6 +179,21 @@ impl Caches {
         };
         let (rerun_id, reason, skipped_at) = (rerun.0, reason.into(), at.now);
         self.rerun_skips.put(RerunSkipRow { rerun_id, job_id, reason, batch_id, logical_time, skipped_at });
+    }
+
+    fn leave_out_times(&mut self, at: Place, rerun: RerunId, skip: SkippedTimes) {
+        let reason = match skip.reason {
+            TimesSkip::BeyondReach => "beyond_reach",
+            TimesSkip::OwnPast => "own_past",
+        };
+        self.rerun_skips.put(RerunSkipRow {
+            rerun_id: rerun.0,
+            job_id: skip.job.0,
+            reason: reason.into(),
+            batch_id: None,
+            logical_time: Some(skip.from.as_millisecond()),
+            skipped_at: at.now,
+        });
     }
 
     fn plan(&mut self, rerun: RerunId, number: u32, batch: &PlannedBatch) {

@@ -78,18 +78,19 @@ row! {
 }
 
 row! {
-    /// A job that a rerun or cold start leaves out.
+    /// A job that a rerun or cold start leaves out, whole or from a logical time on.
     RerunSkipRow in "rerun_skips", key (rerun_id: i64, job_id: i64),
     fixed (reason, batch_id, logical_time, skipped_at), indexes [] {
         /// The rerun.
         rerun_id: i64 = Int,
         /// The job.
         job_id: i64 = Int,
-        /// `disabled` or `unfinished`.
+        /// `disabled` or `unfinished`: the whole job. `beyond_reach` or `own_past`: only what depends on rerun batches from
+        /// `logical_time` on, for that is later than the cascade reaches, or depends on the job's own past only.
         reason: Arc<str> = Name(16),
         /// The unfinished batch.
         batch_id: Option<i64> = Int,
-        /// Its logical time.
+        /// Its logical time; or the first that is left out.
         logical_time: Option<i64> = Time,
         /// When it was left out.
         skipped_at: i64 = Time,

@@ -84,7 +84,7 @@ pub(crate) struct PlanArgs {
     /// Which definition the batches get
     #[arg(long, value_enum, default_value = "today")]
     pub(crate) definition: Definition,
-    /// The last logical time of what comes after the jobs, RFC 3339 [default: --to]
+    /// The last logical time of what comes after the jobs, RFC 3339 [default: now with --cascade, else --to]
     #[arg(long, value_name = "TIME")]
     pub(crate) reach: Option<Timestamp>,
     #[command(flatten)]
@@ -152,7 +152,7 @@ pub(crate) enum Cascade {
     Job,
     /// Also all jobs that come after them by their parents, in every group
     Logic,
-    /// Also all jobs that read a path that they write, and so on, in every group
+    /// Also all batches that read a path that theirs write, and so on, in every group
     Data,
 }
 

@@ -181,7 +181,7 @@ fn wish(session: &Session, path: &str, body: &Value, args: &HowArgs) -> Done<Exi
     Ok(session.show(&shown, |shown| {
         format!(
             "Rerun {rerun}: {} batches of {} jobs are planned, {} jobs left out. See them with `tidemill rerun \
-             batches {rerun}`, then `tidemill rerun {next} {rerun}`.{}",
+             batches {rerun}`, what is left out with `tidemill rerun show {rerun}`, then `tidemill rerun {next} {rerun}`.{}",
             shown["planned"],
             shown["jobs"],
             shown["jobs_skipped"],

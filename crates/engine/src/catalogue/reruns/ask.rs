@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    AskedRuns, Event, JobSkip, Mapping, RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunResult,
-    RerunScope, ShardId, ShardMessage, SkippedJob, ToldRun,
+    AskedRuns, Event, JobDefinition, JobSkip, Mapping, Rejection, RerunDefinition, RerunId, RerunOnly,
+    RerunOrder, RerunResult, RerunScope, ShardId, ShardMessage, SkippedJob, SkippedTimes, TimesSkip, ToldRun,
 };
 
 use super::wish::{times_within, too_many_batches};
@@ -15,8 +15,10 @@ use crate::schedule::{required_times, same_grid};
 
 /// Questions that wait for an answer at once.
 pub(super) const MAX_OPEN: usize = 16;
-/// A job beyond the span is looked at for as many of its logical times.
-const MAX_BEYOND: usize = 2_000;
+/// For each of its parents, a job is looked at for so many of its logical times.
+const MAX_LOOKED: usize = 200_000;
+/// Of a job's logical times behind the reach, so many are looked at.
+const LOOK_BEYOND: usize = 32;
 
 impl Catalogue {
     /// The next questions: as many logical times as one decision takes, by shard.
@@ -28,12 +30,14 @@ impl Catalogue {
         while room > 0 && at < rerun.jobs.len() {
             let job = &rerun.jobs[at];
             let behind = job.times.last().copied();
-            let all = rerun.times_of(at, &fresh);
+            let all = match rerun.times_of(at, &fresh) {
+                Ok(all) => all,
+                Err(rejection) => return refused(id, &rejection),
+            };
             let times: Vec<Timestamp> =
                 all.iter().copied().filter(|time| behind.is_none_or(|behind| *time > behind)).collect();
             if times.len() > left {
-                let (result, message) = (RerunResult::Refused, too_many_batches().to_string());
-                return vec![Event::RerunEnded { rerun: id, result, message }];
+                return refused(id, &too_many_batches());
             }
             let now: Vec<Timestamp> = times.iter().copied().take(room).collect();
             let is_whole = now.len() == times.len();
@@ -122,13 +126,25 @@ impl Catalogue {
         rerun.listing.fault = rerun.unknown_definition(&order);
         rerun.listing.numbers = order.iter().zip(1..).map(|(place, number)| (*place, number)).collect();
         rerun.listing.order = order;
+        rerun.listing.written = rerun.written();
+        rerun.listing.left_out = rerun.times_left_out();
+        if let Some(fault) = rerun.circle() {
+            rerun.listing.fault.get_or_insert(fault);
+        }
     }
 }
 
 impl Rerun {
     /// All logical times of a job of the plan, oldest first. Those of its parents are known.
-    fn times_of(&self, at: usize, fresh: &BTreeMap<usize, Vec<Timestamp>>) -> Vec<Timestamp> {
+    fn times_of(
+        &self,
+        at: usize,
+        fresh: &BTreeMap<usize, Vec<Timestamp>>,
+    ) -> Result<Vec<Timestamp>, Rejection> {
         let job = &self.jobs[at];
+        if let Some(times) = &job.by_data {
+            return Ok(times.clone());
+        }
         let mut times: Vec<Timestamp> = Vec::new();
         if job.is_named {
             match &job.grid {
@@ -139,12 +155,12 @@ impl Rerun {
         if !job.is_named || job.parents.iter().any(|(parent, _)| *parent != at) {
             for (parent, mapping) in job.parents.iter().filter(|(parent, _)| *parent != at) {
                 let of_parent = fresh.get(parent).unwrap_or(&self.jobs[*parent].times);
-                times.extend(self.reached_from(job, &self.jobs[*parent], *mapping, of_parent));
+                times.extend(self.reached_from(job, &self.jobs[*parent], *mapping, of_parent)?);
             }
         }
         times.sort_unstable();
         times.dedup();
-        times
+        Ok(times)
     }
 
     /// The logical times of `job`, as far as the wish reaches, that wait for one of its parent's.
@@ -154,28 +170,32 @@ impl Rerun {
         parent: &PlanJob,
         mapping: Mapping,
         of_parent: &[Timestamp],
-    ) -> Vec<Timestamp> {
+    ) -> Result<Vec<Timestamp>, Rejection> {
         let (Some(own), Some(grid)) = (&job.grid, &parent.grid) else {
-            return of_parent.to_vec();
+            return Ok(of_parent.to_vec());
         };
         if mapping == Mapping::Same {
             let is_one = same_grid(own, grid);
             let on_grid = |time: &Timestamp| is_one || own.logical_at_or_before(*time) == Some(*time);
-            return of_parent.iter().copied().filter(on_grid).collect();
+            return Ok(of_parent.iter().copied().filter(on_grid).collect());
         }
-        let (Some(first), Some(last)) = (of_parent.first(), of_parent.last()) else { return Vec::new() };
-        // Beyond the span, the next few that may still wait for its last ones.
+        let (Some(first), Some(last)) = (of_parent.first(), of_parent.last()) else { return Ok(Vec::new()) };
         let within = times_within(own, *first, self.wish.reach.unwrap_or(self.wish.to));
-        let waits = |time: &Timestamp| {
-            let wanted = required_times(own, grid, mapping, *time).unwrap_or_default();
-            wanted.iter().any(|time| of_parent.binary_search(time).is_ok())
-        };
-        let mut beyond = 0;
-        let near = within.take_while(|time| {
-            beyond += usize::from(*time > *last);
-            beyond <= MAX_BEYOND
-        });
-        near.filter(waits).collect()
+        let mut waiting = Vec::new();
+        for (looked, time) in within.enumerate() {
+            if looked == MAX_LOOKED {
+                return Err(too_far_apart(&job.definition));
+            }
+            let wanted = required_times(own, grid, mapping, time).unwrap_or_default();
+            // A later time never waits for an earlier one of its parent: from here on all wait for what comes after its last.
+            if time > *last && wanted.first().is_none_or(|wanted| wanted > last) {
+                break;
+            }
+            if wanted.iter().any(|time| of_parent.binary_search(time).is_ok()) {
+                waiting.push(time);
+            }
+        }
+        Ok(waiting)
     }
 
     /// Whether a logical time is among those that are wished.
@@ -189,6 +209,41 @@ impl Rerun {
                 result.is_some_and(|result| !result.satisfies())
             }
         }
+    }
+
+    /// GEN-6: what depends on rerun batches, and is later than a cascade reaches, or depends on the job's own past only.
+    /// Looked for among the next few logical times of each job.
+    fn times_left_out(&self) -> Vec<SkippedTimes> {
+        let reaches_on = super::wish::reaches_on(&self.wish);
+        let reach = self.wish.reach.filter(|_| reaches_on);
+        let Some(reach) = reach else { return Vec::new() };
+        let is_skipped = |job: &PlanJob| self.listing.skips.iter().any(|skip| skip.job == job.definition.id);
+        let left_out = |at: usize| {
+            let job = &self.jobs[at];
+            let grid = job.grid.as_ref().filter(|_| !is_skipped(job))?;
+            let of = |from: Timestamp, reason| SkippedTimes { job: job.definition.id, from, reason };
+            let beyond = times_within(grid, reach, Timestamp::MAX).filter(|time| *time > reach);
+            if let Some(from) = beyond.take(LOOK_BEYOND).find(|time| self.depends(at, *time)) {
+                return Some(of(from, TimesSkip::BeyondReach));
+            }
+            let last = *job.times.last()?;
+            let next = grid.logical_after(last).filter(|next| *next <= reach)?;
+            let own_past = job.parents.iter().filter(|(parent, _)| *parent == at);
+            let mut waits = own_past.flat_map(|(_, mapping)| self.waited_for(at, at, *mapping, next));
+            waits.any(|time| time == last).then(|| of(next, TimesSkip::OwnPast))
+        };
+        (0..self.jobs.len()).filter_map(left_out).collect()
+    }
+
+    /// Whether a batch that is not planned waits for one that is, of another job, or reads what one makes.
+    fn depends(&self, at: usize, time: Timestamp) -> bool {
+        let planned = |parent: usize, time: &Timestamp| self.listing.numbers.contains_key(&(parent, *time));
+        let mut parents = self.jobs[at].parents.iter().filter(|(parent, _)| *parent != at);
+        let by_logic = self.jobs[at].by_data.is_none()
+            && parents.any(|(parent, mapping)| {
+                self.waited_for(at, *parent, *mapping, time).iter().any(|time| planned(*parent, time))
+            });
+        by_logic || self.makers(at, time).next().is_some()
     }
 
     /// Jobs that are left out.
@@ -221,4 +276,17 @@ impl Rerun {
             "the definition that {name} had for {time} is not kept any more; run it with today's definition"
         ))
     }
+}
+
+fn refused(id: RerunId, rejection: &Rejection) -> Vec<Event> {
+    let (result, message) = (RerunResult::Refused, rejection.to_string());
+    vec![Event::RerunEnded { rerun: id, result, message }]
+}
+
+fn too_far_apart(definition: &JobDefinition) -> Rejection {
+    let name = definition.full_name();
+    let what = format!(
+        "the number of logical times of {name} that one plan looks at (shorten the span, or the reach)"
+    );
+    Rejection::LimitReached { what, limit: MAX_LOOKED as u64 }
 }

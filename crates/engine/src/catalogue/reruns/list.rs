@@ -20,7 +20,8 @@ impl Catalogue {
             let (result, message) = (RerunResult::Refused, fault.clone());
             return vec![Event::RerunEnded { rerun: id, result, message }];
         }
-        if listing.skips_done < listing.skips.len() {
+        let is_told = listing.skips_done == listing.skips.len();
+        if !is_told || listing.left_out_done < listing.left_out.len() {
             return self.skip_more(id, rerun);
         }
         let done = rerun.batches.len();
@@ -48,9 +49,11 @@ impl Catalogue {
         let jobs: Vec<_> = listing.skips[listing.skips_done..].iter().take(CHUNK).cloned().collect();
         let unfinished =
             listing.skips.iter().filter(|skip| matches!(skip.reason, JobSkip::Unfinished { .. })).count();
-        let mut events = vec![Event::JobsSkipped { rerun: id, jobs }];
+        let left_out = &listing.left_out[listing.left_out_done..];
+        let times = left_out.iter().take(CHUNK).copied().collect();
+        let mut events = vec![Event::JobsSkipped { rerun: id, jobs, times }];
         let is_cold = matches!(rerun.wish.scope, RerunScope::ColdStart { .. });
-        if is_cold && unfinished > 0 && listing.skips_done == 0 {
+        if is_cold && unfinished > 0 && listing.skips_done == 0 && listing.left_out_done == 0 {
             let name = |job| self.jobs.get(&job).map_or_else(String::new, |job| job.definition.full_name());
             let named: Vec<String> = listing.skips.iter().take(10).map(|skip| name(skip.job)).collect();
             let named = named.join(", ");
@@ -110,20 +113,27 @@ impl Catalogue {
 }
 
 impl Rerun {
-    fn planned(&self, at: usize, time: Timestamp) -> PlannedBatch {
+    pub(super) fn planned(&self, at: usize, time: Timestamp) -> PlannedBatch {
         let job = &self.jobs[at];
         let mut after: Vec<u32> = Vec::new();
         for (parent, mapping) in &job.parents {
             let times = self.waited_for(at, *parent, *mapping, time);
             after.extend(times.iter().filter_map(|time| self.listing.numbers.get(&(*parent, *time))));
         }
+        after.extend(self.makers(at, time));
         after.sort_unstable();
         after.dedup();
         let run = job.told.get(&time).map(|told| told.run + 1);
         PlannedBatch { job: job.definition.id, logical_time: time, run, after }
     }
 
-    fn waited_for(&self, at: usize, parent: usize, mapping: Mapping, time: Timestamp) -> Vec<Timestamp> {
+    pub(super) fn waited_for(
+        &self,
+        at: usize,
+        parent: usize,
+        mapping: Mapping,
+        time: Timestamp,
+    ) -> Vec<Timestamp> {
         let (own, grid) = (&self.jobs[at].grid, &self.jobs[parent].grid);
         match (mapping, own, grid) {
             (Mapping::Same, _, _) | (_, None, _) | (_, _, None) => vec![time],

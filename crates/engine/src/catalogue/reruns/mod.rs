@@ -15,6 +15,7 @@
 
 mod ask;
 mod list;
+mod paths;
 mod run;
 mod wish;
 
@@ -25,7 +26,7 @@ use jiff::Timestamp;
 use tidemill_calendar::Timetable;
 use tidemill_model::{
     Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunId,
-    RerunResult, RerunWish, ShardId,
+    RerunResult, RerunWish, ShardId, SkippedTimes,
 };
 
 use super::Catalogue;
@@ -106,6 +107,8 @@ struct PlanJob {
     enabled: bool,
     /// Parents within the plan, itself among them where it depends on its past.
     parents: Vec<(usize, Mapping)>,
+    /// In a cascade by data: the logical times that it reruns; absent: they follow from its parents'.
+    by_data: Option<Vec<Timestamp>>,
     /// Logical times asked about, oldest first; gone once the plan is made.
     times: Vec<Timestamp>,
     /// What there is for them.
@@ -129,6 +132,11 @@ struct Listing {
     numbers: BTreeMap<(usize, Timestamp), u32>,
     skips: Vec<tidemill_model::SkippedJob>,
     skips_done: usize,
+    /// Logical times that the cascade does not follow.
+    left_out: Vec<SkippedTimes>,
+    left_out_done: usize,
+    /// In a cascade by data: what makes a path, by number.
+    written: BTreeMap<String, Vec<u32>>,
     /// Why there can be no plan.
     fault: Option<String>,
 }
@@ -290,9 +298,10 @@ impl Catalogue {
             Event::RerunRequested { rerun, wish, jobs, .. } => self.rerun_requested(*rerun, wish, jobs),
             Event::RunsAsked { .. } => self.runs_asked(event),
             Event::RunsHeard { rerun, part, runs, .. } => self.runs_heard(*rerun, *part, runs),
-            Event::JobsSkipped { rerun, jobs } => {
+            Event::JobsSkipped { rerun, jobs, times } => {
                 if let Some(rerun) = self.reruns.live.get_mut(rerun) {
                     rerun.listing.skips_done += jobs.len();
+                    rerun.listing.left_out_done += times.len();
                 }
             }
             Event::BatchesPlanned { rerun, batches, .. } => self.batches_planned(*rerun, batches),

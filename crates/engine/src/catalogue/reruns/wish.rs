@@ -19,7 +19,7 @@ use crate::decision::Decision;
 /// Jobs that a wish can name.
 const MAX_NAMED: usize = 400;
 /// Jobs of one plan.
-const MAX_JOBS: usize = 4_000;
+pub(super) const MAX_JOBS: usize = 4_000;
 const MAX_CONCURRENCY: u32 = 1_000;
 const MAX_REASON_BYTES: usize = 500;
 
@@ -34,33 +34,34 @@ impl Catalogue {
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         check_wish(wish, now)?;
+        // GEN-6: what depends on rerun batches follows up to now, unless the wish says how far.
+        let follows = reaches_on(wish).then_some(now);
+        let wish = &RerunWish { reach: wish.reach.or(follows).map(|reach| reach.min(now)), ..wish.clone() };
         if self.reruns.live.len() >= MAX_LIVE {
             let what = "the number of reruns that have not ended".to_owned();
             return Err(Rejection::LimitReached { what, limit: MAX_LIVE as u64 });
         }
         let roots = self.roots(wish)?;
-        let links = self.links(wish);
+        self.check_size(wish, &roots)?;
         let reached = match &wish.scope {
-            RerunScope::Rerun { cascade: Cascade::Data, .. } => reached(&roots, &self.readers()),
+            RerunScope::Rerun { cascade: Cascade::Data, .. } => {
+                self.read_from(&roots, wish, None)?.into_keys().collect()
+            }
             RerunScope::Rerun { cascade: Cascade::Logic, .. } => reached(&roots, &self.children),
             RerunScope::Rerun { .. } | RerunScope::ColdStart { .. } => roots.iter().copied().collect(),
         };
+        let links = self.links(wish, &reached);
         let jobs = in_order(&reached, &links);
-        if jobs.len() < reached.len() {
-            let rule = "leads round in a cycle of paths that jobs write and read; name a subset instead";
-            return Err(Rejection::field("cascade", "data", rule));
-        }
         if jobs.len() > MAX_JOBS {
             let what = "the number of jobs of one plan".to_owned();
             return Err(Rejection::LimitReached { what, limit: MAX_JOBS as u64 });
         }
-        self.check_size(wish, &roots)?;
         let rerun = RerunId::mint(self.reruns.minted + 1, ShardId::CATALOGUE);
         let groups: BTreeSet<GroupName> =
             jobs.iter().filter_map(|id| Some(self.jobs.get(id)?.definition.group.clone())).collect();
         let event = Event::RerunRequested {
             rerun,
-            wish: Arc::new(RerunWish { reach: wish.reach.map(|reach| reach.min(now)), ..wish.clone() }),
+            wish: Arc::new(wish.clone()),
             by: by.clone(),
             jobs: self.planned_jobs(&jobs, &links),
             groups: groups.into_iter().collect(),
@@ -114,32 +115,14 @@ impl Catalogue {
     }
 
     /// Job → those that come after it: by their parents and, for a cascade by data, by the paths that they read.
-    fn links(&self, wish: &RerunWish) -> Links<'_> {
+    fn links(&self, wish: &RerunWish, among: &BTreeSet<JobId>) -> Links<'_> {
         let mut links = Cow::Borrowed(&self.children);
         if matches!(wish.scope, RerunScope::Rerun { cascade: Cascade::Data, .. }) {
-            for (id, readers) in self.readers() {
+            for (id, readers) in self.may_be_read(among, wish.from) {
                 links.to_mut().entry(id).or_default().extend(readers);
             }
         }
         links
-    }
-
-    /// Job → those that read a path, as it is written, that it writes.
-    fn readers(&self) -> BTreeMap<JobId, BTreeSet<JobId>> {
-        let mut by_path: BTreeMap<&str, Vec<JobId>> = BTreeMap::new();
-        for (id, job) in &self.jobs {
-            for input in job.definition.data.iter().flat_map(|data| &data.inputs) {
-                by_path.entry(input.path.as_str()).or_default().push(*id);
-            }
-        }
-        let mut readers: BTreeMap<JobId, BTreeSet<JobId>> = BTreeMap::new();
-        for (id, job) in &self.jobs {
-            for output in job.definition.data.iter().flat_map(|data| &data.outputs) {
-                let after = by_path.get(output.path.as_str()).into_iter().flatten();
-                readers.entry(*id).or_default().extend(after.filter(|reader| *reader != id));
-            }
-        }
-        readers
     }
 
     /// With versions, and how many of the others come after each.
@@ -201,25 +184,12 @@ impl Catalogue {
         };
         let places: BTreeMap<JobId, usize> = jobs.iter().enumerate().map(|(at, job)| (job.job, at)).collect();
         let overlay = Overlay::new(self, &[]);
-        let links = self.links(wish);
-        let mut writers: BTreeMap<JobId, Vec<usize>> = BTreeMap::new();
-        for (id, at) in &places {
-            for after in links.get(id).into_iter().flatten() {
-                writers.entry(*after).or_default().push(*at);
-            }
-        }
+        let by_data = self.times_by_data(wish, jobs);
         let plan_job = |planned: &PlannedJob| {
             let known = self.jobs.get(&planned.job)?;
             let parents = known.definition.parents.iter();
-            let mut parents: Vec<(usize, Mapping)> =
+            let parents: Vec<(usize, Mapping)> =
                 parents.filter_map(|parent| Some((*places.get(&parent.job)?, parent.mapping))).collect();
-            let writers = writers.get(&planned.job).into_iter().flatten();
-            parents.extend(
-                writers
-                    .filter(|at| !parents.iter().any(|(parent, _)| parent == *at))
-                    .map(|at| (*at, Mapping::Same))
-                    .collect::<Vec<_>>(),
-            );
             Some(PlanJob {
                 definition: Arc::clone(&known.definition),
                 shard: self.groups.get(&known.definition.group).map(|group| group.shard),
@@ -227,6 +197,9 @@ impl Catalogue {
                 is_named: named.contains(&planned.job),
                 enabled: known.enabled,
                 parents,
+                by_data: by_data
+                    .as_ref()
+                    .map(|times| times.get(&planned.job).into_iter().flatten().copied().collect()),
                 times: Vec::new(),
                 told: BTreeMap::new(),
             })
@@ -269,11 +242,12 @@ fn reached(roots: &[JobId], links: &BTreeMap<JobId, BTreeSet<JobId>>) -> BTreeSe
 }
 
 /// Whether it concerns more than the jobs that it names.
-fn reaches_on(wish: &RerunWish) -> bool {
+pub(super) fn reaches_on(wish: &RerunWish) -> bool {
     matches!(wish.scope, RerunScope::Rerun { cascade: Cascade::Logic | Cascade::Data, .. })
 }
 
-/// Each after those that it comes after; where nothing else says so, by id. What leads round is left out.
+/// Each after those that it comes after; where nothing else says so, by id. What leads round, by paths of other logical
+/// times, comes last.
 fn in_order(jobs: &BTreeSet<JobId>, links: &Links<'_>) -> Vec<JobId> {
     let mut waits: BTreeMap<JobId, usize> = jobs.iter().map(|id| (*id, 0)).collect();
     for child in jobs.iter().filter_map(|id| links.get(id)).flatten() {
@@ -294,6 +268,7 @@ fn in_order(jobs: &BTreeSet<JobId>, links: &Links<'_>) -> Vec<JobId> {
             }
         }
     }
+    order.extend(waits.into_iter().filter(|(_, waits)| *waits > 0).map(|(id, _)| id));
     order
 }
 

@@ -1,0 +1,341 @@
+//! GEN-6, by data: which batches read what a rerun batch makes. Paths are resolved for each logical time, and matched as
+//! paths. What a batch alone knows, its parameters by hand, its number and its run, is not known here: the definition's
+//! parameters count, and run 0.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_calendar::{Template, Timetable};
+use tidemill_model::{
+    BatchId, Cascade, DataPath, JobDefinition, JobId, PlannedJob, Rejection, RerunScope, RerunWish,
+};
+
+use super::super::graph::Overlay;
+use super::wish::{MAX_JOBS, times_within, too_many_batches};
+use super::{MAX_BATCHES, Rerun};
+use crate::catalogue::Catalogue;
+use crate::schedule::{Facts, resolve_path, time_format, utc};
+
+/// Paths that one plan resolves to see what reads what.
+const MAX_RESOLVED: usize = 400_000;
+/// What batches of one plan wait for, together.
+const MAX_WAITS: usize = 1_000_000;
+
+/// Logical times by job.
+pub(super) type Times = BTreeMap<JobId, BTreeSet<Timestamp>>;
+
+impl Catalogue {
+    /// The batches of a cascade by data: those of the roots in the span of the wish, and all up to its reach that read
+    /// what one of them makes. `among`: only these jobs.
+    pub(super) fn read_from(
+        &self,
+        roots: &[JobId],
+        wish: &RerunWish,
+        among: Option<&BTreeSet<JobId>>,
+    ) -> Result<Times, Rejection> {
+        let jobs = self.may_be_reached(roots, wish.from, among)?;
+        let mut search = Search::new(self, wish);
+        search.index(&jobs)?;
+        let mut open: Vec<(JobId, Timestamp)> = Vec::new();
+        for id in roots {
+            match search.overlay.grid(*id) {
+                Some(grid) => open.extend(times_within(&grid, wish.from, wish.to).map(|time| (*id, time))),
+                None => open.push((*id, wish.from)),
+            }
+        }
+        let (mut reached, mut count) = (Times::new(), 0);
+        reached.extend(roots.iter().map(|id| (*id, BTreeSet::new())));
+        while let Some((id, time)) = open.pop() {
+            if !reached.entry(id).or_default().insert(time) {
+                continue;
+            }
+            count += 1;
+            if count > MAX_BATCHES {
+                return Err(too_many_batches());
+            }
+            search.readers_of(id, time, &mut open)?;
+        }
+        Ok(reached)
+    }
+
+    /// The logical times of a cascade by data, as its wish asks for them.
+    pub(super) fn times_by_data(&self, wish: &RerunWish, jobs: &[PlannedJob]) -> Option<Times> {
+        let RerunScope::Rerun { jobs: roots, cascade: Cascade::Data } = &wish.scope else { return None };
+        let among: BTreeSet<JobId> = jobs.iter().map(|job| job.job).collect();
+        Some(self.read_from(roots, wish, Some(&among)).unwrap_or_default())
+    }
+
+    /// Job → those whose inputs may be paths that it makes: they differ in numbers at most.
+    pub(super) fn may_be_read(
+        &self,
+        among: &BTreeSet<JobId>,
+        sample: Timestamp,
+    ) -> BTreeMap<JobId, BTreeSet<JobId>> {
+        let readers = self.by_shape(among.iter().copied(), sample);
+        let of_job = |id: &JobId| {
+            let shapes = self.shapes(*id, Side::Outputs, sample);
+            let after = shapes.iter().filter_map(|shape| readers.get(shape)).flatten();
+            (*id, after.copied().filter(|reader| reader != id).collect())
+        };
+        among.iter().map(of_job).collect()
+    }
+
+    /// The roots, and whatever may read what one of these makes, at some logical time.
+    fn may_be_reached(
+        &self,
+        roots: &[JobId],
+        sample: Timestamp,
+        among: Option<&BTreeSet<JobId>>,
+    ) -> Result<BTreeSet<JobId>, Rejection> {
+        let readers = match among {
+            Some(among) => self.by_shape(among.iter().copied(), sample),
+            None => self.by_shape(self.jobs.keys().copied(), sample),
+        };
+        let mut reached: BTreeSet<JobId> = roots.iter().copied().collect();
+        let mut open = roots.to_vec();
+        while let Some(id) = open.pop() {
+            for shape in self.shapes(id, Side::Outputs, sample) {
+                for reader in readers.get(&shape).into_iter().flatten() {
+                    if reached.insert(*reader) {
+                        open.push(*reader);
+                    }
+                }
+            }
+            if reached.len() > MAX_JOBS {
+                let what = "the number of jobs of one plan".to_owned();
+                return Err(Rejection::LimitReached { what, limit: MAX_JOBS as u64 });
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Readers, by the shapes of what they read.
+    fn by_shape(
+        &self,
+        jobs: impl Iterator<Item = JobId>,
+        sample: Timestamp,
+    ) -> BTreeMap<String, BTreeSet<JobId>> {
+        let mut readers: BTreeMap<String, BTreeSet<JobId>> = BTreeMap::new();
+        for id in jobs {
+            for shape in self.shapes(id, Side::Inputs, sample) {
+                readers.entry(shape).or_default().insert(id);
+            }
+        }
+        readers
+    }
+
+    fn shapes(&self, id: JobId, side: Side, sample: Timestamp) -> Vec<String> {
+        let Some(job) = self.jobs.get(&id) else { return Vec::new() };
+        let paths = paths_of(&job.definition, side);
+        resolved(&job.definition, paths, None, sample).iter().map(|path| shape(path)).collect()
+    }
+}
+
+/// Which paths of a job.
+#[derive(Clone, Copy)]
+enum Side {
+    Inputs,
+    Outputs,
+}
+
+fn paths_of(definition: &JobDefinition, side: Side) -> &[DataPath] {
+    definition.data.as_ref().map_or(&[], |data| match side {
+        Side::Inputs => &data.inputs,
+        Side::Outputs => &data.outputs,
+    })
+}
+
+/// The paths of a job for a logical time, as far as they are known without a batch.
+fn resolved(
+    definition: &JobDefinition,
+    paths: &[DataPath],
+    grid: Option<&Timetable>,
+    logical_time: Timestamp,
+) -> Vec<String> {
+    if paths.is_empty() {
+        return Vec::new();
+    }
+    let zone = grid.map_or_else(utc, |grid| grid.zone().clone());
+    let format = time_format(definition).unwrap_or_default();
+    let (batch, own) = (BatchId(0), BTreeMap::new());
+    let facts = Facts { batch, run: 0, attempt: 1, logical_time, format: format.as_ref(), values: None };
+    paths.iter().map(|path| resolve_path(&path.path, definition, &own, &facts, &zone)).collect()
+}
+
+/// A path with its numbers left out: what a template becomes at two logical times differs in these alone.
+fn shape(path: &str) -> String {
+    let mut shape = String::with_capacity(path.len());
+    for c in path.chars() {
+        match c {
+            '0'..='9' | '+' | '-' | ':' | 'Z' if shape.ends_with('#') => {}
+            '0'..='9' | '+' | '-' | ':' | 'Z' => shape.push('#'),
+            c => shape.push(c),
+        }
+    }
+    shape
+}
+
+/// How far from its logical time the times in its paths can lie.
+fn span(definition: &JobDefinition, side: Side) -> SignedDuration {
+    let parse = |text: &str| Template::parse(text).ok();
+    let parameters: Vec<Template> = definition.parameters.values().filter_map(|value| parse(value)).collect();
+    let of_path =
+        |path: &DataPath| {
+            let path = parse(&path.path);
+            Template::span(path.iter().chain(
+                path.iter().filter(|path| path.param_names().next().is_some()).flat_map(|_| &parameters),
+            ))
+        };
+    paths_of(definition, side).iter().map(of_path).max().unwrap_or_default()
+}
+
+/// One search for what reads what.
+struct Search<'a> {
+    catalogue: &'a Catalogue,
+    overlay: Overlay<'a>,
+    wish: &'a RerunWish,
+    /// Path → who reads it, until it is found.
+    readers: BTreeMap<String, Vec<(JobId, Timestamp)>>,
+    /// Readers without logical times of their own: they read what is made for the same one.
+    without_grid: Vec<JobId>,
+    left: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(catalogue: &'a Catalogue, wish: &'a RerunWish) -> Self {
+        let (overlay, readers) = (Overlay::new(catalogue, &[]), BTreeMap::new());
+        Self { catalogue, overlay, wish, readers, without_grid: Vec::new(), left: MAX_RESOLVED }
+    }
+
+    /// What these jobs read, from as far before the first rerun time as their paths can name, up to the reach.
+    fn index(&mut self, jobs: &BTreeSet<JobId>) -> Result<(), Rejection> {
+        let definition = |id: &JobId| self.catalogue.jobs.get(id).map(|job| &*job.definition);
+        let made = jobs.iter().filter_map(definition).map(|definition| span(definition, Side::Outputs)).max();
+        let reach = self.wish.reach.unwrap_or(self.wish.to);
+        for id in jobs {
+            let Some(job) = self.catalogue.jobs.get(id) else { continue };
+            if paths_of(&job.definition, Side::Inputs).is_empty() {
+                continue;
+            }
+            let Some(grid) = self.overlay.grid(*id) else {
+                self.without_grid.push(*id);
+                continue;
+            };
+            let back = made.unwrap_or_default() + span(&job.definition, Side::Inputs);
+            let from = self.wish.from.checked_sub(back).unwrap_or(Timestamp::MIN);
+            for time in times_within(&grid, from, reach) {
+                for path in self.paths(*id, Side::Inputs, time)? {
+                    self.readers.entry(path).or_default().push((*id, time));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn paths(&mut self, id: JobId, side: Side, time: Timestamp) -> Result<Vec<String>, Rejection> {
+        let Some(job) = self.catalogue.jobs.get(&id) else { return Ok(Vec::new()) };
+        let paths = paths_of(&job.definition, side);
+        let Some(left) = self.left.checked_sub(paths.len()) else {
+            let what =
+                "the number of paths that one plan resolves (shorten the span, or the reach)".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_RESOLVED as u64 });
+        };
+        self.left = left;
+        Ok(resolved(&job.definition, paths, self.overlay.grid(id).as_deref(), time))
+    }
+
+    fn readers_of(
+        &mut self,
+        id: JobId,
+        time: Timestamp,
+        found: &mut Vec<(JobId, Timestamp)>,
+    ) -> Result<(), Rejection> {
+        let made = self.paths(id, Side::Outputs, time)?;
+        if made.is_empty() {
+            return Ok(());
+        }
+        // Once is enough: many batches may make one path, and many read it.
+        found.extend(made.iter().filter_map(|path| self.readers.remove(path)).flatten());
+        for reader in self.without_grid.clone() {
+            if self.paths(reader, Side::Inputs, time)?.iter().any(|path| made.contains(path)) {
+                found.push((reader, time));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rerun {
+    /// In a cascade by data: the numbers of the batches that make a path.
+    pub(super) fn written(&self) -> BTreeMap<String, Vec<u32>> {
+        let mut written: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for ((at, time), number) in self.listing.order.iter().zip(1..) {
+            let job = &self.jobs[*at];
+            if job.by_data.is_some() {
+                let outputs = paths_of(&job.definition, Side::Outputs);
+                for path in resolved(&job.definition, outputs, job.grid.as_deref(), *time) {
+                    written.entry(path).or_default().push(number);
+                }
+            }
+        }
+        written
+    }
+
+    /// The other batches of the plan that make what this one reads.
+    pub(super) fn makers(&self, at: usize, time: Timestamp) -> impl Iterator<Item = u32> + '_ {
+        let job = &self.jobs[at];
+        let inputs = if job.by_data.is_some() { paths_of(&job.definition, Side::Inputs) } else { &[] };
+        let paths = resolved(&job.definition, inputs, job.grid.as_deref(), time);
+        let own = self.listing.numbers.get(&(at, time)).copied();
+        let makers = paths.into_iter().filter_map(|path| self.listing.written.get(&path));
+        makers.flatten().copied().filter(move |number| Some(*number) != own)
+    }
+
+    /// Why the batches of a cascade by data cannot be put in an order: paths may lead round, or to too many.
+    pub(super) fn circle(&self) -> Option<String> {
+        self.jobs.iter().find(|job| job.by_data.is_some())?;
+        let order = &self.listing.order;
+        let (mut waits, mut before) = (vec![0_usize; order.len()], vec![Vec::new(); order.len()]);
+        let mut count = 0;
+        for (index, (at, time)) in order.iter().enumerate() {
+            let after = self.planned(*at, *time).after;
+            count += after.len();
+            if count > MAX_WAITS {
+                return Some(format!(
+                    "its batches wait for each other more than {MAX_WAITS} times; shorten the span, or the reach"
+                ));
+            }
+            waits[index] = after.len();
+            for number in after {
+                before[number as usize - 1].push(index);
+            }
+        }
+        let mut free: Vec<usize> = (0..order.len()).filter(|index| waits[*index] == 0).collect();
+        while let Some(index) = free.pop() {
+            for behind in std::mem::take(&mut before[index]) {
+                waits[behind] -= 1;
+                if waits[behind] == 0 {
+                    free.push(behind);
+                }
+            }
+        }
+        let index = waits.iter().position(|waits| *waits > 0)?;
+        let (at, time) = order[index];
+        let name = self.jobs[at].definition.full_name();
+        Some(format!(
+            "{name} for {time} leads round in a cycle of paths that jobs write and read; name a subset instead"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_two_times_have_one_shape() {
+        assert_eq!(shape("/d/20260630/x-9"), shape("/d/20260701/x-10"));
+        assert_eq!(shape("/d/2026-06-30T10:00Z"), shape("/d/2026-06-30T10:00+01:00"));
+        assert_ne!(shape("/d/20260630"), shape("/e/20260630"));
+    }
+}
