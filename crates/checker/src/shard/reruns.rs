@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{
     Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, RerunDefinition, RerunId, RerunOnly,
-    RerunOrder, RerunResult, RerunWish, RunEnd, ToldRun,
+    RerunOrder, RerunResult, RerunWish, RunEnd, SkippedTimes, TimesSkip, ToldRun,
 };
 
 use crate::Invariant;
@@ -117,6 +117,7 @@ impl Reruns {
             Event::RunsHeard { part, .. } => {
                 (!rerun.open.contains(part)).then(|| format!("nobody asked question {part}"))
             }
+            Event::JobsSkipped { times, .. } => times.iter().find_map(|skip| rerun.wrong_skip(skip)),
             Event::BatchesPlanned { first, batches, .. } => self.wrong_plan(rerun, *first, batches),
             Event::RerunPlanned { batches, .. } => (*batches as usize != rerun.batches.len()
                 || rerun.stage != Stage::Planning)
@@ -162,6 +163,9 @@ impl Reruns {
             });
             if !rerun.asked.contains(&key) || rerun.skipped.contains(&batch.job) || !wanted || !in_order {
                 return Some(format!("{number} has no place in the plan"));
+            }
+            if batch.logical_time > rerun.reach() {
+                return Some(format!("{number} is for {}, later than it reaches", batch.logical_time));
             }
             if batch.run != told.map(|told| told.run + 1) {
                 return Some(format!("{number} is to be run {:?}, after {told:?}", batch.run));
@@ -252,6 +256,24 @@ impl Reruns {
 }
 
 impl Rerun {
+    /// The last logical time that it may plan. Without one on record, it reaches to the end of its span.
+    fn reach(&self) -> Timestamp {
+        self.wish.reach.unwrap_or(self.wish.to).max(self.wish.to)
+    }
+
+    /// What a cascade does not follow is of a job of the plan, and comes after all that it asked about.
+    fn wrong_skip(&self, skip: &SkippedTimes) -> Option<String> {
+        let SkippedTimes { job, from, reason } = skip;
+        let is_beyond = *from > self.reach();
+        let is_so = match reason {
+            TimesSkip::BeyondReach => is_beyond,
+            TimesSkip::OwnPast => !is_beyond,
+        };
+        let is_behind = self.asked.iter().filter(|(asked, _)| asked == job).all(|(_, time)| time < from);
+        let is_fine = self.versions.contains_key(job) && is_so && is_behind;
+        (!is_fine).then(|| format!("job {job} is left out from {from} on, {reason:?}, which cannot be"))
+    }
+
     fn new(wish: Arc<RerunWish>, versions: BTreeMap<JobId, u32>, ruled: BTreeMap<JobId, Vec<JobId>>) -> Self {
         Self {
             wish,

@@ -7,6 +7,7 @@ use tidemill_model::Event;
 use crate::kit::{Case, History, batch_id, case, definition, event, finished, generated, job, job_id};
 
 const DAY: [&str; 2] = ["2026-06-29T00:00:00Z", "2026-06-30T00:00:00Z"];
+const LATER: &str = "2026-07-01T00:00:00Z";
 
 pub(crate) fn cases() -> Vec<Case> {
     let rule = Invariant::RerunsKeepToPlan;
@@ -35,6 +36,10 @@ pub(crate) fn cases() -> Vec<Case> {
             good(),
             with(5, planned(1, &[(1, 0, &[]), (2, 0, &[])])),
         ),
+        case(rule, "a batch later than the rerun reaches", up_to(DAY[1]), up_to(DAY[0])),
+        case(rule, "later batches left out, as beyond a reach that they are within", left_out(LATER), {
+            left_out(DAY[1])
+        }),
         case(rule, "a plan before the shards have answered", good(), without(4)),
         case(rule, "a start before its turn", good(), with(8, ordered(&[(2, 2)]))),
         case(rule, "one more at once than was wished", good(), with(8, ordered(&[(1, 1), (2, 2)]))),
@@ -90,6 +95,21 @@ fn whole() -> Vec<Event> {
         run_ended(2, "success"),
         over("done"),
     ]
+}
+
+/// A rerun of the first day that reaches so far, and plans the second.
+fn up_to(reach: &str) -> History {
+    let mut events = whole();
+    events[2] = wished(DAY[0], Some(reach));
+    of(events)
+}
+
+/// It leaves out the child's logical times from this one on.
+fn left_out(from: &str) -> History {
+    let times = json!([{"job": job_id(2), "from": from, "reason": "beyond_reach"}]);
+    let mut events = whole();
+    events.insert(5, event(json!({"jobs_skipped": {"rerun": 4096, "jobs": [], "times": times}})));
+    of(events)
 }
 
 fn of_failed(failed: bool) -> History {
@@ -159,10 +179,17 @@ fn defined(n: u64, more: Value) -> Event {
 }
 
 fn requested() -> Event {
-    let wish = json!({
-        "scope": {"rerun": {"jobs": [job_id(1)], "cascade": "logic"}}, "from": DAY[1], "to": DAY[1],
+    wished(DAY[1], None)
+}
+
+fn wished(day: &str, reach: Option<&str>) -> Event {
+    let mut wish = json!({
+        "scope": {"rerun": {"jobs": [job_id(1)], "cascade": "logic"}}, "from": day, "to": day,
         "concurrency": 1,
     });
+    if let Some(reach) = reach {
+        wish["reach"] = json!(reach);
+    }
     let jobs = json!([{"job": job_id(1), "version": 1, "touches": 1}, {"job": job_id(2), "version": 1}]);
     event(json!({"rerun_requested": {
         "rerun": 4096, "wish": wish, "by": {"app": "test"}, "jobs": jobs, "groups": ["g"],
