@@ -30,7 +30,8 @@ impl World {
         let back = |seconds: u64| now.checked_sub(SignedDuration::from_secs(seconds as i64)).unwrap_or(now);
         let (mut from, mut to) = (back(rng.range(15, 90)), back(rng.range(0, 15)));
         let scope = match rng.range(0, 10) {
-            0..5 => RerunScope::Rerun { jobs: vec![first], cascade: Cascade::Logic },
+            0..4 => RerunScope::Rerun { jobs: vec![first], cascade: Cascade::Logic },
+            4 => RerunScope::Rerun { jobs: vec![first], cascade: Cascade::Data },
             5 => RerunScope::Rerun { jobs: vec![first], cascade: Cascade::Job },
             6..8 => {
                 let more: Vec<JobId> = (0..3).filter_map(|_| rng.pick(&known).copied()).collect();

@@ -734,6 +734,11 @@ fn needs(rng: &mut Rng, job: &mut Value) {
     if rng.chance(10) {
         job["inputs"] = json!(["/d1", {"path": "/d0/${yyyyMMddHHmm}", "mark": "_SUCCESS"}]);
     }
+    let mut data = rng.aside("outputs");
+    if data.chance(20) {
+        let outputs = ["/d0/${yyyyMMddHHmm}", "/d0/${yyyyMMddHHmm-1m}", "/d1"];
+        job["outputs"] = json!([outputs[data.below(outputs.len())]]);
+    }
     if rng.chance(12) {
         job["third_party"] = json!([CODES[rng.below(CODES.len())]]);
     }
