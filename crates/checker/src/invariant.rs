@@ -84,6 +84,9 @@ invariants! {
     /// A rerun or cold start runs what its plan says, once, after what it waits for, never more at once than was wished, and nothing after it was cancelled; its plan is approved as it was made.
     RerunsKeepToPlan => "reruns_keep_to_plan",
 
+    /// Every batch or job of an operation on many has one outcome, and the last one ends it.
+    BulkItemsDecidedOnce => "bulk_items_decided_once",
+
     // ---- generation
     /// Minted ids of batches and tokens grow in their shard, so that none is given twice.
     MintedIdsGrow => "minted_ids_grow",

@@ -206,6 +206,8 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::RunsOrdered { .. }
         | Event::RunEnded { .. }
         | Event::RunsBlocked { .. }
+        | Event::BulkRequested { .. }
+        | Event::BulkAdvanced { .. }
         | Event::RerunPaused { .. }
         | Event::RerunResumed { .. }
         | Event::RerunCancelled { .. }

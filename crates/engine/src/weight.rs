@@ -78,7 +78,8 @@ pub(crate) fn of_outcome(outcome: &Outcome) -> usize {
             | Answer::Task { .. }
             | Answer::NothingDue { .. }
             | Answer::Completed { .. }
-            | Answer::Generated { .. },
+            | Answer::Generated { .. }
+            | Answer::Bulk { .. },
         ) => 120,
         Outcome::Answered(Answer::Rerun { disabled, .. }) => 120 + 24 * disabled.len(),
         Outcome::Answered(Answer::Applied { .. } | Answer::Pulled(_)) | Outcome::Refused(_) => {

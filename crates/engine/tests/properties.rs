@@ -276,6 +276,8 @@ impl Model {
             | Event::RunsOrdered { .. }
             | Event::RunEnded { .. }
             | Event::RunsBlocked { .. }
+            | Event::BulkRequested { .. }
+            | Event::BulkAdvanced { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }

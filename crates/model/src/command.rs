@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::RerunId;
 use crate::pull::{MovedTask, TaskSpec, Template, TemplateSpec, UserHistory, UserName};
 use crate::rerun::{AskedRuns, RecordedBatch, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing, ThingId, ThirdPartyReport,
     Token, Usage, Waiver, WorkerId, WorkerLabel,
 };
+use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};
 
 /// Who wishes it.
@@ -526,6 +526,22 @@ pub enum Command {
         /// Its parents, by id.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parents: Vec<JobId>,
+    },
+    /// One action for many batches or jobs, as one operation (BYD-3).
+    RequestBulk {
+        /// What to do.
+        action: BulkAction,
+        /// The ids of the batches or jobs, at most 5,000.
+        items: Vec<i64>,
+        /// Why, 1 to 500 characters.
+        reason: String,
+    },
+    /// What came of items of an operation.
+    ReportBulk {
+        /// Which operation.
+        bulk: BulkId,
+        /// Of each item, at most 200.
+        outcomes: Vec<BulkOutcome>,
     },
     /// Gives a job another name in its group (JOB-9).
     RenameJob {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::BulkId;
 use crate::{
     Actor, BatchId, Event, GrantId, GroupId, InstanceId, JobId, PulledGrant, Rejection, RequestId, RerunId,
     ShardId, TaskId,
@@ -171,6 +172,11 @@ pub enum Answer {
         /// Its job is disabled; the batch runs nevertheless.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         disabled: bool,
+    },
+    /// An operation on many batches or jobs has begun.
+    Bulk {
+        /// Which.
+        bulk: BulkId,
     },
     /// A rerun or cold start is being planned.
     Rerun {

@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::RerunId;
 use crate::pull::{MovedTask, TaskSpec, Template, UserHistory, UserName};
 use crate::rerun::{
     AskedRuns, OrderedRun, PlannedBatch, PlannedJob, RerunPlace, RerunResult, RerunWish, RunEnd, RunSkip,
@@ -22,6 +21,7 @@ use crate::{
     PermitReport, Pool, PoolName, PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId, Standing,
     Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
 };
+use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};
 
 /// When a schedule fires, and for which logical time. Computed once, then stored.
@@ -879,6 +879,31 @@ pub enum Event {
         message: String,
     },
 
+    // ---- one action for many batches or jobs
+    /// An operation was accepted. Interfaces carry it on, item by item.
+    BulkRequested {
+        /// Its id.
+        bulk: BulkId,
+        /// What is done to each item.
+        action: BulkAction,
+        /// The ids of the batches or jobs.
+        items: Vec<i64>,
+        /// Why.
+        reason: String,
+        /// Who requested it.
+        by: Actor,
+    },
+    /// Items of an operation have been decided.
+    BulkAdvanced {
+        /// Which operation.
+        bulk: BulkId,
+        /// What came of each.
+        outcomes: Vec<BulkOutcome>,
+        /// These were the last ones.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        ended: bool,
+    },
+
     // ---- between shards
     /// A message was applied; what it caused follows.
     MessageReceived {
@@ -1655,6 +1680,8 @@ impl Event {
             Event::RerunResumed { .. } => "rerun.resumed",
             Event::RerunCancelled { .. } => "rerun.cancelled",
             Event::RerunEnded { .. } => "rerun.ended",
+            Event::BulkRequested { .. } => "bulk.requested",
+            Event::BulkAdvanced { .. } => "bulk.advanced",
             Event::RunsTold { .. } => "runs.told",
             Event::RunSkipped { .. } => "run.skipped",
             Event::JobCancelled { .. } => "job.cancelled",
@@ -1807,6 +1834,7 @@ impl Event {
             | Event::RerunCancelled { rerun, .. }
             | Event::RerunEnded { rerun, .. }
             | Event::RunsTold { rerun, .. } => format!("rerun/{rerun}"),
+            Event::BulkRequested { bulk, .. } | Event::BulkAdvanced { bulk, .. } => format!("bulk/{bulk}"),
             Event::RunEnded { place, .. } | Event::RunSkipped { place, .. } => {
                 format!("rerun/{}", place.rerun)
             }

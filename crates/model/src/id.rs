@@ -91,6 +91,10 @@ minted_id!(
     RerunId
 );
 minted_id!(
+    /// One action for many batches or jobs.
+    BulkId
+);
+minted_id!(
     /// A pull task.
     TaskId
 );

@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`Command`] and [`Event`], then [`Envelope`], which is what a journal record holds.
 
+mod bulk;
 mod calendar;
 mod command;
 mod definition;
@@ -31,6 +32,7 @@ mod thing;
 mod timeouts;
 mod work;
 
+pub use bulk::{BulkAction, BulkOutcome};
 pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use command::{
     Actor, Command, CommandRecord, Heartbeat, Registration, Removal, Role, ShardMessage, StartRequest,
@@ -51,8 +53,8 @@ pub use firing::{BoundedMissedRuns, CalendarDays, CalendarUse, Firing, MissedRun
 pub use foreign::{Follow, ForeignParent, Standing};
 pub use freeze::{Freeze, FreezeScope};
 pub use id::{
-    BatchId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, RerunId, ShardId, TaskId,
-    ThingId, Token, WorkerId,
+    BatchId, BulkId, GrantId, GroupId, Incarnation, InstanceId, JobId, Nonce, RequestId, RerunId, ShardId,
+    TaskId, ThingId, Token, WorkerId,
 };
 pub use live::{
     ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, PostWith,

@@ -11,6 +11,7 @@
 //! hand, and `verify` names them.
 
 mod batch;
+mod bulk;
 mod cache;
 mod calendar;
 mod group;
@@ -26,10 +27,11 @@ use std::sync::Arc;
 use tidemill_model::{Actor, Cause, Envelope, Event, JobId, Outcome, Recorded, Source};
 use tidemill_store::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchQualityRow, BatchRow, BatchThingRow,
-    CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow,
-    OverrideRow, PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow,
-    QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow,
-    ShardRow, SkippedFiresRow, TaskTemplateRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow,
+    JobVersionRow, LateCheckRow, OverrideRow, PoolRow, PullGrantRow, PullLedgerRow, PullTaskRow,
+    PullTaskVersionRow, PullUserRow, QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow,
+    RerunSkipRow, ResourceRow, ShardJobRow, ShardRow, SkippedFiresRow, TaskTemplateRow, ThingRow,
+    ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use tidemill_store::{Error, Row, Table, TableChanges, Value, for_each_row};
 
@@ -257,6 +259,8 @@ impl Caches {
         self.rerun_skips.clear();
         self.reruns.keep(|rerun| rerun.ended_at.is_none());
         self.rerun_batches.keep(|batch| &*batch.state == "started");
+        self.bulk_operations.keep(|bulk| bulk.ended_at.is_none());
+        self.bulk_items.clear();
         self.resources.clear();
         self.worker_groups.clear();
         self.calendars.clear();
@@ -361,6 +365,7 @@ impl Caches {
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }
             | Event::RerunEnded { .. } => self.apply_rerun(at, event),
+            Event::BulkRequested { .. } | Event::BulkAdvanced { .. } => self.apply_bulk(at, event),
             Event::CommandQuarantined { offset, reason } => {
                 self.set_aside(at, COMMAND, &offset.to_string(), reason);
             }

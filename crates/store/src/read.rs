@@ -2,9 +2,10 @@
 
 use crate::rows::{
     AppKeyRow, AttemptRow, BatchDependencyRow, BatchOutputRow, BatchQualityRow, BatchRow, BatchThingRow,
-    CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow, JobVersionRow, LateCheckRow,
-    OverrideRow, PoolRow, QuarantineRow, ReassignRow, RerunBatchRow, RerunJobRow, RerunRow, RerunSkipRow,
-    ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow, ThirdPartyReportRow, UserCodeRow, WorkerRow,
+    BulkItemRow, BulkRow, CalendarRow, CalendarVersionRow, FreezeRow, GroupRow, JobParentRow, JobRow,
+    JobVersionRow, LateCheckRow, OverrideRow, PoolRow, QuarantineRow, ReassignRow, RerunBatchRow,
+    RerunJobRow, RerunRow, RerunSkipRow, ResourceRow, ShardJobRow, SkippedFiresRow, ThingRow,
+    ThirdPartyReportRow, UserCodeRow, WorkerRow,
 };
 use crate::{Cursor, Error, Filter, Page, PageRequest, Row, Select, Tables, Value};
 
@@ -450,6 +451,47 @@ pub trait ReadTables: Tables {
     fn resources(&self, worker: &str) -> Result<Vec<ResourceRow>, Error> {
         let order = &["worker_id", "shard", "job_type"];
         all(self, &Select::new(ResourceRow::TABLE, order).equal("worker_id", worker))
+    }
+
+    /// Operations on many batches or jobs, the newest first.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn bulk_operations(&self, request: &PageRequest) -> Result<Page<BulkRow>, Error> {
+        let mut select = Select::new(BulkRow::TABLE, &["id"]);
+        select.descending = true;
+        page(self, select, request)
+    }
+
+    /// Those that have not ended, the oldest first.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn open_bulk_operations(&self, request: &PageRequest) -> Result<Page<BulkRow>, Error> {
+        page(self, Select::new(BulkRow::TABLE, &["id"]).equal("ended_at", Value::Null), request)
+    }
+
+    /// An operation on many batches or jobs.
+    ///
+    /// # Errors
+    /// The database.
+    fn bulk_operation(&self, id: i64) -> Result<Option<BulkRow>, Error> {
+        one(self, Select::new(BulkRow::TABLE, &["id"]).equal("id", id))
+    }
+
+    /// The items of an operation, by id.
+    ///
+    /// # Errors
+    /// The database, or a cursor of another list.
+    fn bulk_items(
+        &self,
+        bulk: i64,
+        outcome: Option<&str>,
+        request: &PageRequest,
+    ) -> Result<Page<BulkItemRow>, Error> {
+        let mut select = Select::new(BulkItemRow::TABLE, &["bulk_id", "item_id"]).equal("bulk_id", bulk);
+        optional(&mut select, "outcome", outcome.map(text));
+        page(self, select, request)
     }
 
     /// What is frozen, by group.

@@ -2,6 +2,7 @@
 //! since 1970 and come from an envelope's `now`, never from a clock.
 
 mod batch;
+mod bulk;
 mod calendar;
 mod freeze;
 mod job;
@@ -13,6 +14,7 @@ mod thing;
 mod worker;
 
 pub use batch::{AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, ReassignRow, UserCodeRow};
+pub use bulk::{BulkItemRow, BulkRow};
 pub use calendar::{CalendarRow, CalendarVersionRow};
 pub use freeze::FreezeRow;
 pub use job::{JobParentRow, JobRow, JobVersionRow, ShardJobRow, SkippedFiresRow};
@@ -36,7 +38,8 @@ macro_rules! for_each_row {
             things: ThingRow, batch_things: BatchThingRow, batch_quality: BatchQualityRow, overrides: OverrideRow,
             third_party_reports: ThirdPartyReportRow, late_checks: LateCheckRow,
             attempts: AttemptRow, user_code_log: UserCodeRow, reassign_log: ReassignRow, reruns: RerunRow,
-            rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow, workers: WorkerRow, resources: ResourceRow,
+            rerun_jobs: RerunJobRow, rerun_skips: RerunSkipRow, rerun_batches: RerunBatchRow,
+            bulk_operations: BulkRow, bulk_items: BulkItemRow, workers: WorkerRow, resources: ResourceRow,
             worker_groups: GroupRow, calendars: CalendarRow, calendar_versions: CalendarVersionRow, pools: PoolRow, freezes: FreezeRow,
             task_templates: TaskTemplateRow, pull_users: PullUserRow, pull_tasks: PullTaskRow,
             pull_task_versions: PullTaskVersionRow, pull_ledger: PullLedgerRow, pull_grants: PullGrantRow,

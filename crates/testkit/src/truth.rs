@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
 use tidemill_model::{
-    Answer, BatchId, BatchResult, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome,
+    Answer, BatchId, BatchResult, BulkId, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome,
     RequestId, RerunId, ShardId, Source, Thing, ThingId, Token, WorkerId,
 };
 
@@ -75,6 +75,8 @@ pub(crate) struct Known {
     pub(crate) frozen: BTreeSet<Option<GroupName>>,
     /// Reruns that have not ended.
     pub(crate) reruns: BTreeSet<RerunId>,
+    /// Operations on many batches that have not ended, with their items.
+    pub(crate) bulks: BTreeMap<BulkId, Vec<i64>>,
     pub(crate) pulls: KnownPulls,
 }
 
@@ -233,6 +235,12 @@ impl Known {
             Event::JobDeleted { job } => {
                 self.jobs.remove(job);
             }
+            Event::BulkRequested { bulk, items, .. } => {
+                self.bulks.insert(*bulk, items.clone());
+            }
+            Event::BulkAdvanced { bulk, ended: true, .. } => {
+                self.bulks.remove(bulk);
+            }
             Event::RerunRequested { rerun, .. } => {
                 self.reruns.insert(*rerun);
             }
@@ -333,6 +341,9 @@ fn missing_effect(outcome: &Outcome, events: &[tidemill_model::Recorded]) -> Opt
             }
             JobChangeKind::Unchanged => true,
         }),
+        Answer::Bulk { bulk: wanted } => {
+            has(&|event| matches!(event, Event::BulkRequested { bulk, .. } if bulk == wanted))
+        }
         Answer::Rerun { rerun: wanted, .. } => {
             has(&|event| matches!(event, Event::RerunRequested { rerun, .. } if rerun == wanted))
         }

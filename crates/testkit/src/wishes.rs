@@ -6,9 +6,10 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, AllowedAccounts, CalendarSpec, Command, CommandRecord, GroupId, GroupName, GroupSettings,
-    Incarnation, JobId, JobSpec, JobType, MarkedResult, OnSilence, Outcome, Priority, Program, RecordedBatch,
-    Registration, Reply, RequestId, Role, ShardId, Submission, Token, WorkerId,
+    Actor, AllowedAccounts, BulkAction, BulkOutcome, CalendarSpec, Command, CommandRecord, GroupId,
+    GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType, MarkedResult, OnSilence, Outcome,
+    Priority, Program, RecordedBatch, Registration, Reply, RequestId, Role, ShardId, Submission, Token,
+    WorkerId,
 };
 
 use crate::clients::is_by_state;
@@ -129,6 +130,7 @@ impl World {
             0..3 if index > 4 => self.calendars(&mut rng.aside("calendars")),
             3..8 => self.keys(&mut rng.aside("keys")),
             8..11 if index > 4 => self.rename(&mut rng.aside("rename")),
+            11..15 if index > 4 => self.bulk(&mut rng.aside("bulk")),
             _ => {}
         }
         if rng.range(0, 500) == 0 {
@@ -414,6 +416,22 @@ impl World {
         let Some(job) = self.some_job(rng, false) else { return self.submit(rng) };
         let enabled = if rng.chance(80) { !job.enabled } else { job.enabled };
         self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled });
+    }
+
+    /// BYD-3: an operation, and what interfaces report of those that are open, twice and in pieces.
+    fn bulk(&mut self, rng: &mut Rng) {
+        let open: Vec<_> = self.known.bulks.iter().map(|(bulk, items)| (*bulk, items.clone())).collect();
+        if let Some((bulk, items)) = rng.pick(&open).cloned().filter(|_| rng.chance(70)) {
+            let from = rng.below(items.len());
+            let refused = rng.chance(20).then(|| "as seen".to_owned());
+            let outcome = |item: &i64| BulkOutcome { item: *item, refused: refused.clone(), rerun: None };
+            let outcomes = items[from..].iter().map(outcome).collect();
+            self.ask(ShardId::CATALOGUE, Command::ReportBulk { bulk, outcomes });
+            return;
+        }
+        let items: Vec<i64> = self.known.batches.keys().map(|batch| batch.0).take(rng.below(12)).collect();
+        let reason = if rng.chance(90) { "as seen".to_owned() } else { String::new() };
+        self.ask(ShardId::CATALOGUE, Command::RequestBulk { action: BulkAction::Kill, items, reason });
     }
 
     /// JOB-9: now and then to the name of another job.

@@ -10,6 +10,7 @@
 mod applies;
 mod batch;
 mod big_task;
+mod bulks;
 mod days;
 mod dependencies;
 mod elsewhere;
@@ -46,6 +47,7 @@ use tidemill_model::{
 
 use self::applies::Applies;
 use self::batch::Batch;
+use self::bulks::Bulks;
 use self::days::Calendars;
 use self::elsewhere::Elsewhere;
 pub(crate) use self::elsewhere::Stand;
@@ -101,6 +103,7 @@ pub(crate) struct Shard {
     /// Attempts that ended in the envelope at hand; each must be settled in it.
     unsettled: Vec<BatchId>,
     applies: Applies,
+    bulks: Bulks,
     pools: Pools,
     pulls: Box<Pulls>,
     removals: Removals,
@@ -149,6 +152,7 @@ impl Shard {
             last_token: 0,
             unsettled: Vec::new(),
             applies: Applies::default(),
+            bulks: Bulks::default(),
             pools: Pools::default(),
             pulls: Box::default(),
             removals: Removals::default(),
@@ -172,6 +176,7 @@ impl Shard {
     pub(crate) fn event(&mut self, at: &At<'_>, recorded: &Recorded, found: &mut Findings) {
         if self.id == ShardId::CATALOGUE {
             self.applies.event(at, &recorded.event, found);
+            self.bulks.event(at, &recorded.event, found);
             self.removals.event(at, &recorded.event, found);
             self.reruns.event(at, &recorded.event, found);
         }
@@ -328,6 +333,8 @@ impl Shard {
             | Event::RunsOrdered { .. }
             | Event::RunEnded { .. }
             | Event::RunsBlocked { .. }
+            | Event::BulkRequested { .. }
+            | Event::BulkAdvanced { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }

@@ -325,6 +325,8 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::DeleteJob { .. }
         | Command::PlanRerun(_)
         | Command::ApproveRerun { .. }
+        | Command::RequestBulk { .. }
+        | Command::ReportBulk { .. }
         | Command::PauseRerun { .. }
         | Command::ResumeRerun { .. }
         | Command::CancelRerun { .. }

@@ -6,7 +6,7 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, commands, dependencies, facts, firing, foreign, generation, journal, life, pools, pulls,
+    applies, bulks, commands, dependencies, facts, firing, foreign, generation, journal, life, pools, pulls,
     removals, reruns, shards, things, workers,
 };
 
@@ -17,6 +17,7 @@ fn cases() -> Vec<Case> {
         shards::cases(),
         applies::cases(),
         applies::names(),
+        bulks::cases(),
         removals::cases(),
         reruns::cases(),
         generation::cases(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "these are tests")]
 
 mod applies;
+mod bulks;
 mod cases;
 mod commands;
 mod dependencies;

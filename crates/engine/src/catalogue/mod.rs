@@ -3,6 +3,7 @@
 
 mod accept;
 mod apply_jobs;
+mod bulk;
 mod calendars;
 mod data;
 mod foreign;
@@ -32,6 +33,7 @@ use tidemill_model::{
 
 pub(crate) use self::accept::check_program;
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
+use self::bulk::Bulks;
 use self::calendars::Calendars;
 use self::freeze::Freezes;
 pub use self::plan::check_jobs;
@@ -77,6 +79,7 @@ pub struct Catalogue {
     /// Of the things that batches wait for.
     pub(crate) reports: Reports,
     pub(crate) reruns: Reruns,
+    pub(crate) bulks: Bulks,
     pub(crate) post: Post,
 }
 
@@ -133,6 +136,10 @@ impl Catalogue {
                 self.commit_apply(&commit, &Terms::new(*cancel, wisher)).into()
             }
             Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
+            Command::RequestBulk { action, items, reason } => {
+                self.request_bulk(*action, items, reason, wisher.actor).into()
+            }
+            Command::ReportBulk { bulk, outcomes } => self.report_bulk(*bulk, outcomes).into(),
             Command::RenameJob { job, name } => self.rename_job(*job, name).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
@@ -274,6 +281,8 @@ impl Catalogue {
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }
             | Event::RerunEnded { .. } => self.fold_rerun(event),
+            Event::BulkRequested { bulk, items, .. } => self.bulk_requested(*bulk, items),
+            Event::BulkAdvanced { bulk, outcomes, ended } => self.bulk_advanced(*bulk, outcomes, *ended),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => self.post.acknowledge(*to, *upto),
             // Facts of group shards, which the catalogue's journal never holds for it.

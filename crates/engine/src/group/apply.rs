@@ -254,6 +254,8 @@ impl GroupShard {
             | Event::RunsOrdered { .. }
             | Event::RunEnded { .. }
             | Event::RunsBlocked { .. }
+            | Event::BulkRequested { .. }
+            | Event::BulkAdvanced { .. }
             | Event::RerunPaused { .. }
             | Event::RerunResumed { .. }
             | Event::RerunCancelled { .. }

@@ -84,6 +84,8 @@ impl GroupShard {
             | Command::RemoveCalendar { .. }
             | Command::PlanRerun(_)
             | Command::ApproveRerun { .. }
+            | Command::RequestBulk { .. }
+            | Command::ReportBulk { .. }
             | Command::PauseRerun { .. }
             | Command::ResumeRerun { .. }
             | Command::CancelRerun { .. }

@@ -87,6 +87,11 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("ended {}: {how}", place.number)
         }
         Event::RunsBlocked { numbers, .. } => format!("blocked {numbers:?}"),
+        Event::BulkRequested { action, items, .. } => format!("bulk {action} of {}", items.len()),
+        Event::BulkAdvanced { outcomes, ended, .. } => {
+            let end = if *ended { ", ended" } else { "" };
+            format!("bulk advanced by {}{end}", outcomes.len())
+        }
         Event::RerunPaused { .. } => "rerun paused".to_owned(),
         Event::RerunResumed { .. } => "rerun resumed".to_owned(),
         Event::RerunCancelled { kill, .. } => {

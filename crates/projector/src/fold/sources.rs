@@ -117,6 +117,14 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::RerunResumed { .. }
         | Event::RerunCancelled { .. }
         | Event::RerunEnded { .. } => super::rerun::need(rows, event),
+        Event::BulkRequested { bulk, items, .. } => {
+            rows.bulk_operations.expect_new((bulk.0,));
+            items.iter().for_each(|item| rows.bulk_items.expect_new((bulk.0, *item)));
+        }
+        Event::BulkAdvanced { bulk, outcomes, .. } => {
+            rows.bulk_operations.need((bulk.0,));
+            outcomes.iter().for_each(|outcome| rows.bulk_items.need((bulk.0, outcome.item)));
+        }
         Event::KeyDefined { .. }
         | Event::KeyRevoked { .. }
         | Event::MessageReceived { .. }

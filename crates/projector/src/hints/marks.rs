@@ -94,6 +94,8 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         | Event::RunsOrdered { .. }
         | Event::RunEnded { .. }
         | Event::RunsBlocked { .. }
+        | Event::BulkRequested { .. }
+        | Event::BulkAdvanced { .. }
         | Event::RerunPaused { .. }
         | Event::RerunResumed { .. }
         | Event::RerunCancelled { .. }

@@ -245,6 +245,12 @@ fn reruns() -> Vec<Value> {
             "reason": {"unfinished": {"batch": 4097}},
         }}),
         json!({"runs_blocked": {"rerun": 4096, "numbers": [3, 4]}}),
+        json!({"bulk_requested": {
+            "bulk": 4096, "action": {"mark": "skipped"}, "items": [4097, 8193], "reason": "no data today", "by": by,
+        }}),
+        json!({"bulk_advanced": {"bulk": 4096, "outcomes": [
+            {"item": 4097, "rerun": 4096}, {"item": 8193, "refused": "there is no batch 8193"},
+        ], "ended": true}}),
         by_hand("rerun_paused"),
         by_hand("rerun_resumed"),
         json!({"rerun_cancelled": {"rerun": 4096, "by": by, "kill": true}}),

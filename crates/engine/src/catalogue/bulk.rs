@@ -1,0 +1,126 @@
+//! BYD-3: one action for many batches or jobs, as one operation.
+//!
+//! ```text
+//!  interface   RequestBulk ─┐            ┌─ KillBatch … to each item's shard ─► outcome ─► ReportBulk ─┐
+//!  catalogue                ▼            │  (any instance, request id bulk~ID~ITEM)                    ▼
+//!                      BulkRequested ────┘                                                    BulkAdvanced … the last one ends it
+//! ```
+//!
+//! The record of the request holds every item, so that an instance that dies loses nothing: another one carries on with
+//! what has no outcome yet. An item's command has a request id that follows from the operation and the item, so that its
+//! shard does it once, whoever sends it, and however often.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidemill_model::{Actor, Answer, BulkAction, BulkId, BulkOutcome, Event, Rejection, ShardId};
+
+use super::Catalogue;
+use crate::decision::Decision;
+
+/// Batches or jobs of one operation.
+const MAX_ITEMS: usize = 5_000;
+/// Operations that have not ended.
+const MAX_OPEN: usize = 64;
+/// Outcomes of one report.
+const MAX_OUTCOMES: usize = 200;
+/// Batches of one *clear*: each becomes a rerun of its own, and few of those are live at once.
+const MAX_CLEARED: usize = 50;
+/// As of a rerun.
+const MAX_REASON_BYTES: usize = 500;
+/// Of why an item was refused.
+const MAX_REFUSED_CHARS: usize = 500;
+
+/// The operations that have not ended.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Bulks {
+    minted: u64,
+    /// With the items that have no outcome yet.
+    open: BTreeMap<BulkId, BTreeSet<i64>>,
+}
+
+impl Catalogue {
+    pub(super) fn request_bulk(
+        &self,
+        action: BulkAction,
+        items: &[i64],
+        reason: &str,
+        by: &Actor,
+    ) -> Result<Decision, Rejection> {
+        let reason = reason.trim();
+        if reason.is_empty() || reason.len() > MAX_REASON_BYTES {
+            let rule = format!("must be 1 to {MAX_REASON_BYTES} bytes: say why");
+            return Err(Rejection::field("reason", reason, rule));
+        }
+        check_count(action, items.len())?;
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = items.iter().find(|item| !seen.insert(**item)) {
+            return Err(Rejection::field("items", twice, "stands twice among the items"));
+        }
+        if self.bulks.open.len() >= MAX_OPEN {
+            let what = "the number of bulk operations that have not ended".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_OPEN as u64 });
+        }
+        let bulk = BulkId::mint(self.bulks.minted + 1, ShardId::CATALOGUE);
+        let (items, reason, by) = (items.to_vec(), reason.to_owned(), by.clone());
+        let event = Event::BulkRequested { bulk, action, items, reason, by };
+        Ok(Decision::answered(vec![event], Answer::Bulk { bulk }))
+    }
+
+    /// What came of items, from whoever sent their commands; an outcome that is on record already stays.
+    pub(super) fn report_bulk(&self, bulk: BulkId, outcomes: &[BulkOutcome]) -> Result<Decision, Rejection> {
+        if outcomes.len() > MAX_OUTCOMES {
+            let rule = format!("at most {MAX_OUTCOMES} in one report");
+            return Err(Rejection::field("outcomes", outcomes.len(), rule));
+        }
+        let Some(open) = self.bulks.open.get(&bulk) else {
+            return Ok(Decision::answered(Vec::new(), Answer::Done));
+        };
+        let mut left = open.clone();
+        let news = outcomes.iter().filter(|outcome| left.remove(&outcome.item));
+        let short = |refused: &String| refused.chars().take(MAX_REFUSED_CHARS).collect();
+        let outcomes: Vec<BulkOutcome> = news
+            .map(|news| BulkOutcome {
+                item: news.item,
+                refused: news.refused.as_ref().map(short),
+                rerun: news.rerun,
+            })
+            .collect();
+        let ended = left.is_empty();
+        let event = (!outcomes.is_empty()).then_some(Event::BulkAdvanced { bulk, outcomes, ended });
+        Ok(Decision::answered(event.into_iter().collect(), Answer::Done))
+    }
+
+    pub(super) fn bulk_requested(&mut self, bulk: BulkId, items: &[i64]) {
+        self.bulks.minted += 1;
+        self.bulks.open.insert(bulk, items.iter().copied().collect());
+    }
+
+    pub(super) fn bulk_advanced(&mut self, bulk: BulkId, outcomes: &[BulkOutcome], ended: bool) {
+        if let Some(open) = self.bulks.open.get_mut(&bulk) {
+            for outcome in outcomes {
+                open.remove(&outcome.item);
+            }
+        }
+        if ended {
+            self.bulks.open.remove(&bulk);
+        }
+    }
+}
+
+fn check_count(action: BulkAction, count: usize) -> Result<(), Rejection> {
+    if count == 0 {
+        return Err(Rejection::field("filter", "", "fits nothing, so there is nothing to do"));
+    }
+    if action == BulkAction::Clear && count > MAX_CLEARED {
+        let rule = format!(
+            "fits {count} batches, and clear plans a rerun for each of at most {MAX_CLEARED}; narrow it, or plan one \
+             rerun for a range of logical times"
+        );
+        return Err(Rejection::field("filter", "", rule));
+    }
+    if count > MAX_ITEMS {
+        let rule = format!("fits {count}, and one operation has at most {MAX_ITEMS}; narrow it");
+        return Err(Rejection::field("filter", "", rule));
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Many actions of one sort as one operation (BYD-3).
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{MarkedResult, RerunId};
+
+/// What an operation does to each of its items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BulkAction {
+    /// Ends a batch.
+    Kill,
+    /// Overrides the result of a batch.
+    Mark(MarkedResult),
+    /// Plans to run a batch, and what comes after it, again, and approves that.
+    Clear,
+    /// Switches a job on.
+    Enable,
+    /// Switches a job off.
+    Disable,
+}
+
+impl BulkAction {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BulkAction::Kill => "kill",
+            BulkAction::Mark(_) => "mark",
+            BulkAction::Clear => "clear",
+            BulkAction::Enable => "enable",
+            BulkAction::Disable => "disable",
+        }
+    }
+
+    /// The result that it gives to batches.
+    pub fn result(self) -> Option<MarkedResult> {
+        match self {
+            BulkAction::Mark(result) => Some(result),
+            BulkAction::Kill | BulkAction::Clear | BulkAction::Enable | BulkAction::Disable => None,
+        }
+    }
+
+    /// Whether its items are jobs; else they are batches.
+    pub fn is_of_jobs(self) -> bool {
+        match self {
+            BulkAction::Enable | BulkAction::Disable => true,
+            BulkAction::Kill | BulkAction::Mark(_) | BulkAction::Clear => false,
+        }
+    }
+}
+
+impl fmt::Display for BulkAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What came of one item of an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BulkOutcome {
+    /// The id of the batch or the job.
+    pub item: i64,
+    /// Why it was refused, for people; absent: it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Of *clear*: the rerun that was planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<RerunId>,
+}

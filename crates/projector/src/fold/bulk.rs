@@ -1,0 +1,56 @@
+//! Operations on many batches or jobs.
+
+use tidemill_model::{BatchResult, Event};
+use tidemill_store::rows::{BulkItemRow, BulkRow};
+
+use super::batch::person;
+use super::job::number;
+use super::{Caches, Place};
+
+impl Caches {
+    pub(super) fn apply_bulk(&mut self, at: Place, event: &Event) {
+        match event {
+            Event::BulkRequested { bulk, action, items, reason, by } => {
+                self.bulk_operations.put(BulkRow {
+                    id: bulk.0,
+                    action: action.as_str().into(),
+                    result: action.result().map(|result| BatchResult::from(result).as_str().into()),
+                    reason: reason.as_str().into(),
+                    items: number(items.len() as u64),
+                    done: 0,
+                    refused: 0,
+                    requested_by: person(by),
+                    requested_at: at.now,
+                    ended_at: None,
+                });
+                for item in items {
+                    self.bulk_items.put(BulkItemRow {
+                        bulk_id: bulk.0,
+                        item_id: *item,
+                        outcome: "left".into(),
+                        reason: "".into(),
+                        rerun_id: None,
+                        recorded_at: None,
+                    });
+                }
+            }
+            Event::BulkAdvanced { bulk, outcomes, ended } => {
+                for outcome in outcomes {
+                    self.bulk_items.change((bulk.0, outcome.item), |row| {
+                        row.outcome = if outcome.refused.is_none() { "done" } else { "refused" }.into();
+                        row.reason = outcome.refused.as_deref().unwrap_or_default().into();
+                        row.rerun_id = outcome.rerun.map(|rerun| rerun.0);
+                        row.recorded_at = Some(at.now);
+                    });
+                }
+                let refused = outcomes.iter().filter(|outcome| outcome.refused.is_some()).count();
+                self.bulk_operations.change((bulk.0,), |row| {
+                    row.done += number((outcomes.len() - refused) as u64);
+                    row.refused += number(refused as u64);
+                    row.ended_at = ended.then_some(at.now);
+                });
+            }
+            other => unreachable!("{} is not about operations on many items", other.kind()),
+        }
+    }
+}
