@@ -12,6 +12,7 @@ use tidemill_store::{ReadTables, Tables};
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::Keys;
+use crate::bulk_carrier::Bulks;
 use crate::homes::Homes;
 use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past, SentCommands};
 use crate::position::JournalPosition;
@@ -52,6 +53,7 @@ pub(crate) struct App {
     pub(crate) keys: Keys,
     pub(crate) logs: WorkerLogs,
     pub(crate) homes: Homes,
+    pub(crate) bulks: Bulks,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) waiting_pulls: Arc<Semaphore>,
@@ -73,6 +75,7 @@ impl App {
         Ok(Self {
             keys: Keys::new(config.key_cache()),
             homes: Homes::default(),
+            bulks: Bulks::default(),
             logs: WorkerLogs::new(&config.internal_key, peer_timeout)?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             streams: Arc::new(Semaphore::new(config.max_streams)),

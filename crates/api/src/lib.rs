@@ -18,6 +18,7 @@
 mod app;
 mod auth;
 mod body;
+mod bulk_carrier;
 mod config;
 mod error;
 mod freshness;

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::{Config, Deps, Error, layers, routes, s4};
+use crate::{Config, Deps, Error, bulk_carrier, layers, routes, s4};
 
 /// The interface without a socket.
 ///
@@ -84,19 +84,24 @@ impl Server {
             // The app holds a receiver, so there is one.
             let _ = stop.send(true);
         };
+        let carrier = tokio::spawn(bulk_carrier::run(Arc::clone(&app)));
         let serving = axum::serve(listener, service(app)).with_graceful_shutdown(signal).into_future();
         let late = async move {
             // An error says that the sender is gone, which is after the signal too.
             let _ = stopping.wait_for(|stopping| *stopping).await;
             tokio::time::sleep(stop_timeout).await;
         };
-        tokio::select! {
+        let served = tokio::select! {
             served = serving => served.map_err(Error::Serve),
             () = late => {
                 tracing::warn!("requests were still under way when their time to end was over; they are cut off");
                 Ok(())
             }
-        }
+        };
+        // What it has begun goes on at the next start, or elsewhere.
+        carrier.abort();
+        let _ = carrier.await;
+        served
     }
 }
 

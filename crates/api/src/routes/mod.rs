@@ -3,6 +3,7 @@
 mod apply;
 mod attempts;
 mod batches;
+mod bulk;
 mod calendars;
 mod codes;
 mod dead_letters;
@@ -33,14 +34,15 @@ use axum::routing::get;
 use tidemill_model::Role;
 
 pub(crate) use logs::{download_attempt, newest_attempt, read_part};
+pub(crate) use reruns::clearing;
 pub(crate) use run::{JobPlace, job_place};
 
 use crate::openapi::{Call, Calls, Verb};
 use crate::ports::OperationStatus;
 use crate::view::{
-    AttemptView, BatchDetail, BatchView, CalendarDetail, CalendarVersionDetail, CalendarVersionView,
-    CalendarView, ChildView, DeadLetterDetail, DeadLetterView, FreezeView, GroupView, JobDetail,
-    JobVersionDetail, JobVersionView, JobView, KeyView, LateCheckView, List, PoolDetail, PoolView,
+    AttemptView, BatchDetail, BatchView, BulkItemView, BulkView, CalendarDetail, CalendarVersionDetail,
+    CalendarVersionView, CalendarView, ChildView, DeadLetterDetail, DeadLetterView, FreezeView, GroupView,
+    JobDetail, JobVersionDetail, JobVersionView, JobView, KeyView, LateCheckView, List, PoolDetail, PoolView,
     PreviewView, Redriven, RerunBatchView, RerunJobs, RerunView, ReturnView, SkippedView, ThirdPartyView,
     VersionDiff, WorkerView, Written,
 };
@@ -58,7 +60,7 @@ const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits unti
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
     let mut calls = pull::calls(pull_calls::calls(thing_calls(worker_calls(pool_calls(calendar_calls(
-        rerun_calls(batch_calls(version_calls(job_calls(Calls::new())))),
+        rerun_calls(bulk_calls(batch_calls(version_calls(job_calls(Calls::new()))))),
     ))))));
     calls = dead_letter_calls(calls);
     for call in ["run", "enable", "disable", "rename"] {
@@ -254,6 +256,42 @@ fn dead_letter_calls(calls: Calls) -> Calls {
             .role(Role::SuperAdministrator)
             .gives::<Redriven>(),
             dead_letters::redrive,
+        )
+}
+
+fn bulk_calls(calls: Calls) -> Calls {
+    calls
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/bulk",
+                "One action for all batches or jobs that fit a filter, as one operation",
+            )
+            .role(Role::User)
+            .takes::<bulk::BulkRequest>()
+            .gives::<bulk::BulkStarted>(),
+            bulk::begin,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/bulk", "Operations on many batches or jobs, newest first")
+                .role(Role::Viewer)
+                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<BulkView>>(),
+            bulk::list,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/bulk/{id}", "How far an operation is")
+                .role(Role::Viewer)
+                .query(&[AT_LEAST])
+                .gives::<BulkView>(),
+            bulk::get,
+        )
+        .add(
+            Call::new(Verb::Get, "/api/bulk/{id}/items", "What came of each batch or job of an operation")
+                .role(Role::Viewer)
+                .query(&[("outcome", "Only `left`, `done` or `refused`."), PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<BulkItemView>>(),
+            bulk::items,
         )
 }
 

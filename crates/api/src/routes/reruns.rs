@@ -300,19 +300,24 @@ pub(super) async fn clear(
     may_approve_unseen(&caller, approve, true)?;
     let time = Timestamp::from_millisecond(row.logical_time)
         .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
-    let wish = RerunWish {
-        scope: RerunScope::Rerun { jobs: vec![JobId(row.job_id)], cascade: Cascade::Logic },
+    let wish = RerunWish { concurrency, reason, approve, ..clearing(JobId(row.job_id), time) };
+    plan(&app, &caller, &headers, wish).await
+}
+
+/// One batch and all that comes after it again.
+pub(crate) fn clearing(job: JobId, time: Timestamp) -> RerunWish {
+    RerunWish {
+        scope: RerunScope::Rerun { jobs: vec![job], cascade: Cascade::Logic },
         from: time,
         to: time,
         reach: Some(Timestamp::MAX),
         only: RerunOnly::All,
         order: RerunOrder::Oldest,
-        concurrency,
+        concurrency: DEFAULT_CONCURRENCY,
         definition: RerunDefinition::Today,
-        reason,
-        approve,
-    };
-    plan(&app, &caller, &headers, wish).await
+        reason: String::new(),
+        approve: false,
+    }
 }
 
 /// Reruns and cold starts, the newest first; of those that the key reaches in full.

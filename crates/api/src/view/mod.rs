@@ -1,6 +1,7 @@
 //! What answers look like. Rows of the tables in the words of the interface: times as RFC 3339, states as words.
 
 mod batch;
+mod bulk;
 mod calendar;
 mod dead_letter;
 mod job;
@@ -22,6 +23,7 @@ use crate::in_force::Late;
 pub(crate) use batch::{
     AttemptView, BatchDetail, BatchView, DependencyView, OutputView, ReturnView, UserCodeView,
 };
+pub(crate) use bulk::{BulkItemView, BulkView};
 pub(crate) use calendar::{
     CalendarDetail, CalendarVersionDetail, CalendarVersionView, CalendarView, SkippedView, calendar_of,
 };

@@ -1,6 +1,7 @@
 //! The command line: names, arguments and help. No behaviour; that is in [`crate::commands`].
 
 mod batch;
+mod bulk;
 mod calendar;
 mod dead_letter;
 mod job;
@@ -12,6 +13,7 @@ mod rerun;
 mod things;
 
 pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
+pub(crate) use bulk::{BatchesArgs, BulkCommand, JobsArgs};
 pub(crate) use calendar::CalendarCommand;
 pub(crate) use dead_letter::DeadLetterCommand;
 pub(crate) use job::{JobCommand, Parameter};
@@ -92,6 +94,9 @@ pub(crate) enum Command {
     /// Look at, kill and rerun batches, and read their logs
     #[command(subcommand, visible_alias = "batches")]
     Batch(BatchCommand),
+    /// Kill, mark, clear, enable or disable all that fit a filter, as one operation
+    #[command(subcommand)]
+    Bulk(BulkCommand),
     /// Define and look at calendars, whose days jobs can keep to
     #[command(subcommand, visible_alias = "calendars")]
     Calendar(CalendarCommand),
@@ -162,7 +167,7 @@ pub(crate) enum Command {
     /// Compare the read tables with the journal, row by row; with --journal, check the journal itself
     ///
     /// Exit code 1 where tables differ, 12 where the journal breaks a rule. The tables are compared by the
-    /// process that serves the data directory, if one does.
+    /// process that serves the data directory, if one does. Hints of pulls that count, in Redis too, are judged as well.
     Verify(VerifyArgs),
     /// Copy the journal into a file
     #[command(subcommand)]
@@ -291,6 +296,12 @@ mod tests {
             "freeze set --group etl --latest 2026-01-01T00:00:00Z --reason moved",
             "freeze thaw",
             "batch mark 4097 skipped --reason closed",
+            "bulk kill --group etl --state running --reason late --wait",
+            "bulk mark skipped --job load-* --from 2026-01-01T00:00:00Z --reason closed",
+            "bulk clear --result failed --dry-run",
+            "bulk disable --owner eve --reason left --limit 10 --request-id r1",
+            "bulk items 4096 --outcome refused",
+            "bulk ls",
             "executor --config t.toml",
             "api --config t.toml",
             "dispatcher --config t.toml",
@@ -340,6 +351,8 @@ mod tests {
             "job diff demo/a 1",
             "job apply",
             "batch override 4097 --reason late",
+            "bulk kill --group etl",
+            "bulk disable --state running --reason late",
             "batch override 4097 --all --path /a --reason late",
             "batch override 4097 --all",
             "third-party report erp",

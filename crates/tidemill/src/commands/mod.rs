@@ -1,6 +1,7 @@
 //! What each command does. Client commands make public calls and show the answers.
 
 mod batch;
+mod bulk;
 mod calendar;
 mod dead_letter;
 mod events;
@@ -38,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
         Command::Job(JobCommand::Validate { paths }) => job::validate(global.output, &paths),
         Command::Job(command) => job::run(&Session::new(&global)?, command),
         Command::Batch(command) => batch::run(&Session::new(&global)?, command),
+        Command::Bulk(command) => bulk::run(&Session::new(&global)?, command),
         Command::Pool(command) => pool::run(&Session::new(&global)?, command),
         Command::Pull(command) => pull::run(&Session::new(&global)?, command),
         Command::Calendar(command) => calendar::run(&Session::new(&global)?, command),

@@ -1,0 +1,252 @@
+//! Carries operations on many batches or jobs on, to their end (BYD-3).
+//!
+//! The items of an operation stand in the journal, and so in the read tables; an item without an outcome is sent to its
+//! shard, under a request id that follows from operation and item, and its outcome is reported to the catalogue. So any
+//! instance may carry on, at any time, and two at once do nothing twice. The instance that took the request begins at
+//! once, one that starts carries on all that it finds, and any takes over what has not moved for a while.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use tidemill_model::{
+    Actor, Answer, BatchId, BatchResult, BulkAction, BulkId, BulkOutcome, Command, JobId, MarkedResult,
+    Outcome, Rejection, RequestId, RerunWish, ShardId,
+};
+use tidemill_producers::Wish;
+use tidemill_store::rows::{BulkItemRow, BulkRow};
+use tidemill_store::{PageRequest, ReadTables};
+use tokio::sync::Notify;
+
+use crate::Problem;
+use crate::app::App;
+use crate::routes::clearing;
+
+/// Between two looks for operations that others began.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// After a round of one's own, until the tables show it.
+const PAUSE: Duration = Duration::from_millis(50);
+/// An operation of another instance that has not moved for longer is carried on here.
+const ABANDONED_AFTER: Duration = Duration::from_secs(10);
+/// Items that are under way at once.
+const ITEMS: usize = 64;
+/// Operations that are looked at.
+const OPERATIONS: usize = 64;
+/// How long a round waits for a large `apply` of somebody else.
+const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+/// Shards know for 24 hours what they have done; what has not been sent for this long is not sent any more.
+const MAX_AGE_MS: i64 = 12 * 3_600_000;
+
+/// What this instance knows of operations beyond the tables.
+#[derive(Debug, Default)]
+pub(crate) struct Bulks {
+    own: Mutex<BTreeSet<BulkId>>,
+    news: Notify,
+}
+
+impl Bulks {
+    /// This instance took the request.
+    pub(crate) fn begun(&self, bulk: BulkId) {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).insert(bulk);
+        self.news.notify_one();
+    }
+
+    fn is_own(&self, bulk: BulkId) -> bool {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).contains(&bulk)
+    }
+
+    fn keep(&self, open: &BTreeSet<BulkId>) {
+        // One that the tables do not show yet has an id above those that they do.
+        let newest = open.last().copied();
+        let is_kept = |bulk: &BulkId| open.contains(bulk) || newest.is_none_or(|newest| *bulk > newest);
+        self.own.lock().unwrap_or_else(PoisonError::into_inner).retain(is_kept);
+    }
+}
+
+/// What this instance has seen of the operations that have not ended.
+#[derive(Default)]
+struct Known {
+    seen: BTreeMap<BulkId, Seen>,
+    /// It has looked since it started.
+    has_looked: bool,
+}
+
+/// What was seen of an operation, and what has been reported of it and is not in the tables yet.
+struct Seen {
+    decided: i64,
+    since: Instant,
+    reported: BTreeSet<i64>,
+}
+
+/// Carries operations on until the program stops.
+pub(crate) async fn run(app: Arc<App>) {
+    let mut stopping = app.stopping.clone();
+    let mut known = Known::default();
+    let mut trouble = None;
+    loop {
+        let (moved, detail) = match round(&app, &mut known).await {
+            Ok(moved) => (moved, None),
+            Err(problem) => (false, Some(problem.detail)),
+        };
+        // Once for each cause, however often it is tried meanwhile.
+        if let Some(detail) = detail.as_ref().filter(|it| trouble.as_ref() != Some(*it)) {
+            tracing::warn!(reason = %detail, "bulk operations wait: {detail}");
+        }
+        trouble = detail;
+        let pause = if moved { PAUSE } else { LOOK_EVERY };
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = app.bulks.news.notified() => {}
+            _ = stopping.wait_for(|stopping| *stopping) => return,
+        }
+    }
+}
+
+/// One step of every operation that is this instance's to carry on. Whether there was one.
+async fn round(app: &App, known: &mut Known) -> Result<bool, Problem> {
+    let rows = app.read(|tables| tables.open_bulk_operations(&PageRequest::first(OPERATIONS))).await?.items;
+    let open: BTreeSet<BulkId> = rows.iter().map(|row| BulkId(row.id)).collect();
+    known.seen.retain(|bulk, _| open.contains(bulk));
+    app.bulks.keep(&open);
+    if !std::mem::replace(&mut known.has_looked, true) {
+        open.iter().for_each(|bulk| app.bulks.begun(*bulk));
+    }
+    let mut moved = false;
+    for row in rows {
+        let bulk = BulkId(row.id);
+        let decided = row.done + row.refused;
+        let now = Instant::now();
+        let known = known.seen.entry(bulk).or_insert(Seen { decided, since: now, reported: BTreeSet::new() });
+        if known.decided != decided {
+            (known.decided, known.since) = (decided, now);
+        }
+        if app.bulks.is_own(bulk) || known.since.elapsed() > ABANDONED_AFTER {
+            let stepped = step(app, &row, &mut known.reported).await;
+            moved |= stepped.is_ok();
+            if let Err(problem) = stepped {
+                tracing::warn!(reason = %problem.detail, "bulk operation {bulk} waits: {}", problem.detail);
+            }
+        }
+    }
+    Ok(moved)
+}
+
+/// The next items of an operation: sent, and what came of them reported.
+async fn step(app: &App, bulk: &BulkRow, reported: &mut BTreeSet<i64>) -> Result<(), Problem> {
+    let (of, request) = (bulk.id, PageRequest::first(ITEMS + reported.len().min(ITEMS)));
+    let page = app.read(move |tables| tables.bulk_items(of, Some("left"), &request)).await?;
+    let left: BTreeSet<i64> = page.items.iter().map(|row| row.item_id).collect();
+    reported.retain(|item| left.contains(item));
+    let items: Vec<BulkItemRow> =
+        page.items.into_iter().filter(|row| !reported.contains(&row.item_id)).take(ITEMS).collect();
+    let mut outcomes = Vec::with_capacity(items.len());
+    for outcome in join_all(items.iter().map(|row| send(app, bulk, row.item_id))).await {
+        outcomes.extend(outcome);
+    }
+    if outcomes.is_empty() {
+        return Ok(());
+    }
+    let done: Vec<i64> = outcomes.iter().map(|outcome: &BulkOutcome| outcome.item).collect();
+    let command = Command::ReportBulk { bulk: BulkId(bulk.id), outcomes };
+    let wish = Wish {
+        shard: ShardId::CATALOGUE,
+        request: tidemill_producers::request_id(),
+        actor: actor_of(&bulk.requested_by),
+        command,
+    };
+    app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await?;
+    reported.extend(done);
+    Ok(())
+}
+
+/// Sends the command of one item. `None`: what became of it is not known yet.
+async fn send(app: &App, bulk: &BulkRow, item: i64) -> Option<BulkOutcome> {
+    let refused = |reason: String| Some(BulkOutcome { item, refused: Some(reason), rerun: None });
+    let done = |rerun| Some(BulkOutcome { item, refused: None, rerun });
+    let age_ms = Timestamp::now().as_millisecond() - bulk.requested_at;
+    if age_ms > MAX_AGE_MS {
+        let reason =
+            "what came of it was not known within 12 hours; look at it, and repeat the action if need be";
+        return refused(reason.to_owned());
+    }
+    let (shard, command) = command(app, bulk, item).await.ok()??;
+    let request = RequestId::new(format!("bulk~{}~{item}", bulk.id));
+    match insist(app, bulk, shard, request, command).await? {
+        Outcome::Answered(Answer::Rerun { rerun, .. }) => done(Some(rerun)),
+        Outcome::Done | Outcome::Answered(_) => done(None),
+        Outcome::Refused(Rejection::ApplyRunning { .. }) | Outcome::Repeated | Outcome::Deferred => None,
+        Outcome::Refused(rejection) => refused(rejection.to_string()),
+    }
+}
+
+/// Sends a command, and again while a large `apply` is being carried out: each time under an id that follows from the
+/// first one, so that whoever carries on gets the same answers.
+async fn insist(
+    app: &App,
+    bulk: &BulkRow,
+    shard: ShardId,
+    first: RequestId,
+    command: Command,
+) -> Option<Outcome> {
+    let deadline = Instant::now() + BUSY_PATIENCE;
+    let mut request = first.clone();
+    for again in 1.. {
+        let wish = Wish { shard, request, actor: actor_of(&bulk.requested_by), command: command.clone() };
+        let outcome = app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await.ok()?.outcome;
+        if !matches!(outcome, Outcome::Refused(Rejection::ApplyRunning { .. })) || Instant::now() >= deadline
+        {
+            return Some(outcome);
+        }
+        tokio::time::sleep(PAUSE).await;
+        request = RequestId::new(format!("{first}~{again}"));
+    }
+    None
+}
+
+/// What is to be done to an item, and by which shard. `None`: the tables do not show the item, as while they are made anew.
+async fn command(app: &App, bulk: &BulkRow, item: i64) -> Result<Option<(ShardId, Command)>, Problem> {
+    let Some(action) = action_of(bulk) else { return Ok(None) };
+    let enabled = action == BulkAction::Enable;
+    if action.is_of_jobs() {
+        return Ok(Some((ShardId::CATALOGUE, Command::SwitchJob { job: JobId(item), enabled })));
+    }
+    let Some(row) = app.read(move |tables| tables.batch(item)).await? else { return Ok(None) };
+    let (batch, job, reason) = (BatchId(item), JobId(row.job_id), bulk.reason.to_string());
+    let Ok(logical_time) = Timestamp::from_millisecond(row.logical_time) else { return Ok(None) };
+    Ok(match action {
+        BulkAction::Kill => Some((batch.shard(), Command::KillBatch { batch, reason })),
+        BulkAction::Mark(result) => {
+            let run = u32::try_from(row.run).ok();
+            Some((batch.shard(), Command::MarkBatch { batch, job, logical_time, result, reason, run }))
+        }
+        BulkAction::Clear => {
+            let wish = RerunWish { reason, approve: true, ..clearing(job, logical_time) };
+            Some((ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))))
+        }
+        BulkAction::Enable | BulkAction::Disable => None,
+    })
+}
+
+fn action_of(bulk: &BulkRow) -> Option<BulkAction> {
+    let results = [MarkedResult::Success, MarkedResult::Failed, MarkedResult::Skipped];
+    let word = bulk.result.as_deref();
+    let result = results.into_iter().find(|result| Some(BatchResult::from(*result).as_str()) == word);
+    Some(match &*bulk.action {
+        "kill" => BulkAction::Kill,
+        "mark" => BulkAction::Mark(result?),
+        "clear" => BulkAction::Clear,
+        "enable" => BulkAction::Enable,
+        "disable" => BulkAction::Disable,
+        _ => return None,
+    })
+}
+
+/// Who requested it, as the tables name it: application, or application/person.
+fn actor_of(name: &str) -> Actor {
+    match name.split_once('/') {
+        Some((app, user)) => Actor { app: app.into(), user: Some(user.into()) },
+        None => Actor { app: name.into(), user: None },
+    }
+}
