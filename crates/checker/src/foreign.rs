@@ -77,6 +77,7 @@ impl Foreign {
         if let Some((job, time)) = ended {
             self.changed(job, time, shard);
         }
+        self.skips_changed(&recorded.event, shard);
         match &recorded.event {
             Event::MessageReceived { from, number } => self.lanes.entry((*from, id)).or_default().0 = *number,
             Event::OutboxAcknowledged { to, upto } => self.lanes.entry((id, *to)).or_default().1 = *upto,
@@ -141,6 +142,23 @@ impl Foreign {
         }
     }
 
+    /// What moves the next fire of one job decides what is skipped, of that one and of those that follow it.
+    fn skips_changed(&mut self, event: &Event, shard: &Shard) {
+        let moved = match event {
+            Event::BatchGenerated { job, .. }
+            | Event::FiresSkipped { job, .. }
+            | Event::JobSwitched { job, .. }
+            | Event::JobRemoved { job }
+            | Event::FireMoved { job, .. } => *job,
+            Event::JobReceived { definition, .. } => definition.id,
+            _ => return,
+        };
+        let keys = self.lives.keys().filter(|(job, _)| *job == moved || shard.inherits_times(*job));
+        for (job, time) in keys.copied().collect::<Vec<_>>() {
+            self.changed(job, time, shard);
+        }
+    }
+
     fn changed(&mut self, job: JobId, time: Timestamp, shard: &Shard) {
         if let Some(life) = self.lives.get_mut(&(job, time)) {
             let stand = shard.stand(job, time);
@@ -180,7 +198,7 @@ impl Foreign {
             let life = self.lives.get(&(*job, *time)).unwrap_or(&none);
             let mut reached = 0;
             for (stand, place) in heard {
-                match life[reached..].iter().position(|lived| lived == stand) {
+                match life[reached..].iter().position(|lived| lived.agrees(stand)) {
                     Some(further) => reached += further,
                     None => {
                         let why = format!(
@@ -225,7 +243,7 @@ impl Foreign {
             let Some(life) = self.lives.get(&(*job, *time)) else { continue };
             let last = watch.closed.unwrap_or(life.len() - 1);
             let heard = self.heard.get(thing).and_then(|heard| heard.last()).map(|(stand, _)| stand);
-            let reached = heard.and_then(|heard| life.iter().rposition(|stand| stand == heard));
+            let reached = heard.and_then(|heard| life.iter().rposition(|stand| stand.agrees(heard)));
             if reached.is_none_or(|reached| reached < last) && !self.may_be_behind(*by, &watch.owed) {
                 let why = format!("shard {by} has not heard that {job} for {time} {}", life[last]);
                 breaks(found, rule, watch.owed.place, why);
@@ -250,7 +268,12 @@ impl Foreign {
 
 /// What a shard hears, in the words of the parent's journal.
 fn said(standing: &Standing) -> Stand {
-    Stand { run: standing.run, ended: standing.has_ended(), succeeded: standing.succeeded }
+    Stand {
+        run: standing.run,
+        ended: standing.has_ended(),
+        succeeded: standing.succeeded,
+        skipped: Some(standing.skipped),
+    }
 }
 
 fn breaks(found: &mut Findings, rule: Invariant, place: Place, why: String) {

@@ -124,8 +124,10 @@ invariants! {
     KnownBatchesCanBeMarked => "known_batches_can_be_marked",
     /// A batch whose end was asked for gets no further attempt, and ends as killed or as it was marked.
     KilledStaysKilled => "killed_stays_killed",
-    /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, for a parent in another group as it was heard last, and counted right.
+    /// Dependencies are marked satisfied iff the newest run of the parent's logical time succeeded, or there is none and the parent skipped it on record, for a parent in another group as it was heard last, and counted right.
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
+    /// At quiescence, no batch waits for a logical time that its parent skipped on record and has no batch for; of *any*, such a time is no success.
+    SkippedTimesNotWaitedFor => "skipped_times_not_waited_for",
     /// A batch ends for its parents, or runs on failure only, exactly as its job says and they ended; at quiescence none is left.
     ParentFailureRuleKept => "parent_failure_rule_kept",
     /// A batch is assigned only when every condition held: its job is enabled, or it was run by hand or rerun; parents, things outside, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.

@@ -732,7 +732,8 @@ fn impossible_wishes_are_refused_by_name() {
 }
 
 /// DSP-1, GEN-6: a disabled job that is named is rerun, and the answer says that it is disabled; what comes after it and
-/// is disabled is left out of a cascade, on record; a cold start is for enabled jobs.
+/// is disabled is left out of a cascade, on record, and not waited for where it was not defined yet (DEP-3); a cold start
+/// is for enabled jobs.
 #[test]
 fn disabled_job_is_rerun_where_it_is_named() {
     let (mut world, ids) = chain();
@@ -753,6 +754,8 @@ fn disabled_job_is_rerun_where_it_is_named() {
         rerun approved
         ordered 1, 2
         ended 1: success
+        ended 2: success
+        rerun ended done
     "#]]
     .assert_eq(&of_rerun(&world.told()));
     let start = RerunWish { approve: true, ..cold(ColdStartOf::All, Period::Day, DAY[2], DAY[2]) };

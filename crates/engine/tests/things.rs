@@ -203,7 +203,7 @@ fn overrides_take_one_condition_or_all() {
         "inputs": ["/a", "/b"], "third_party": ["erp"], "quality_gate": true, "parents": ["p"],
         "depends_on_past": true, "schedule": every("hour"),
     });
-    let parent = job("p", json!({"schedule": every("hour"), "type": "shell", "command": "x"}));
+    let parent = job("p", json!({"type": "shell", "command": "x"}));
     let ids = world.define(vec![parent, job("c", spec)]);
     let batch = world.batch(ids[1], Some(TEN));
     assert_eq!(world.why_kinds(batch), ["dependency", "path", "path", "third_party", "quality_gate"]);

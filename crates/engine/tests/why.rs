@@ -7,7 +7,7 @@ mod kit;
 use expect_test::{Expect, expect};
 use kit::{GROUP, Script, World, every, job};
 use serde_json::json;
-use tidemill_model::{AttemptResult, BatchId, BatchState, LiveAnswer, LiveQuery};
+use tidemill_model::{AttemptResult, BatchId, BatchState, Command, LiveAnswer, LiveQuery, ShardId};
 
 fn check(world: &World, batch: BatchId, expected: Expect) {
     let lines: Vec<String> = world
@@ -37,56 +37,57 @@ fn waiting_for_parents() {
         &world,
         batches[0],
         expect![[r#"
-        dependency: any of: waits for g/p of 2026-07-01T01:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T02:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T03:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T04:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T05:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T06:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T07:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T08:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T09:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T10:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T11:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T12:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T13:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T14:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T15:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T16:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T17:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T18:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T19:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T20:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T21:00:00Z: it has no batch yet
-        dependency: any of: waits for g/p of 2026-07-01T22:00:00Z: batch 4097 (run 0) failed
-        dependency: any of: waits for g/p of 2026-07-01T23:00:00Z: batch 8193 (run 0) failed
-        dependency: any of: waits for g/p of 2026-07-02T00:00:00Z: batch 12289 (run 0) failed
-        dependency: waits for g/q of 2026-07-02T00:00:00Z: batch 16385 (run 0) failed"#]],
+            dependency: any of: waits for g/p of 2026-07-01T01:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T02:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T03:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T04:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T05:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T06:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T07:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T08:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T09:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T10:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T11:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T12:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T13:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T14:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T15:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T16:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T17:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T18:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T19:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T20:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T21:00:00Z: it skipped this time
+            dependency: any of: waits for g/p of 2026-07-01T22:00:00Z: batch 4097 (run 0) failed
+            dependency: any of: waits for g/p of 2026-07-01T23:00:00Z: batch 8193 (run 0) failed
+            dependency: any of: waits for g/p of 2026-07-02T00:00:00Z: batch 12289 (run 0) failed
+            dependency: waits for g/q of 2026-07-02T00:00:00Z: batch 16385 (run 0) failed"#]],
     );
-    check(
-        &world,
-        batches[1],
-        expect!["dependency: waits for g/q of 2026-07-01T00:00:00Z: it has no batch yet"],
-    );
-    let condition = &world.why(batches[1])[0];
+    check(&world, batches[1], expect![""]);
+    let condition = &world.why(batches[0])[0];
     assert!(condition.job.is_some() && condition.logical_time.is_some());
 }
 
 /// DEP-8, BYD-18: met without a failure, a batch that runs only on failure says whose end it waits for.
 #[test]
 fn waiting_for_a_failure() {
-    let mut world = World::at("2026-07-01T21:30:00Z");
-    world.define(vec![
+    let mut world = World::at("2026-07-01T00:30:00Z");
+    let ids = world.define(vec![
         job("p", json!({"schedule": every("hour")})),
         job("any", json!({"schedule": every("day"), "parents": [{"job": "p", "mapping": "any"}], "run_if": "failure"})),
     ]);
     world.worker("w", 1, Script::Succeed);
+    // What it owes is waited for while it is switched off.
+    world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: false });
+    for time in ["2026-07-01T22:00:00Z", "2026-07-01T23:00:00Z", "2026-07-02T00:00:00Z"] {
+        world.batch(ids[0], Some(time));
+    }
     world.until("2026-07-02T00:01:00Z");
     let lines: Vec<String> =
         world.why(BatchId::mint(4, GROUP)).into_iter().map(|found| found.message).collect();
     assert_eq!(lines.len(), 21, "three of the day's hours have ended: {lines:#?}");
     let first =
-        "it runs only on failure, and waits for the end of g/p of 2026-07-01T01:00:00Z: it has no batch yet";
+        "it runs only on failure, and waits for the end of g/p of 2026-07-01T01:00:00Z: it is disabled and has no batch yet";
     assert_eq!(lines[0], first);
 }
 

@@ -72,7 +72,8 @@ pub struct Dependency {
     pub mapping: Mapping,
     /// The parent's logical times.
     pub times: Vec<Timestamp>,
-    /// Those that had succeeded when the batch was generated.
+    /// Those that had succeeded when the batch was generated, or were left out because the parent makes no batch for
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub met: Vec<Timestamp>,
 }
@@ -1131,7 +1132,7 @@ pub enum Event {
         batch: BatchId,
     },
     /// One of the times that a batch waits for has succeeded, or was skipped; or ended otherwise, where its job waits
-    /// for ends.
+    /// for ends; or is left out, because the parent makes no batch for it.
     DependencySatisfied {
         /// The waiting batch.
         batch: BatchId,
@@ -1141,6 +1142,9 @@ pub enum Event {
         logical_time: Timestamp,
         /// Parents' dependencies still unmet; 0: no parent keeps it back.
         unmet: u32,
+        /// The parent has no batch for this time, and by its journal its schedule makes none.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left_out: bool,
     },
     /// One of the times that a batch waits for holds no longer: its newest run has not succeeded.
     DependencyWithdrawn {

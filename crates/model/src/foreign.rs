@@ -42,6 +42,9 @@ pub struct Standing {
     /// How it ended. Absent: it has not, or so long ago that only its success was remembered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<BatchResult>,
+    /// There is no batch for this time, and the job's schedule makes none. Absent: one may come.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
     /// Small values that its newest attempt passed on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,

@@ -57,8 +57,8 @@ pub use id::{
     TaskId, ThingId, Token, WorkerId,
 };
 pub use live::{
-    ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LiveAnswer, LiveQuery, PlannedChange, PostWith,
-    ToldShard, Why,
+    ApplyPlan, BatchState, Concerned, Condition, FieldDiff, LeftOut, LiveAnswer, LiveQuery, PlannedChange,
+    PostWith, ToldShard, Why,
 };
 pub use mark::MarkedResult;
 pub use name::{

@@ -297,6 +297,20 @@ pub struct Why {
     pub result: Option<BatchResult>,
     /// What keeps it from running; empty for a running or finished one.
     pub conditions: Vec<Condition>,
+    /// Times of parents that it does not wait for, because the parent skipped them; at most 50 of each parent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A parent's logical time that a batch does not wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeftOut {
+    /// The parent.
+    pub job: JobId,
+    /// Its logical time.
+    pub logical_time: Timestamp,
+    /// For people, naming both.
+    pub message: String,
 }
 
 /// One unmet condition.

@@ -86,6 +86,8 @@ bugs! {
     KilledTriesAgain = "killed_tries_again",
     /// A batch is ready with one of its dependencies unmet.
     DependencyForgotten = "dependency_forgotten",
+    /// A batch waits for times that its parent skipped on record.
+    WaitsForSkipped = "waits_for_skipped",
     /// A group that was told how a parent in another group stands is not told of its rerun.
     RerunNotToldToOtherGroups = "rerun_not_told_to_other_groups",
     /// Every second fire of a schedule leaves no trace.

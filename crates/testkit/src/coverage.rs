@@ -187,6 +187,7 @@ const CONDITIONS: &[&str] = &[
     "late_worker",
     "shim_outlives_worker",
     "two_owners",
+    "left_out_while_waiting",
     "failed_for_parent",
     "skipped_for_parent",
     "skipped_for_success",

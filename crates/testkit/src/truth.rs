@@ -105,7 +105,7 @@ impl Truth {
     }
 }
 
-/// What kinds alone do not tell: marks of what was evicted (GEN-10), batches that ended for their parents (BYD-18), and values passed on, heard in another
+/// What kinds alone do not tell: marks of what was evicted (GEN-10), times that parents skipped while a batch waited (DEP-3), batches that ended for their parents (BYD-18), and values passed on, heard in another
 /// group and missed (BYD-20).
 fn condition_of(event: &Event) -> Option<&'static str> {
     match event {
@@ -117,6 +117,7 @@ fn condition_of(event: &Event) -> Option<&'static str> {
             BatchResult::Failed if message.contains("${values.") => Some("value_missing"),
             _ => None,
         },
+        Event::DependencySatisfied { left_out: true, .. } => Some("left_out_while_waiting"),
         Event::AttemptFinished { outcome, .. } if !outcome.values.is_empty() => Some("values_passed"),
         Event::StandingsHeard { standings, .. } if standings.iter().any(|it| !it.values.is_empty()) => {
             Some("values_heard")

@@ -4,6 +4,7 @@
 
 mod server;
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use server::{Server, code, text, until};
 
@@ -117,13 +118,13 @@ fn a_day_waits_for_all_hours_of_a_job_in_another_group() {
          - {name: daily, group: default, type: noop, schedule: {period: day, zone: UTC},\n\
             parents: [{job: lake/hourly, mapping: all}]}\n",
     );
-    let hour = |hour: u32| format!("2026-03-01T{hour:02}:00:00Z");
+    let hour = |hour: u32| format!("2096-03-01T{hour:02}:00:00Z");
     let run =
         |time: &str| server.json(&["job", "run", "lake/hourly", "--concurrent", "--logical-time", time]);
     for time in (1..23).map(hour) {
         run(&time);
     }
-    let daily = ["job", "run", "default/daily", "--concurrent", "--logical-time", "2026-03-02T00:00:00Z"];
+    let daily = ["job", "run", "default/daily", "--concurrent", "--logical-time", "2096-03-02T00:00:00Z"];
     let daily = server.json(&daily)["batch"].to_string();
     let two_left = until("it has heard of all that there is", || {
         let shown = server.json(&["batch", "show", &daily]);
@@ -132,8 +133,8 @@ fn a_day_waits_for_all_hours_of_a_job_in_another_group() {
         assert_eq!(dependencies.len(), 24, "{shown}");
         (open.len() == 2).then_some(open)
     });
-    assert_eq!(two_left[0]["logical_time"], "2026-03-01T23:00:00Z", "{two_left:?}");
-    for time in [hour(23), "2026-03-02T00:00:00Z".to_owned()] {
+    assert_eq!(two_left[0]["logical_time"], "2096-03-01T23:00:00Z", "{two_left:?}");
+    for time in [hour(23), "2096-03-02T00:00:00Z".to_owned()] {
         run(&time);
     }
     assert_eq!(ended(&server, &daily)["result"], "success");
@@ -244,5 +245,86 @@ fn whatever_is_done_after_an_apply_finds_it_in_force_in_every_group() {
     run(&apply("many", &jobs)[MANY - 1], "run-last");
     expected += 2;
     until("the child of the last parent has run", || (finished(&server) == expected).then_some(()));
+    assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
+}
+
+/// DEP-3: what a parent passed over is not waited for, in its own group and in another one: here what lies before its
+/// first definition. `why` names it.
+#[test]
+fn what_a_parent_skipped_is_not_waited_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.json(&["group", "define", "lake"]);
+    server.apply(
+        "jobs:\n\
+         - {name: p, group: default, type: noop, schedule: {period: hour, zone: UTC}}\n\
+         - {name: held, group: default, type: noop, schedule: {period: day, zone: UTC},\n\
+            parents: [{job: p, mapping: all}], third_party: [erp]}\n\
+         - {name: c, group: lake, type: anchor, schedule: {period: day, zone: UTC},\n\
+            parents: [{job: default/p, mapping: all}]}\n",
+    );
+    let run = |job: &str, time: &str| {
+        server.json(&["job", "run", job, "--logical-time", time])["batch"].to_string()
+    };
+    let past = "2026-03-01T00:00:00Z";
+    assert_eq!(ended(&server, &run("lake/c", past))["result"], "success");
+    let held = run("default/held", past);
+    let why = server.json(&["batch", "why", &held]);
+    let kinds: Vec<&Value> =
+        why["conditions"].as_array().unwrap().iter().map(|condition| &condition["kind"]).collect();
+    assert_eq!(kinds, ["third_party"], "{why}");
+    assert_eq!(why["left_out"].as_array().unwrap().len(), 24, "{why}");
+    assert_eq!(why["left_out"][0]["logical_time"], "2026-02-28T01:00:00Z");
+    let shown = server.run(&["batch", "why", &held]);
+    assert!(
+        text(&shown.stdout).contains("leaves out default/p of 2026-02-28T01:00:00Z"),
+        "{}",
+        text(&shown.stdout)
+    );
+    // What is to come is waited for.
+    let ahead = run("lake/c", "2096-03-01T00:00:00Z");
+    until("the parent's group has answered", || {
+        let why = server.json(&["batch", "why", &ahead]);
+        why["conditions"][0]["message"].as_str()?.contains("has no batch yet").then_some(())
+    });
+}
+
+/// DEP-3, GEN-9: while a parent is switched off, what it owes is waited for, in its own group and in another one; once
+/// it is switched on again, children go on without what it missed.
+#[test]
+fn who_waits_for_a_disabled_parent_goes_on_when_it_is_enabled() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.json(&["group", "define", "lake"]);
+    server.apply(
+        "jobs:\n\
+         - {name: tick, group: default, type: noop, schedule: {cron: '* * * * * ?', zone: UTC}}\n\
+         - {name: near, group: default, type: anchor, schedule: {period: day, zone: UTC},\n\
+            parents: [{job: tick, mapping: latest}]}\n\
+         - {name: far, group: lake, type: anchor, schedule: {period: day, zone: UTC},\n\
+            parents: [{job: default/tick, mapping: latest}]}\n",
+    );
+    server.run(&["job", "disable", "default/tick"]);
+    let owed = Timestamp::from_second(Timestamp::now().as_second() + 2).unwrap();
+    let run = |job: &str| {
+        server.json(&["job", "run", job, "--logical-time", &owed.to_string()])["batch"].to_string()
+    };
+    let waiting = [run("default/near"), run("lake/far")];
+    let why = |batch: &str| server.json(&["batch", "why", batch]);
+    until("its group has answered", || {
+        why(&waiting[1])["conditions"][0]["message"].as_str()?.contains("has no batch yet").then_some(())
+    });
+    let passed = owed + SignedDuration::from_secs(2);
+    until("the time has passed", || (Timestamp::now() > passed).then_some(()));
+    for batch in &waiting {
+        assert_eq!(server.json(&["batch", "show", batch])["state"], "waiting");
+        assert_eq!(why(batch)["conditions"][0]["logical_time"], owed.to_string());
+    }
+    let message = why(&waiting[0])["conditions"][0]["message"].to_string();
+    assert!(message.contains("it is disabled and has no batch yet"), "{message}");
+    server.run(&["job", "enable", "default/tick"]);
+    for batch in &waiting {
+        assert_eq!(ended(&server, batch)["result"], "success");
+    }
     assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
 }

@@ -232,7 +232,8 @@ fn finished(row: BatchRow) -> Result<Why, Problem> {
         let detail = format!("batch {} is not with its owner yet or any more; try again", row.id);
         return Err(Problem::unavailable("owner_behind", detail));
     }
-    Ok(Why { batch: BatchId(row.id), state: BatchState::Finished, result, conditions: Vec::new() })
+    let (conditions, left_out) = (Vec::new(), Vec::new());
+    Ok(Why { batch: BatchId(row.id), state: BatchState::Finished, result, conditions, left_out })
 }
 
 /// The shard that decides a batch, once its group passed the check.

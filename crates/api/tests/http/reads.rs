@@ -287,6 +287,7 @@ async fn why_is_asked_from_the_owner() {
                 state: BatchState::Waiting,
                 result: None,
                 conditions,
+                left_out: Vec::new(),
             }));
         }
         if query == (LiveQuery::Why { batch: BatchId(batch(1, 3).id) }) {

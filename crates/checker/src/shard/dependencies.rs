@@ -36,7 +36,7 @@ impl Shard {
             for time in &waits.dependency.times {
                 let said = waits.met.contains(time);
                 let parent = waits.dependency.parent;
-                let truth = self.truth_for((job, of), parent, *time);
+                let truth = self.truth_of((job, of), &waits.dependency, *time);
                 if let Some(truth) = truth.filter(|truth| *truth != said) {
                     let why = format!(
                         "batch {batch} is generated with {parent} for {time} {}, though its newest run {}",
@@ -59,7 +59,11 @@ impl Shard {
         found: &mut Findings,
     ) {
         let Some(batch) = self.batches.get(&id) else { return };
-        let truth = self.truth_for((batch.job, batch.of.as_deref()), parent, time);
+        let named =
+            |waits: &&Waits| waits.dependency.parent == parent && waits.dependency.times.contains(&time);
+        let of = (batch.job, batch.of.as_deref());
+        let waits = batch.waits.iter().find(named);
+        let truth = waits.and_then(|waits| self.truth_of(of, &waits.dependency, time));
         if let Some(truth) = truth.filter(|truth| *truth != met) {
             let why = format!(
                 "batch {id} hears that {parent} for {time} is {}, though its newest run {}",
@@ -100,7 +104,7 @@ impl Shard {
         batch.waits.iter().find_map(|waits| {
             let (parent, of) = (waits.dependency.parent, (batch.job, batch.of.as_deref()));
             let is_met = |time: &Timestamp| {
-                waits.met.contains(time) && self.truth_for(of, parent, *time).unwrap_or(true)
+                waits.met.contains(time) && self.truth_of(of, &waits.dependency, *time).unwrap_or(true)
             };
             let lost = waits.met.iter().find(|time| !is_met(time)).copied();
             let lost = lost.filter(|_| !batch.is_satisfied(waits, &is_met))?;
@@ -119,11 +123,15 @@ impl Shard {
                 for time in &waits.dependency.times {
                     let marked = waits.met.contains(time);
                     let of = (self.batches[&id].job, self.batches[&id].of.as_deref());
-                    let truth = self.truth_for(of, parent, *time);
+                    let truth = self.truth_of(of, &waits.dependency, *time);
                     if let Some(truth) = truth.filter(|truth| *truth != marked) {
-                        let why =
-                            format!("batch {id} has not heard that {parent} for {time} {}", succeeded(truth));
-                        at.contradicts(found, RULE, why, &self.said(parent, *time));
+                        let is_skipped = self.is_skipped(parent, *time) == Some(true);
+                        let (rule, stands) = match is_skipped {
+                            true => (Invariant::SkippedTimesNotWaitedFor, "was skipped"),
+                            false => (RULE, succeeded(truth)),
+                        };
+                        let why = format!("batch {id} has not heard that {parent} for {time} {stands}");
+                        at.contradicts(found, rule, why, &self.said(parent, *time));
                     }
                 }
             }

@@ -23,6 +23,8 @@ struct Heard {
     succeeded: bool,
     /// Its newest run has ended.
     ended: bool,
+    /// It has no batch, and gets none.
+    skipped: bool,
     /// Since then there was a moment at which nothing waited for it, so the owner may have forgotten it.
     is_old: bool,
     said: u64,
@@ -35,11 +37,23 @@ pub(crate) struct Stand {
     pub(crate) run: Option<u32>,
     pub(crate) ended: bool,
     pub(crate) succeeded: bool,
+    /// There is no batch, and none comes; `None`: either is right.
+    pub(crate) skipped: Option<bool>,
+}
+
+impl Stand {
+    /// Whether both may be said of one moment.
+    pub(crate) fn agrees(&self, other: &Stand) -> bool {
+        let is_either = self.skipped.is_none() || other.skipped.is_none();
+        let same = |stand: &Stand| (stand.run, stand.ended, stand.succeeded);
+        same(self) == same(other) && (is_either || self.skipped == other.skipped)
+    }
 }
 
 impl std::fmt::Display for Stand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.run, self.ended, self.succeeded) {
+            (None, _, _) if self.skipped == Some(true) => f.write_str("was skipped"),
             (None, _, _) => f.write_str("has no batch"),
             (Some(run), false, _) => write!(f, "has not finished run {run}"),
             (Some(run), true, true) => write!(f, "succeeded in run {run}"),
@@ -68,6 +82,15 @@ impl Elsewhere {
         match self.times.get(&(parent, time)) {
             Some(heard) if heard.is_old && heard.ended => None,
             Some(heard) => Some(heard.ended),
+            None => Some(false),
+        }
+    }
+
+    /// Whether it was skipped, as far as it was heard; `None`: either is right.
+    pub(super) fn is_skipped(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+        match self.times.get(&(parent, time)) {
+            Some(heard) if heard.is_old && heard.skipped => None,
+            Some(heard) => Some(heard.skipped),
             None => Some(false),
         }
     }
@@ -106,6 +129,7 @@ impl Shard {
                     let heard = self.elsewhere.times.entry((*parent, standing.logical_time)).or_default();
                     heard.succeeded = standing.succeeded;
                     heard.ended = standing.has_ended();
+                    heard.skipped = standing.skipped;
                     heard.is_old = heard.waiting == 0;
                     heard.said = offset;
                 }
@@ -131,6 +155,7 @@ impl Shard {
             run: run.map(|run| run.number),
             ended: run.is_some_and(|run| !self.batches.contains_key(&run.batch)),
             succeeded: run.is_some_and(|run| run.succeeded),
+            skipped: self.is_skipped(job, time),
         }
     }
 

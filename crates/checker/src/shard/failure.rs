@@ -80,7 +80,9 @@ impl Shard {
             return Left::Open;
         }
         if of.rule.run_if == RunIf::Failure {
-            let stands: Option<Vec<bool>> = times().map(|(parent, time)| self.truth(parent, time)).collect();
+            let stands: Option<Vec<bool>> = times()
+                .map(|(parent, time)| Some(self.is_skipped(parent, time)? || self.truth(parent, time)?))
+                .collect();
             return match stands {
                 None => Left::Unknown,
                 Some(stands) if batch.unmet() == 0 && stands.iter().all(|succeeded| *succeeded) => {
@@ -114,8 +116,12 @@ impl Shard {
             self.failed(parent, *time).map(|failed| failed && !is_waived)
         });
         let failed: Vec<bool> = failed.collect::<Option<_>>()?;
+        let never = waits.dependency.times.iter().zip(&failed);
+        let never: Option<Vec<bool>> =
+            never.map(|(time, failed)| Some(*failed || self.is_skipped(parent, *time)?)).collect();
+        let never = never?;
         Some(match waits.dependency.mapping {
-            Mapping::Any => !failed.is_empty() && failed.iter().all(|failed| *failed),
+            Mapping::Any => failed.contains(&true) && never.iter().all(|never| *never),
             Mapping::Same | Mapping::Offset(_) | Mapping::All | Mapping::Latest => failed.contains(&true),
         })
     }

@@ -11,6 +11,7 @@ use tidemill_model::{
 
 use super::Shard;
 use super::failure::Rule;
+use super::skipped::Skips;
 use super::timeouts::Limits;
 use super::values::ValueUse;
 use crate::Invariant;
@@ -96,6 +97,8 @@ impl Version {
 pub(super) struct Job {
     pub(super) versions: BTreeMap<u32, Arc<Version>>,
     pub(super) enabled: bool,
+    /// While it is switched off: what it skipped when it was switched off.
+    pub(super) skips_off: Skips,
     /// The fire that is to come, and the record that says so.
     pub(super) next: Option<Fire>,
     pub(super) next_said: u64,
@@ -120,6 +123,7 @@ impl Job {
         Self {
             versions: BTreeMap::from([(definition.version, Version::of(definition))]),
             enabled,
+            skips_off: Skips::default(),
             next: None,
             next_said: 0,
             suspended: false,
@@ -170,7 +174,9 @@ impl Shard {
         let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.fires_like(&version)));
         let kept = kept.and_then(|job| job.next);
         self.first_fire(at, (id, &version), enabled, (kept, next), found);
+        let skips_off = self.jobs.get(&id).map(|job| job.skips_when_off(id)).unwrap_or_default();
         let job = self.jobs.entry(id).or_insert_with(|| Job::new(definition, enabled));
+        job.skips_off = skips_off;
         job.versions.insert(definition.version, version);
         (job.enabled, job.next, job.next_said) = (enabled, next, at.offset);
         (job.removed, job.suspended, job.failures) = (false, false, 0);
@@ -191,6 +197,7 @@ impl Shard {
             self.first_fire(at, (id, &version), enabled, (kept, next), found);
         }
         if let Some(job) = self.jobs.get_mut(&id) {
+            job.skips_off = job.skips_when_off(id);
             (job.enabled, job.next, job.next_said, job.suspended) = (enabled, next, at.offset, false);
             job.failures = 0;
         }

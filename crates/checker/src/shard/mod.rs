@@ -33,6 +33,7 @@ mod reruns;
 mod resources;
 mod rest;
 mod retries;
+mod skipped;
 mod things;
 mod timeouts;
 mod values;

@@ -6,7 +6,7 @@ use tidemill_model::Event;
 
 use crate::kit::{
     Case, History, assigned, batch_id, case, ended, event, finished, generated, granted, group, job, job_id,
-    registered, started, world,
+    registered, scheduled, started, world,
 };
 
 const NINE: &str = "2026-03-02T09:00:00Z";
@@ -100,7 +100,67 @@ fn rules() -> Vec<Case> {
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = rules();
     cases.extend(mappings());
+    cases.extend(skips());
     cases
+}
+
+/// DEP-3: the parent's schedule passes 10:00 over, for which the child waits by this mapping.
+fn skips() -> Vec<Case> {
+    let rule = Invariant::SkippedTimesNotWaitedFor;
+    let ten = "2026-03-02T10:00:00Z";
+    let next = json!({"at": "2026-03-02T11:01:00Z", "logical_time": "2026-03-02T11:00:00Z"});
+    let passed = |mapping: &str| {
+        let waits = json!({"parent": job_id(1), "mapping": mapping, "times": [ten]});
+        let skipped = json!({"fires_skipped": {
+            "job": job_id(1), "from": ten, "to": ten, "count": 1, "reason": "policy", "next": next,
+        }});
+        let schedule = json!({"period": "hour", "zone": "UTC"});
+        History::new()
+            .timer([scheduled(1, schedule, ("2026-03-02T10:01:00Z", ten)), job(2, json!({}))])
+            .at("2026-03-02T10:01:00Z")
+            .command([generated(2, 2, json!({"dependencies": [waits]}))])
+            .timer([event(skipped)])
+    };
+    let left_out = || {
+        let told = json!({
+            "batch": batch_id(2), "parent": job_id(1), "logical_time": ten, "unmet": 0, "left_out": true
+        });
+        event(json!({"dependency_satisfied": told}))
+    };
+    let told = || passed("all").timer([left_out()]);
+    // Switched off before its fire for 10:00, for which the child waits.
+    let off = || {
+        let waits = json!({"parent": job_id(1), "mapping": "same", "times": [ten]});
+        let schedule = json!({"period": "hour", "zone": "UTC"});
+        History::new()
+            .timer([scheduled(1, schedule, ("2026-03-02T10:01:00Z", ten)), job(2, json!({}))])
+            .command([generated(2, 2, json!({"dependencies": [waits]}))])
+            .command([event(json!({"job_switched": {"job": job_id(1), "enabled": false}}))])
+            .at("2026-03-02T10:01:30Z")
+    };
+    let on =
+        || off().command([event(json!({"job_switched": {"job": job_id(1), "enabled": true, "next": next}}))]);
+    vec![
+        case(rule, "it waits for what was skipped", told().at_rest(), passed("all").at_rest()),
+        case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "a skipped time is taken for the success of any",
+            told(),
+            passed("any").timer([left_out()]),
+        ),
+        case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "it goes on without what a disabled parent owes",
+            on().timer([left_out()]),
+            off().timer([left_out()]),
+        ),
+        case(
+            rule,
+            "it waits for what was skipped by a parent that is switched on again",
+            off().at_rest(),
+            on().at_rest(),
+        ),
+    ]
 }
 
 fn mappings() -> Vec<Case> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AlarmKind, AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce,
+    AlarmKind, AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, Origin,
     ReturnReason, RunEnd, ShardId, ShardMessage, Token, WorkerId,
 };
 
@@ -36,9 +36,16 @@ impl GroupShard {
                 self.set_purge_timer(now);
             }
             Event::JobReceived { definition, enabled, next } => {
+                let before = self.skips_before(definition.id);
                 self.job_received(now, definition, *enabled, *next);
+                match before {
+                    Some(_) => self.skips_changed(definition.id, before),
+                    // It may have other parents now.
+                    None => self.skips_moved(definition.id, Timestamp::MIN, Timestamp::MAX),
+                }
             }
             Event::JobSwitched { job, enabled, next } => {
+                let before = self.skips_before(*job);
                 if let Some(known) = self.jobs.get_mut(job) {
                     known.switch(*enabled, now);
                     if known.next != *next {
@@ -50,8 +57,15 @@ impl GroupShard {
                 self.prune_triggers();
                 self.demote(*job);
                 self.promote(*job);
+                self.skips_changed(*job, before);
             }
-            Event::JobRemoved { job } => self.job_removed(now, *job),
+            Event::JobRemoved { job } => {
+                let before = self.skips_before(*job);
+                self.job_removed(now, *job);
+                if self.jobs.contains_key(job) {
+                    self.skips_changed(*job, before);
+                }
+            }
             Event::UnfinishedTold { question, jobs } => {
                 let message = ShardMessage::TellUnfinished { question: *question, jobs: jobs.clone() };
                 self.post.send(ShardId::CATALOGUE, message);
@@ -74,13 +88,24 @@ impl GroupShard {
             Event::ParentWatched { job, by, times } => self.parent_watched(*job, *by, times),
             Event::ParentUnwatched { job, by, times } => self.parent_unwatched(*job, *by, times),
             Event::JobSubmitted { definition } => self.job_submitted(definition),
-            Event::BatchGenerated { .. } => self.batch_generated(now, event),
-            Event::FiresSkipped { job, to, next, .. } => {
+            Event::BatchGenerated { job, logical_time, origin, .. } => {
+                let before = self.skips_before(*job);
+                let came = !matches!(origin, Origin::Schedule | Origin::Parent)
+                    && self.jobs.get(job).is_some_and(|job| !job.has_batch_for(*logical_time));
+                self.batch_generated(now, event);
+                self.skips_changed(*job, before);
+                if came {
+                    self.time_came(*job, *logical_time);
+                }
+            }
+            Event::FiresSkipped { job: id, to, next, .. } => {
+                let (job, before) = (id, self.skips_before(*id));
                 self.set_next(*job, *next);
                 if let Some(job) = self.jobs.get_mut(job) {
                     job.catching_up = false;
                     job.pass(*to);
                 }
+                self.skips_changed(*id, before);
             }
             // Pull tasks.
             Event::TemplateReceived { .. }
@@ -105,7 +130,11 @@ impl GroupShard {
             Event::PermitsReported { report } => self.permits_reported(report),
             Event::CalendarReceived { calendar } => self.calendar_received(calendar),
             Event::CalendarForgotten { name } => self.calendar_forgotten(name),
-            Event::FireMoved { job, next } => self.apply_fire_moved(*job, *next),
+            Event::FireMoved { job, next } => {
+                let before = self.skips_before(*job);
+                self.apply_fire_moved(*job, *next);
+                self.skips_changed(*job, before);
+            }
             Event::GenerationFailed { job, failures, retry_at, .. } => {
                 self.apply_generation_failed(now, *job, *failures, *retry_at);
             }
@@ -346,6 +375,7 @@ impl GroupShard {
             before.extend(old.parents());
             self.leave_parents(&old);
             let old = *old;
+            job.skipped_before_off = old.skips_when_off();
             job.former_names = old.former_names;
             job.former_names.note(&old.definition.full_name(), &definition.full_name());
             job.next = old.next;

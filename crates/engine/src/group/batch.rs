@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Origin, Token,
-    WaivedParent, WorkerId,
+    Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Origin,
+    Parent, Token, WaivedParent, WorkerId,
 };
 
 use super::quality::Gate;
@@ -188,6 +188,11 @@ impl WaitsFor {
 
     pub(crate) fn is_satisfied(&self) -> bool {
         self.declared.is_satisfied(self.met.iter().filter(|met| **met).count())
+    }
+
+    /// The parent as the job declares it.
+    pub(crate) fn parent(&self) -> Parent {
+        Parent { job: self.declared.parent, mapping: self.declared.mapping }
     }
 
     pub(crate) fn position(&self, time: Timestamp) -> Option<usize> {

@@ -7,7 +7,7 @@ use tidemill_model::{
 };
 
 use super::batch::{Phase, Waiter};
-use super::failure::counts;
+use super::failure::{Stand, counts};
 use super::queue::Lane;
 use super::{GroupShard, Timer};
 
@@ -151,13 +151,16 @@ impl GroupShard {
         self.queue.first_of(&Lane::first(anchor)).map(|key| key.batch)
     }
 
-    fn tell(&self, parent: JobId, time: Timestamp, (id, _): Waiter) -> Vec<Event> {
+    fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
-        let met = self.is_met_for(&batch.definition, parent, time);
+        let Some(dependency) = batch.dependencies.get(usize::from(index)) else { return Vec::new() };
+        let stand = self.stand_of(parent, time);
+        let met = counts(&batch.definition, &dependency.parent(), stand);
         let unmet = batch.unmet_after(parent, time, met);
         let logical_time = time;
         if met {
-            return vec![Event::DependencySatisfied { batch: id, parent, logical_time, unmet }];
+            let left_out = stand == Stand::Skipped;
+            return vec![Event::DependencySatisfied { batch: id, parent, logical_time, unmet, left_out }];
         }
         let mut events = vec![Event::DependencyWithdrawn { batch: id, parent, logical_time, unmet }];
         if let Phase::Assigned { token, worker, .. } = &batch.phase
@@ -186,10 +189,12 @@ impl GroupShard {
         };
         waiters.range((behind, std::ops::Bound::Unbounded)).copied().find(|(id, index)| {
             let Some(batch) = self.batches.get(id) else { return false };
-            let met = counts(&batch.definition, parent, stand);
             let dependency = batch.dependencies.get(usize::from(*index));
             dependency
-                .and_then(|dependency| Some(dependency.met[dependency.position(time)?] != met))
+                .and_then(|dependency| {
+                    let met = counts(&batch.definition, &dependency.parent(), stand);
+                    Some(dependency.met[dependency.position(time)?] != met)
+                })
                 .unwrap_or(false)
         })
     }

@@ -12,7 +12,7 @@
 
 use jiff::Timestamp;
 use tidemill_model::{
-    BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, OnParentFailure, RunIf, WaivedParent,
+    BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, OnParentFailure, Parent, RunIf, WaivedParent,
 };
 
 use super::GroupShard;
@@ -28,6 +28,8 @@ pub(crate) enum Stand {
     Satisfied,
     /// It ended otherwise.
     Failed,
+    /// There is none, and the parent makes none.
+    Skipped,
 }
 
 impl Job {
@@ -44,7 +46,10 @@ impl GroupShard {
     /// How a parent's logical time stands, as far as this shard knows.
     pub(crate) fn stand_of(&self, parent: JobId, time: Timestamp) -> Stand {
         let Some(job) = self.jobs.get(&parent) else { return self.stand_elsewhere(parent, time) };
-        job.stand(time)
+        match job.stand(time) {
+            Stand::Open if self.is_skipped(parent, time) => Stand::Skipped,
+            stand => stand,
+        }
     }
 
     /// The same of a parent in another group, as its shard last said.
@@ -52,13 +57,14 @@ impl GroupShard {
         match self.foreign.standing(parent, time) {
             Some(standing) if standing.succeeded => Stand::Satisfied,
             Some(standing) if standing.has_ended() => Stand::Failed,
+            Some(standing) if standing.skipped => Stand::Skipped,
             Some(_) | None => Stand::Open,
         }
     }
 
-    /// Whether a parent's time is what a batch of this job waits for.
-    pub(crate) fn is_met_for(&self, definition: &JobDefinition, parent: JobId, time: Timestamp) -> bool {
-        counts(definition, parent, self.stand_of(parent, time))
+    /// Whether a parent's time is what a batch of this job waits for by that mapping.
+    pub(crate) fn is_met_for(&self, definition: &JobDefinition, parent: &Parent, time: Timestamp) -> bool {
+        counts(definition, parent, self.stand_of(parent.job, time))
     }
 
     /// Whether a batch that runs on failure only has none to run for. Somebody who lets it run without a parent lets it
@@ -83,7 +89,8 @@ impl GroupShard {
         }
         if batch.definition.run_if == RunIf::Failure {
             let mut parents = self.parents_of(batch);
-            let all = parents.all(|(parent, time)| self.stand_of(parent, time) == Stand::Satisfied);
+            let idle = [Stand::Satisfied, Stand::Skipped];
+            let all = parents.all(|(parent, time)| idle.contains(&self.stand_of(parent, time)));
             let is_idle = all && batch.waived().is_empty() && batch.unmet() == 0;
             let message = "it runs only on failure, and none of its parents failed".to_owned();
             return is_idle.then_some((BatchResult::Skipped, message));
@@ -107,9 +114,10 @@ impl GroupShard {
             let waiver = WaivedParent { job: parent, logical_time: Some(**time) };
             self.stand_of(parent, **time) == Stand::Failed && !batch.waived().contains(&waiver)
         };
+        let never = |time: &Timestamp| failed(&time) || self.stand_of(parent, *time) == Stand::Skipped;
         let mut times = dependency.declared.times.iter();
         let lost = match dependency.declared.mapping {
-            Mapping::Any if times.clone().all(|time| failed(&time)) => times.next(),
+            Mapping::Any if times.clone().all(never) => times.find(failed),
             Mapping::Any => None,
             Mapping::Same | Mapping::Offset(_) | Mapping::All | Mapping::Latest => times.find(failed),
         };
@@ -162,12 +170,14 @@ impl GroupShard {
     }
 }
 
-/// Whether a parent's time that stands so is what a batch of this job waits for.
-pub(crate) fn counts(definition: &JobDefinition, parent: JobId, stand: Stand) -> bool {
+/// Whether a parent's time that stands so is what a batch of this job waits for by that mapping.
+pub(crate) fn counts(definition: &JobDefinition, parent: &Parent, stand: Stand) -> bool {
     match stand {
         Stand::Open => false,
         Stand::Satisfied => true,
-        Stand::Failed => definition.waits_for_ends() && parent != definition.id,
+        Stand::Failed => definition.waits_for_ends() && parent.job != definition.id,
+        // Of `any`, one has to succeed.
+        Stand::Skipped => parent.mapping != Mapping::Any,
     }
 }
 

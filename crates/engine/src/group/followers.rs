@@ -61,6 +61,16 @@ impl Followers {
         self.untold.get(&to).is_some_and(|untold| !untold.known.is_empty())
     }
 
+    /// Whether some other shard watches it.
+    pub(crate) fn is_watched(&self, job: JobId, time: Timestamp) -> bool {
+        self.watches.contains_key(&(job, time))
+    }
+
+    /// Times of a job that other shards watch.
+    pub(crate) fn watched(&self, job: JobId, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
+        self.watches.range((job, from)..(job, to)).map(|((_, time), _)| *time).collect()
+    }
+
     /// Whether some other shard may still ask or hear about the job.
     pub(crate) fn concern(&self, job: JobId) -> bool {
         let mut watched = self.watches.range((job, Timestamp::MIN)..=(job, Timestamp::MAX));
@@ -220,6 +230,7 @@ impl GroupShard {
             run: newest.map(|newest| newest.number),
             batch: newest.and_then(|newest| newest.batch),
             result,
+            skipped: self.is_skipped(id, time),
             values: passed_on.and_then(Kept::texts).cloned().unwrap_or_default(),
             values_dropped: passed_on == Some(Kept::Dropped),
         }

@@ -191,13 +191,16 @@ impl GroupShard {
             Some(known) => self.times_of(definition, &known, parent.mapping, logical_time),
             None => vec![logical_time],
         };
+        if parent.mapping == Mapping::Latest {
+            self.go_back(parent.job, &mut times);
+        }
         if own_past {
             // The first batch has no previous one to wait for.
             times.retain(|time| job.has_batch_for(*time));
         }
         let met = |time: &&Timestamp| match known {
-            Some(Known::Here(known)) => counts(definition, parent.job, known.stand(**time)),
-            Some(Known::Elsewhere(_)) => self.is_met_for(definition, parent.job, **time),
+            Some(Known::Here(known)) if own_past => counts(definition, parent, known.stand(**time)),
+            Some(Known::Here(_) | Known::Elsewhere(_)) => self.is_met_for(definition, parent, **time),
             None => false,
         };
         let met = times.iter().filter(met).copied().collect();

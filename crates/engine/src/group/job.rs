@@ -24,6 +24,8 @@ pub(crate) struct Job {
     pub(crate) enabled: bool,
     /// Since when it is switched off.
     pub(crate) disabled_since: Option<Timestamp>,
+    /// While it is switched off: the time before which its schedule made no batches when it was switched off.
+    pub(crate) skipped_before_off: Option<Timestamp>,
     /// Submitted to run once, rather than defined in the catalogue.
     pub(crate) submitted: bool,
     /// The definition is gone; what is unfinished of it, or waits for it, is seen through.
@@ -102,6 +104,7 @@ impl Job {
             schedule: None,
             enabled,
             disabled_since: None,
+            skipped_before_off: None,
             submitted,
             removed: false,
             next: None,
@@ -130,6 +133,7 @@ impl Job {
 
     /// Switches generation and assignment on or off at `now`.
     pub(crate) fn switch(&mut self, enabled: bool, now: Timestamp) {
+        self.skipped_before_off = self.skips_when_off().filter(|_| !enabled);
         self.enabled = enabled;
         self.disabled_since = if enabled { None } else { self.disabled_since.or(Some(now)) };
     }

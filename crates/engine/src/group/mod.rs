@@ -47,6 +47,7 @@ mod report;
 mod reruns;
 mod retry;
 mod settle;
+mod skipped;
 mod submit;
 pub(crate) mod things;
 mod timeouts;

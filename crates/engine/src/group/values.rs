@@ -10,6 +10,7 @@ use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES, RunSpec};
 
 use super::GroupShard;
 use super::batch::{Batch, WaitsFor};
+use super::failure::Stand;
 use super::kept_texts::Kept;
 use crate::schedule::templates;
 
@@ -66,7 +67,8 @@ impl GroupShard {
         let waits = waits.clone().find(is_named).or_else(|| waits.clone().find(was_named));
         let waits = waits.ok_or_else(|| fault(format!("the batch waits for no parent {full}")))?;
         let times = || waits.declared.times.iter().zip(&waits.met);
-        let met = times().filter(|(_, met)| **met).map(|(time, _)| time).max();
+        let passed = |time: &Timestamp| self.stand_of(waits.declared.parent, *time) != Stand::Skipped;
+        let met = times().filter(|(time, met)| **met && passed(time)).map(|(time, _)| time).max();
         let time = met.or_else(|| waits.declared.times.iter().max());
         let time = time.ok_or_else(|| fault(format!("the batch waits for no batch of {full}")))?;
         let passed_on = self.passed_on(waits.declared.parent, *time);

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use tidemill_model::{
-    BatchId, BatchState, Condition, JobDefinition, JobId, LiveAnswer, LiveQuery, Mapping, PoolHolder,
-    PoolName, PoolSpec, Rate, WaivedParent, Why, WorkerId,
+    BatchId, BatchState, Condition, JobDefinition, JobId, LeftOut, LiveAnswer, LiveQuery, Mapping,
+    PoolHolder, PoolName, PoolSpec, Rate, WaivedParent, Why, WorkerId,
 };
 
 use super::GroupShard;
@@ -46,7 +46,8 @@ impl GroupShard {
         let Some(batch) = self.batches.get(&id) else {
             let result = *self.finished.get(&id)?;
             let state = BatchState::Finished;
-            return Some(Why { batch: id, state, result: Some(result), conditions: Vec::new() });
+            let (conditions, left_out) = (Vec::new(), Vec::new());
+            return Some(Why { batch: id, state, result: Some(result), conditions, left_out });
         };
         // What runs waits for nothing, even if a parent runs again meanwhile.
         let waits_for = if batch.grant().is_some() { &[][..] } else { &batch.dependencies[..] };
@@ -64,7 +65,23 @@ impl GroupShard {
         conditions.extend(self.why_held_back(id, batch));
         conditions.extend(self.why_pools(id, batch));
         conditions.extend(self.unmet_phase(batch));
-        Some(Why { batch: id, state: batch.state(), result: None, conditions })
+        let left_out = waits_for.iter().flat_map(|dependency| self.left_out(batch, dependency)).collect();
+        Some(Why { batch: id, state: batch.state(), result: None, conditions, left_out })
+    }
+
+    /// Times that the parent skipped. The own past has none: it holds what there was.
+    fn left_out(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<LeftOut> {
+        let job = dependency.declared.parent;
+        let is_left_out =
+            |time: &&Timestamp| job != batch.definition.id && self.stand_of(job, **time) == Stand::Skipped;
+        let times = dependency.declared.times.iter().filter(is_left_out).take(LISTED_TIMES);
+        let left_out = times.map(|time| {
+            let name = self.name_of(job);
+            let message =
+                format!("leaves out {name} of {time}: it skipped this time and has no batch for it");
+            LeftOut { job, logical_time: *time, message }
+        });
+        left_out.collect()
     }
 
     fn unmet_times(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<Condition> {
@@ -121,7 +138,8 @@ impl GroupShard {
             return "its group has not answered yet".to_owned();
         };
         let Some(run) = standing.run else {
-            return "its group last said that it has no batch yet".to_owned();
+            let stands = if standing.skipped { "skipped it" } else { "has no batch yet" };
+            return format!("its group last said that it {stands}");
         };
         let named = standing.batch.map_or(format!("run {run}"), |batch| format!("batch {batch} (run {run})"));
         let stands = match standing.result {
@@ -138,7 +156,12 @@ impl GroupShard {
         }
         let job = self.jobs.get(&parent);
         let Some(newest) = job.and_then(|job| job.newest_run(time)) else {
-            return "it has no batch yet".to_owned();
+            let stands = match job.is_some_and(|job| job.is_off()) {
+                _ if self.is_skipped(parent, time) => "it skipped this time",
+                true => "it is disabled and has no batch yet",
+                false => "it has no batch yet",
+            };
+            return stands.to_owned();
         };
         let number = newest.number;
         let named =

@@ -148,8 +148,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::FiresSkipped { job, from, to, count, reason, .. } => {
             format!("skipped {} {} to {}, {count}: {reason:?}", name(job), time(from), time(to))
         }
-        Event::DependencySatisfied { batch, parent, logical_time, unmet } => {
-            format!("b{} satisfied {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
+        Event::DependencySatisfied { batch, parent, logical_time, unmet, left_out } => {
+            let how = if *left_out { "leaves out" } else { "satisfied" };
+            format!("b{} {how} {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))
         }
         Event::DependencyWithdrawn { batch, parent, logical_time, unmet } => {
             format!("b{} withdrawn {} {}, unmet {unmet}", n(batch.0), name(parent), time(logical_time))

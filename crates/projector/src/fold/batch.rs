@@ -30,7 +30,7 @@ impl Caches {
     pub(super) fn apply_batch(&mut self, at: Place, event: &Event) {
         match event {
             Event::BatchGenerated { .. } => self.generate(at, event),
-            Event::DependencySatisfied { batch, parent, logical_time, unmet } => {
+            Event::DependencySatisfied { batch, parent, logical_time, unmet, .. } => {
                 let key = (batch.0, parent.0, logical_time.as_millisecond());
                 self.depends(at, key, true, *unmet);
             }

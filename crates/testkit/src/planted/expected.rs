@@ -74,6 +74,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ForeignFinishAccepted, &["late_reports_change_nothing"], SOME),
     bug(Bug::KilledTriesAgain, &["killed_stays_killed"], FEW),
     bug(Bug::DependencyForgotten, &["assigned_only_when_conditions_held"], FEW),
+    bug(Bug::WaitsForSkipped, &["skipped_times_not_waited_for", "dependency_events_match_newest_runs"], FEW),
     bug(Bug::RerunNotToldToOtherGroups, &["watches_answered"], SOME),
     bug(Bug::FireLost, &["due_times_generated_or_skipped"], FEW),
     bug(Bug::RunNumberReused, &["one_generated_per_run"], FEW),

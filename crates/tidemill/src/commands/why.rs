@@ -33,6 +33,9 @@ pub(super) fn told(answer: &Value, batch: &Value, advice: &[String]) -> String {
             format!("{name} is {state}.\n\n{}", render::list(&items, CONDITIONS, ""))
         }
     };
+    for left_out in answer["left_out"].as_array().into_iter().flatten() {
+        text.push_str(&format!("\nIt {}.", one_line(&left_out["message"])));
+    }
     if !advice.is_empty() {
         text.push_str("\n\nWhat to do:");
         for line in advice {

@@ -1,0 +1,114 @@
+//! Logical times that a job skipped on record: they have no batch, and none comes (DEP-3).
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use tidemill_model::{Dependency, JobId, Mapping};
+
+use super::Shard;
+use super::job::{Job, Version};
+
+/// Ancestors that are asked for one answer; beyond them a time may come.
+const MAX_ANCESTORS: usize = 256;
+
+/// Which logical times without a batch a job makes none for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Skips {
+    #[default]
+    Nothing,
+    Before(Timestamp),
+    Everything,
+    /// Those that all of its parents skip.
+    AsParents,
+    /// The journal alone does not say.
+    Unknown,
+}
+
+impl Job {
+    fn skips(&self, id: JobId) -> Skips {
+        let Some((_, version)) = self.newest() else { return Skips::Nothing };
+        if self.removed {
+            return Skips::Unknown;
+        }
+        if version.schedule.is_none() {
+            let is_triggered = version.parents.iter().any(|parent| *parent != id);
+            return if self.enabled && is_triggered { Skips::AsParents } else { Skips::Nothing };
+        }
+        if !self.enabled {
+            return self.skips_off;
+        }
+        match (self.next, &version.calendar) {
+            (Some(next), _) => Skips::Before(next.logical_time),
+            // Nothing is due any more; unless this version cannot read the schedule.
+            (None, Some(_)) => Skips::Everything,
+            (None, None) => Skips::Unknown,
+        }
+    }
+
+    /// What stays skipped when it is switched off now, or is off already.
+    pub(super) fn skips_when_off(&self, id: JobId) -> Skips {
+        match self.skips(id) {
+            _ if self.removed => Skips::Nothing,
+            Skips::AsParents => Skips::Nothing,
+            skips => skips,
+        }
+    }
+}
+
+impl Shard {
+    /// What a batch has of one time of a dependency; `None`: not known in this shard.
+    pub(super) fn truth_of(
+        &self,
+        of: (JobId, Option<&Version>),
+        dependency: &Dependency,
+        time: Timestamp,
+    ) -> Option<bool> {
+        let is_skipped = self.is_skipped(dependency.parent, time)? && dependency.parent != of.0;
+        if is_skipped {
+            return Some(dependency.mapping != Mapping::Any);
+        }
+        self.truth_for(of, dependency.parent, time)
+    }
+
+    /// Whether a time was skipped, of a job in another group as it was heard; `None`: not known in this shard.
+    pub(super) fn is_skipped(&self, job: JobId, time: Timestamp) -> Option<bool> {
+        if !self.jobs.contains_key(&job) && self.elsewhere.is_parent(job) {
+            return self.elsewhere.is_skipped(job, time);
+        }
+        if !self.jobs.contains_key(&job) {
+            return Some(false);
+        }
+        self.makes_none(job, time, &mut BTreeSet::new())
+    }
+
+    /// Whether it is a job of this shard whose logical times are those of its parents.
+    pub(crate) fn inherits_times(&self, job: JobId) -> bool {
+        let newest = self.jobs.get(&job).and_then(|job| job.newest());
+        newest.is_some_and(|(_, version)| version.schedule.is_none() && !version.parents.is_empty())
+    }
+
+    fn makes_none(&self, id: JobId, time: Timestamp, asked: &mut BTreeSet<JobId>) -> Option<bool> {
+        let Some(job) = self.jobs.get(&id) else { return Some(false) };
+        if self.runs.contains_key(&(id, time)) {
+            return Some(false);
+        }
+        match job.skips(id) {
+            Skips::Nothing => return Some(false),
+            Skips::Before(next) => return Some(time < next),
+            Skips::Everything => return Some(true),
+            Skips::Unknown => return None,
+            Skips::AsParents if asked.len() >= MAX_ANCESTORS => return Some(false),
+            Skips::AsParents => {}
+        }
+        if !asked.insert(id) {
+            return Some(true);
+        }
+        let parents = job.newest().map(|(_, version)| &version.parents[..]).unwrap_or_default();
+        for parent in parents.iter().filter(|parent| **parent != id) {
+            if !self.makes_none(*parent, time, asked)? {
+                return Some(false);
+            }
+        }
+        Some(true)
+    }
+}
