@@ -279,3 +279,39 @@ fn bad_timeouts_are_refused_by_field() {
     assert_eq!((error.field.as_str(), error.value.as_str()), ("not_successful_by", "7:00"));
     assert!(error.rule.contains("must be HH:MM:SS"), "{error}");
 }
+
+/// TMO-1: a batch that its parent's generation made counts from the fire of the nearest ancestor with a schedule, however
+/// late that was generated; one that a run by hand brought forth counts from its generation.
+#[test]
+fn base_time_of_a_child_is_its_ancestors_fire() {
+    let mut world = World::new();
+    let ids = world.define(vec![
+        job("a", json!({"schedule": every("hour")})),
+        job("b", json!({"parents": ["a"]})),
+        job("c", json!({"parents": ["b"], "dependency_timeout_s": 600})),
+    ]);
+    world.wall = kit::at("2026-07-01T11:21:00Z");
+    world.run();
+    expect![[r#"
+        b1 generated a 2026-07-01 11:00 run 0
+        b2 generated b 2026-07-01 11:00 run 0, of a 0/1
+        b3 generated c 2026-07-01 11:00 run 0, of b 0/1
+        b3 marked Dependency, due 2026-07-01 11:11
+        alarm DependencyTimeout, Important
+    "#]]
+    .assert_eq(&world.told());
+    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    expect![[r#"
+        b4 generated a 2026-07-01 09:00 run 1
+        b5 generated b 2026-07-01 09:00 run 0, of a 0/1
+        b6 generated c 2026-07-01 09:00 run 0, of b 0/1
+    "#]]
+    .assert_eq(&world.told());
+    world.pass_minutes(10);
+    expect![[r#"
+        b6 marked Dependency, due 2026-07-01 11:31
+        alarm DependencyTimeout, Important
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(world.folded(), world.partition);
+}

@@ -1098,6 +1098,10 @@ pub enum Event {
         /// The version of its job's calendar, where it keeps to one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         calendar: Option<u32>,
+        /// The base time of its logical time, from which its timeouts count, when the generation of a parent made it:
+        /// when the nearest ancestor with a schedule fired for it. Absent: the fire of its own schedule, else now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        base: Option<Timestamp>,
         /// The plan that it belongs to, when a rerun or cold start made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rerun: Option<RerunPlace>,

@@ -206,3 +206,32 @@ fn attempt_over_its_execution_timeout_is_ended() {
     let exported = text(&server.run(&["job", "export", "--group", "default"]).stdout);
     assert!(exported.contains("execution_timeout_s: 1"), "{exported}");
 }
+
+/// TMO-1: the timeouts of a batch that its parent's generation made count from the base time of its logical time, which is
+/// the parent's fire, and not from whenever it was generated.
+#[test]
+fn timeouts_of_a_child_count_from_its_parents_fire() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.apply(
+        "jobs:\n\
+         - {name: tick, group: default, type: noop, schedule: {cron: '* * * * * ?', zone: UTC}}\n\
+         - {name: child, group: default, type: noop, parents: [tick], third_party: [erp], dependency_timeout_s: 1}\n",
+    );
+    let mut tail = Command::new(TIDEMILL)
+        .args(["events", "tail", "--from", "start", "-o", "json", "--data"])
+        .arg(&server.data)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    let mut events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let marked = events.find(|event| event["type"] == "tidemill.timeout.marked.v1").unwrap();
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    let batch = marked["subject"].as_str().unwrap().trim_start_matches("batch/");
+    let shown = server.json(&["batch", "show", batch]);
+    let time = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
+    let waited = time(&marked["data"]["deadline"]).duration_since(time(&shown["logical_time"]));
+    assert_eq!(waited, SignedDuration::from_secs(1), "{marked} {shown}");
+}

@@ -32,6 +32,7 @@ impl Shard {
             rerun,
             parameters,
             concurrent,
+            base,
             ..
         } = event
         else {
@@ -47,7 +48,9 @@ impl Shard {
         Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start), found);
         let fires = self.jobs.get(&job).and_then(|job| job.next);
         let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
-        let base = fires.map_or(at.now, |fire| fire.at);
+        let fired = fires.map(|fire| fire.at).or(*base);
+        self.base_is_an_ancestors(at, (batch, *origin, *base), of.as_deref(), time, found);
+        let base = fired.unwrap_or(at.now);
         if let Some(of) = &of {
             self.calendar_on_record(at, (job, of), *calendar, found);
         }
@@ -67,6 +70,7 @@ impl Shard {
                 self.elsewhere.wait(dependency);
             }
         }
+        let fired = fired.or_else(|| self.runs.get(&(job, time)).and_then(|run| run.fired));
         let newest = Run {
             number: *run,
             batch,
@@ -74,6 +78,7 @@ impl Shard {
             parameters: fingerprint(parameters),
             succeeded: false,
             result: None,
+            fired,
             said: at.offset,
         };
         match self.runs.insert((job, time), newest) {
@@ -120,6 +125,23 @@ impl Shard {
         };
         self.unfinished.entry(job).or_default().insert(batch);
         self.batches.insert(batch, generated);
+    }
+
+    /// `timeouts_marked_once`: they count from the fire of the parent's batch that brought this one forth.
+    fn base_is_an_ancestors(
+        &self,
+        at: &At<'_>,
+        (batch, origin, base): (BatchId, Origin, Option<Timestamp>),
+        of: Option<&Version>,
+        time: Timestamp,
+        found: &mut Findings,
+    ) {
+        let (Some(base), Some(of)) = (base, of) else { return };
+        let mut runs = of.parents.iter().filter_map(|parent| self.runs.get(&(*parent, time)));
+        if origin != Origin::Parent || !runs.any(|run| run.fired == Some(base)) {
+            let why = format!("batch {batch} counts from {base}, which no parent's batch for {time} does");
+            at.breaks(found, Invariant::TimeoutsMarkedOnce, why);
+        }
     }
 
     /// Jobs for once that waited for any batch of `parent` wait for this one from now on.

@@ -149,6 +149,8 @@ pub(super) struct Run {
     pub(super) succeeded: bool,
     /// How it ended, once it has.
     pub(super) result: Option<BatchResult>,
+    /// When the schedule fired that began it, its own or an ancestor's.
+    pub(super) fired: Option<Timestamp>,
     pub(super) said: u64,
 }
 

@@ -501,6 +501,7 @@ impl GroupShard {
             earliest_start,
             parameters,
             next,
+            base,
             rerun,
             ..
         } = event
@@ -516,7 +517,8 @@ impl GroupShard {
         let fired = job
             .next
             .filter(|next| *origin == tidemill_model::Origin::Schedule && next.logical_time == *logical_time);
-        let base = fired.map_or(now, |fire| fire.at);
+        let fired = fired.map(|fire| fire.at).or(*base);
+        let base = fired.unwrap_or(now);
         let definition = Arc::clone(job.definition_of(*version, *logical_time));
         let newest = Newest {
             run: *run,
@@ -588,7 +590,7 @@ impl GroupShard {
             return;
         }
         self.tell_followers(*job_id, *logical_time);
-        let trigger = Trigger { parent: *job_id, logical_time: *logical_time, after: None };
+        let trigger = Trigger { base: fired, parent: *job_id, logical_time: *logical_time, after: None };
         if self.next_child(&trigger).is_some() {
             self.triggers.push_back(trigger);
         }

@@ -335,7 +335,7 @@ impl GroupShard {
     pub(crate) fn generations_heard(&mut self, parent: JobId, times: &[Timestamp]) {
         self.times_heard(parent, times);
         for time in times {
-            let trigger = Trigger { parent, logical_time: *time, after: None };
+            let trigger = Trigger { parent, logical_time: *time, after: None, base: None };
             if self.next_child(&trigger).is_some() {
                 self.triggers.push_back(trigger);
             }

@@ -150,6 +150,7 @@ impl GroupShard {
             parameters,
             next,
             calendar: self.calendar_of(&job.definition),
+            base: None,
             rerun: None,
             concurrent: None,
             outputs,
@@ -269,14 +270,12 @@ impl GroupShard {
         let child = self.jobs.get(&self.next_child(trigger)?)?;
         let run = child.next_run(trigger.logical_time);
         let mut events = self.evict_history(child, now);
-        events.extend(self.generated(
-            child,
-            trigger.logical_time,
-            run,
-            Origin::Parent,
-            BTreeMap::new(),
-            None,
-        ));
+        let mut generated =
+            self.generated(child, trigger.logical_time, run, Origin::Parent, BTreeMap::new(), None);
+        if let Some(Event::BatchGenerated { base, .. }) = generated.last_mut() {
+            *base = trigger.base;
+        }
+        events.extend(generated);
         Some(events)
     }
 

@@ -179,6 +179,8 @@ pub(crate) struct Group {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Trigger {
+    /// When the schedule fired that began it; absent: a person or a plan did, or it comes from another group.
+    pub(crate) base: Option<Timestamp>,
     pub(crate) parent: JobId,
     pub(crate) logical_time: Timestamp,
     /// The last child that has been dealt with.

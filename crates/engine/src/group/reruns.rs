@@ -97,6 +97,7 @@ impl GroupShard {
             next: None,
             calendar: self.calendar_of(definition),
             earliest_start: self.earliest_start(definition, time),
+            base: None,
             rerun: Some(start.place),
             concurrent: None,
             outputs,

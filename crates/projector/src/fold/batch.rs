@@ -145,6 +145,8 @@ impl Caches {
             parameters,
             next,
             calendar,
+            // Timeouts are told once they are marked.
+            base: _,
             rerun,
             // For the checker: whether the run by hand was refused beside others.
             concurrent: _,
