@@ -86,8 +86,7 @@ fn waiting_for_a_failure() {
     let lines: Vec<String> =
         world.why(BatchId::mint(4, GROUP)).into_iter().map(|found| found.message).collect();
     assert_eq!(lines.len(), 21, "three of the day's hours have ended: {lines:#?}");
-    let first =
-        "it runs only on failure, and waits for the end of g/p of 2026-07-01T01:00:00Z: it is disabled and has no batch yet";
+    let first = "it runs only on failure, and waits for the end of g/p of 2026-07-01T01:00:00Z: it is disabled and has no batch yet";
     assert_eq!(lines[0], first);
 }
 

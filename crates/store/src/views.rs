@@ -4,7 +4,7 @@
 use crate::sql::{Dialect, table_name};
 use crate::{Kind, Table, rows};
 
-/// The views on top of the plain ones: name, what it shows, its query. The same SQL in both dialects.
+/// The views on top of the plain ones: name, what it shows, its query. The same SQL in both dialects, but for `{now}`.
 pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
     (
         "job_status_now",
@@ -24,14 +24,34 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
     ),
     (
         "waiting_batches",
-        "Batches that wait, and for what as far as the journal tells; the call `why` tells the rest.",
+        "Batches that wait, and for what first, in the words of the call `why`, as far as the tables tell.",
         "SELECT b.id AS batch_id, b.job_id, b.group_name, b.job_name, b.job_type, b.logical_time, b.run, \
-         CASE WHEN b.unmet > 0 THEN 'dependency' WHEN EXISTS (SELECT 1 FROM batch_things n JOIN things t \
-         ON t.id = n.thing_id WHERE n.batch_id = b.id AND t.satisfied = 0 AND n.overridden_at_ms IS NULL) \
-         THEN 'thing' WHEN EXISTS (SELECT 1 FROM batch_quality q WHERE q.batch_id = b.id AND q.state NOT IN \
-         ('allowed', 'overridden')) THEN 'quality_gate' WHEN b.retry_at_ms IS NOT NULL THEN 'retry_interval' \
-         ELSE 'worker' END AS waits_for, b.unmet, b.attempts, b.returned, b.retry_at, b.message, \
-         b.generated_at, b.ready_at FROM batches b WHERE b.state = 0 AND b.result IS NULL",
+         CASE WHEN b.unmet > 0 THEN 'dependency' \
+         WHEN EXISTS (SELECT 1 FROM batch_things n JOIN things t ON t.id = n.thing_id WHERE n.batch_id = b.id \
+         AND t.satisfied = 0 AND n.overridden_at_ms IS NULL AND t.kind = 'path') THEN 'path' \
+         WHEN EXISTS (SELECT 1 FROM batch_things n JOIN things t ON t.id = n.thing_id WHERE n.batch_id = b.id \
+         AND t.satisfied = 0 AND n.overridden_at_ms IS NULL) THEN 'third_party' \
+         WHEN EXISTS (SELECT 1 FROM batch_quality q WHERE q.batch_id = b.id AND q.state NOT IN \
+         ('allowed', 'overridden')) THEN 'quality_gate' \
+         WHEN j.enabled = 0 AND j.deleted_at_ms IS NULL THEN 'disabled' \
+         WHEN EXISTS (SELECT 1 FROM freezes f WHERE f.scope IN ('*', b.group_name) \
+         AND b.logical_time_ms > f.latest_ms) THEN 'frozen' \
+         WHEN b.earliest_start_at_ms > {now} THEN 'earliest_start' \
+         WHEN b.retry_at_ms IS NOT NULL THEN 'retry_interval' \
+         WHEN (SELECT COUNT(*) FROM batches o WHERE o.job_id = b.job_id AND o.state IN (1, 2)) \
+         >= j.max_concurrent THEN 'concurrency' \
+         WHEN NOT EXISTS (SELECT 1 FROM {workers}) THEN 'no_worker' \
+         WHEN j.pinned_host IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {workers} AND {takes} \
+         AND w.host = j.pinned_host) THEN 'pinned_host' \
+         WHEN EXISTS (SELECT 1 FROM {workers} AND {takes}) THEN CASE \
+         WHEN j.definition LIKE '%\"pools\":[%' AND (SELECT COUNT(*) FROM batches o WHERE o.state IN (1, 2) \
+         AND o.group_name = b.group_name AND o.job_type = b.job_type) < (SELECT SUM(r.slots) \
+         FROM {workers} AND {takes}) THEN 'pool' ELSE 'no_slot' END \
+         WHEN EXISTS (SELECT 1 FROM {workers} AND w.drained = 0 AND w.overloaded = 1) THEN 'worker_overloaded' \
+         WHEN EXISTS (SELECT 1 FROM {workers} AND w.unfit_reason IS NOT NULL) THEN 'unfit' \
+         ELSE 'drained' END AS waits_for, b.unmet, b.attempts, b.returned, b.retry_at, b.message, \
+         b.generated_at, b.ready_at FROM batches b LEFT JOIN jobs j ON j.id = b.job_id \
+         WHERE b.state = 0 AND b.result IS NULL",
     ),
     (
         "batch_history",
@@ -50,6 +70,12 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
     ),
 ];
 
+/// Live workers of a batch's group that are for its type.
+const WORKERS: &str = "workers w JOIN resources r ON r.worker_id = w.id AND r.shard = w.shard \
+                       WHERE w.group_name = b.group_name AND r.job_type = b.job_type AND w.state = 'live'";
+/// Of these, those that get new work.
+const TAKES: &str = "w.drained = 0 AND w.overloaded = 0 AND w.unfit_reason IS NULL";
+
 /// Every view's name, those on top first: the order in which they can be dropped.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     ON_TOP.iter().map(|(name, ..)| *name).chain(rows::TABLES.iter().map(|table| table.name))
@@ -58,7 +84,15 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// Name and query of every view on a generation, in the order in which they can be made.
 pub(crate) fn definitions(dialect: Dialect, generation: u32) -> Vec<(&'static str, String)> {
     let plain = rows::TABLES.iter().map(|table| (table.name, plain(dialect, generation, table)));
-    plain.chain(ON_TOP.iter().map(|(name, _, sql)| (*name, (*sql).to_owned()))).collect()
+    plain.chain(ON_TOP.iter().map(|(name, _, sql)| (*name, on_top(dialect, sql)))).collect()
+}
+
+fn on_top(dialect: Dialect, sql: &str) -> String {
+    let now = match dialect {
+        Dialect::Sqlite => "CAST(strftime('%s', 'now') AS INTEGER) * 1000",
+        Dialect::Mysql => "UNIX_TIMESTAMP() * 1000",
+    };
+    sql.replace("{now}", now).replace("{workers}", WORKERS).replace("{takes}", TAKES)
 }
 
 fn plain(dialect: Dialect, generation: u32, table: &Table) -> String {

@@ -1,6 +1,6 @@
 //! Lists and views.
 
-use tidemill_store::rows::{BatchRow, JobRow};
+use tidemill_store::rows::{BatchRow, FreezeRow, JobRow, ResourceRow, WorkerRow};
 use tidemill_store::{BatchFilter, Cursor, Error, JobFilter, Page, PageRequest, ReadTables};
 
 use super::{Bench, batch_row, job_row, prepare, upserts, write};
@@ -92,6 +92,111 @@ pub(crate) fn deleted_and_unnamed_jobs_are_not_found_by_name(bench: &impl Bench)
     assert_eq!(ids(JobFilter { group: Some("other".into()), ..JobFilter::default() }), [0; 0]);
 }
 
+/// A worker of the group with two slots.
+fn worker_of(group: &str) -> WorkerRow {
+    WorkerRow {
+        id: group.into(),
+        shard: 1,
+        group_name: group.into(),
+        incarnation: "1".into(),
+        host: "here".into(),
+        address: "here:1".into(),
+        slots: "{}".into(),
+        reserved: "{}".into(),
+        labels: "[]".into(),
+        state: "live".into(),
+        drained: false,
+        registered_at: 1,
+        lost_at: None,
+        lease_expired_at: None,
+        drained_at: None,
+        drained_by: None,
+        memory_total_mb: None,
+        memory_free_mb: None,
+        load_percent: None,
+        measured_at: None,
+        overloaded: false,
+        unfit_reason: None,
+        unfit_at: None,
+    }
+}
+
+/// TBL-2: what a batch waits for is said in the words of the call `why`, the first condition that holds.
+pub(crate) fn waiting_batches_say_for_what(bench: &impl Bench) {
+    let generation = prepare(bench);
+    let job = |id: i64| job_row(id, &format!("j{id}"));
+    let jobs = [
+        JobRow { enabled: false, ..job(100) },
+        job(101),
+        JobRow { pinned_host: Some("there".into()), ..job(102) },
+        JobRow { definition: r#"{"pools":[{"name":"licences"}]}"#.into(), ..job(103) },
+        job(104),
+    ];
+    let of =
+        |id: i64, job_id: i64, group: &str| BatchRow { job_id, group_name: group.into(), ..batch_row(id) };
+    let gone = |id: i64| BatchRow { state: 2, ..of(id, 104, "busy") };
+    let batches = [
+        BatchRow { unmet: 1, ..of(1, 100, "ice") },
+        of(2, 100, "ice"),
+        of(3, 101, "ice"),
+        BatchRow { earliest_start_at: Some(4_000_000_000_000), ..of(4, 101, "free") },
+        BatchRow { earliest_start_at: Some(1), retry_at: Some(1), ..of(5, 101, "free") },
+        of(6, 104, "free"),
+        of(7, 101, "none"),
+        of(8, 102, "free"),
+        of(9, 103, "free"),
+        of(10, 101, "busy"),
+        of(11, 101, "dry"),
+        of(12, 101, "sick"),
+        of(13, 101, "hot"),
+        gone(14),
+        gone(15),
+    ];
+    let workers = [
+        worker_of("free"),
+        worker_of("busy"),
+        WorkerRow { drained: true, ..worker_of("dry") },
+        WorkerRow { unfit_reason: Some("no disk".into()), ..worker_of("sick") },
+        WorkerRow { overloaded: true, ..worker_of("hot") },
+        WorkerRow { state: "lost".into(), ..worker_of("none") },
+    ];
+    let slots = workers.clone().map(|worker| ResourceRow {
+        worker_id: worker.id,
+        shard: 1,
+        job_type: "noop".into(),
+        slots: 2,
+    });
+    let frozen = FreezeRow {
+        scope: "ice".into(),
+        latest: 1,
+        frozen_by: "ann".into(),
+        reason: "a move".into(),
+        frozen_at: 1,
+    };
+    let rows =
+        vec![upserts(&jobs), upserts(&batches), upserts(&workers), upserts(&slots), upserts(&[frozen])];
+    write(bench, generation, rows);
+    let expected = [
+        (1, "dependency"),
+        (2, "disabled"),
+        (3, "frozen"),
+        (4, "earliest_start"),
+        (5, "retry_interval"),
+        (6, "concurrency"),
+        (7, "no_worker"),
+        (8, "pinned_host"),
+        (9, "pool"),
+        (10, "no_slot"),
+        (11, "drained"),
+        (12, "unfit"),
+        (13, "worker_overloaded"),
+    ];
+    for (batch, waits_for) in expected {
+        let asked = format!("SELECT waits_for FROM waiting_batches WHERE batch_id = {batch}");
+        assert_eq!(bench.text(&asked), waits_for, "batch {batch}");
+    }
+}
+
 /// TBL-2: the views that people ask for show the tables in use, with readable times.
 pub(crate) fn views_show_readable_times<B: Bench>(bench: &B) {
     let generation = prepare(bench);
@@ -121,7 +226,7 @@ pub(crate) fn views_show_readable_times<B: Bench>(bench: &B) {
     assert_eq!(readable, B::READABLE);
     assert_eq!(bench.text("SELECT CAST(batch_id AS CHAR) FROM running_jobs"), "2");
     assert_eq!(bench.text("SELECT waits_for FROM waiting_batches WHERE batch_id = 3"), "dependency");
-    assert_eq!(bench.text("SELECT waits_for FROM waiting_batches WHERE batch_id = 1"), "worker");
+    assert_eq!(bench.text("SELECT waits_for FROM waiting_batches WHERE batch_id = 1"), "concurrency");
     assert_eq!(bench.text("SELECT result FROM job_status_now WHERE job_id = 7"), "success");
     assert_eq!(bench.text("SELECT CAST(finished_at_ms AS CHAR) FROM batches WHERE id = 4"), "1700000000123");
 }
