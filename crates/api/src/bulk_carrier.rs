@@ -17,7 +17,7 @@ use tidemill_model::{
 };
 use tidemill_producers::Wish;
 use tidemill_store::rows::{BulkItemRow, BulkRow};
-use tidemill_store::{PageRequest, ReadTables};
+use tidemill_store::{Cursor, PageRequest, ReadTables};
 use tokio::sync::Notify;
 
 use crate::Problem;
@@ -78,6 +78,14 @@ struct Seen {
     decided: i64,
     since: Instant,
     reported: BTreeSet<i64>,
+    /// Where the next part of its items begins, so that none waits behind those whose owner is away.
+    next: Option<Cursor>,
+}
+
+impl Seen {
+    fn new(decided: i64, since: Instant) -> Self {
+        Self { decided, since, reported: BTreeSet::new(), next: None }
+    }
 }
 
 /// Carries operations on until the program stops.
@@ -118,12 +126,12 @@ async fn round(app: &App, known: &mut Known) -> Result<bool, Problem> {
         let bulk = BulkId(row.id);
         let decided = row.done + row.refused;
         let now = Instant::now();
-        let known = known.seen.entry(bulk).or_insert(Seen { decided, since: now, reported: BTreeSet::new() });
+        let known = known.seen.entry(bulk).or_insert_with(|| Seen::new(decided, now));
         if known.decided != decided {
             (known.decided, known.since) = (decided, now);
         }
         if app.bulks.is_own(bulk) || known.since.elapsed() > ABANDONED_AFTER {
-            let stepped = step(app, &row, &mut known.reported).await;
+            let stepped = step(app, &row, known).await;
             moved |= stepped.is_ok();
             if let Err(problem) = stepped {
                 tracing::warn!(reason = %problem.detail, "bulk operation {bulk} waits: {}", problem.detail);
@@ -134,13 +142,12 @@ async fn round(app: &App, known: &mut Known) -> Result<bool, Problem> {
 }
 
 /// The next items of an operation: sent, and what came of them reported.
-async fn step(app: &App, bulk: &BulkRow, reported: &mut BTreeSet<i64>) -> Result<(), Problem> {
-    let (of, request) = (bulk.id, PageRequest::first(ITEMS + reported.len().min(ITEMS)));
+async fn step(app: &App, bulk: &BulkRow, seen: &mut Seen) -> Result<(), Problem> {
+    let (of, request) = (bulk.id, PageRequest { after: seen.next.take(), limit: ITEMS });
     let page = app.read(move |tables| tables.bulk_items(of, Some("left"), &request)).await?;
-    let left: BTreeSet<i64> = page.items.iter().map(|row| row.item_id).collect();
-    reported.retain(|item| left.contains(item));
+    seen.next = page.next;
     let items: Vec<BulkItemRow> =
-        page.items.into_iter().filter(|row| !reported.contains(&row.item_id)).take(ITEMS).collect();
+        page.items.into_iter().filter(|row| !seen.reported.contains(&row.item_id)).collect();
     let mut outcomes = Vec::with_capacity(items.len());
     for outcome in join_all(items.iter().map(|row| send(app, bulk, row.item_id))).await {
         outcomes.extend(outcome);
@@ -156,8 +163,13 @@ async fn step(app: &App, bulk: &BulkRow, reported: &mut BTreeSet<i64>) -> Result
         actor: actor_of(&bulk.requested_by),
         command,
     };
-    app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await?;
-    reported.extend(done);
+    let reply = app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await?;
+    match reply.outcome {
+        Outcome::Done | Outcome::Answered(_) => seen.reported.extend(done),
+        // They are reported again.
+        Outcome::Refused(rejection) => return Err(rejection.into()),
+        Outcome::Repeated | Outcome::Deferred => {}
+    }
     Ok(())
 }
 
