@@ -172,7 +172,7 @@ invariants! {
     OverridesNameWhatIsWaitedFor => "overrides_name_what_is_waited_for",
     /// The quality service is asked only when all else is met, again only when its time is over, and never after its answer; at quiescence it was asked.
     QualityAskedInTurn => "quality_asked_in_turn",
-    /// A batch that had an attempt, and whose job has a final command, ends with exactly one, on the worker of its last attempt; it is granted once, and one that does not succeed raises an alarm.
+    /// A batch whose job has a final command ends with exactly one, on the worker of its last attempt; one without an attempt, if its end says so, on a worker with a free slot, or it is not run. It is granted once, and one that does not succeed raises an alarm.
     FinalCommandsOnce => "final_commands_once",
     /// People are told once of an attempt that runs far longer than usual, when it has, and not before.
     LongAttemptsToldOnce => "long_attempts_told_once",

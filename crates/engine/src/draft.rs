@@ -304,6 +304,7 @@ fn failed(
         | Task::ForgetThings
         | Task::AskQuality(_)
         | Task::Finale(_)
+        | Task::PlaceFinale(..)
         | Task::Anchor(_)
         | Task::Place(..)
         | Task::OpenRate(_)

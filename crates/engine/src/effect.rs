@@ -265,6 +265,7 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::AttemptStarted { .. }
         | Event::CodeReported { .. }
         | Event::FinalCommandEnded { token: None, .. }
+        | Event::FinalCommandNotRun { .. }
         | Event::WorkerUnfit { .. }
         | Event::WorkerFit { .. }
         | Event::RetryScheduled { .. }

@@ -37,9 +37,9 @@ pub fn of_event(event: &Event) -> usize {
             let values: usize = values.map(|(name, value)| of_text(name) + of_text(value)).sum();
             520 + values + of_text(worker.as_str()) + of_text(&outcome.message)
         }
-        Event::BatchFinished { by, message, .. } => {
+        Event::BatchFinished { by, message, final_command, .. } => {
             let by = by.as_ref().map_or(0, |by| of_text(&by.app) + of_text(by.user.as_deref().unwrap_or("")));
-            240 + by + of_text(message)
+            240 + by + of_text(message) + 24 * usize::from(*final_command)
         }
         Event::AttemptStarted { .. }
         | Event::DependencySatisfied { .. }

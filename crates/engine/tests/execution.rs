@@ -196,15 +196,78 @@ fn final_command_takes_over_the_slot() {
     .assert_eq(&world.told());
 }
 
-/// JOB-8: a batch that never had an attempt has begun nothing that would have to be finished.
+/// JOB-8: a batch that ended without an attempt has its final command, too, however it ended: on a worker that may run
+/// its job, once one has a free slot.
 #[test]
-fn batch_without_an_attempt_has_no_final_command() {
+fn batch_without_an_attempt_has_its_final_command() {
     let mut world = World::new();
-    let ids = world.define(vec![shell("a", json!({"final_command": "true"}))]);
+    let more = json!({"final_command": "echo ${job}"});
+    let ids = world.define(vec![shell("a", more), shell("b", json!({})), shell("c", json!({}))]);
     let batch = world.batch(ids[0], None);
     world.events();
     world.kill(batch);
+    assert_eq!(world.told(), "b1 finished killed by ann\n", "no worker is there");
+    let worker = world.worker("w", 1, Script::Run);
+    let run = spec(&mut world, &worker);
+    assert_eq!(run.program, Program::Command("echo a".to_owned()));
+    let ending = run.ending.unwrap();
+    assert_eq!((ending.result.as_str(), ending.attempts, ending.exit_code), ("killed", 0, None));
+    let token = world.played(&worker).last_token();
+    end(&mut world, &worker, token, AttemptResult::Success);
+    let told = world.told();
+    assert!(told.contains("b1 final command t1 to w\nb1 final command granted t1\n"), "{told}");
+    assert!(told.ends_with("b1 final command success: \n"), "{told}");
+
+    // The only slot is taken: it waits until that is free, and goes before other batches.
+    world.batch(ids[1], None);
+    let next = world.batch(ids[0], None);
+    world.batch(ids[2], None);
+    world.kill(next);
+    assert!(!world.told().contains("final command"));
+    let token = world.played(&worker).last_token();
+    end(&mut world, &worker, token, AttemptResult::Success);
+    let told = world.told();
+    assert!(told.contains("b3 final command t3 to w") && !told.contains("b4 assigned"), "{told}");
+    assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-8: where it cannot run, the record says why: no worker had room in time, or its owner may not use the account.
+#[test]
+fn final_command_without_an_attempt_says_why_it_is_not_run() {
+    let mut world = World::new();
+    let away = json!({"final_command": "true", "host": "elsewhere"});
+    let ids =
+        world.define(vec![shell("a", away), shell("b", json!({"final_command": "true", "run_as": "etl"}))]);
     world.worker("w", 1, Script::Succeed);
+    let batch = world.batch(ids[0], None);
+    world.kill(batch);
+    world.events();
+    world.pass_minutes(5);
+    let why = "the batch had no attempt, and no worker that may run its job had a free slot in time";
+    let told = world.told();
+    assert!(told.contains(&format!("b1 final command not_run: {why}\nalarm FinalCommandFailed")), "{told}");
+    world.batch(ids[1], None);
+    let told = world.told();
+    let why = "a job without an owner may not use account etl";
+    assert!(told.contains(&format!("b2 finished failed\nb2 final command not_run: {why}\nalarm")), "{told}");
+    assert_eq!(world.partition, world.folded());
+}
+
+/// JOB-8: batches that ended without an attempt on record from before they had final commands have none now.
+#[test]
+fn ends_on_record_from_before_ask_for_nothing() {
+    let mut world = World::new();
+    let ids = world.define(vec![shell("a", json!({"final_command": "true"}))]);
+    let batch = world.batch(ids[0], None);
+    world.kill(batch);
+    assert!(world.told().ends_with("b1 finished killed by ann\n"));
+    let strip =
+        |body: &Vec<u8>| String::from_utf8_lossy(body).replace(",\"final_command\":true", "").into_bytes();
+    let older: Vec<Vec<u8>> = world.journal.iter().map(strip).collect();
+    assert_ne!(std::mem::replace(&mut world.journal, older), world.journal, "its end asked for it");
+    world.partition = world.folded();
+    world.worker("w", 1, Script::Succeed);
+    world.pass_minutes(5);
     assert!(!world.told().contains("final command"));
 }
 

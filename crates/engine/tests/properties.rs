@@ -155,6 +155,12 @@ impl Model {
                 assert_eq!(held, *token);
                 assert!(self.finals_ended.insert(*batch), "it ends twice");
             }
+            Event::FinalCommandNotRun { batch, .. } => {
+                assert!(
+                    !self.finals.contains_key(batch) && self.finals_ended.insert(*batch),
+                    "it was given away"
+                );
+            }
             Event::AttemptStarted { batch, token } | Event::KillRequested { batch, token, .. } => {
                 let stage = &self.live[batch].stage;
                 assert!(matches!(stage, Stage::Granted(held, _) if held == token), "{stage:?}");

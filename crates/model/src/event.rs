@@ -1268,6 +1268,10 @@ pub enum Event {
         /// For people.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         message: String,
+        /// Its job's final command is due, though it never had an attempt. Absent otherwise, and in records from before
+        /// such batches had one.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        final_command: bool,
     },
     // ---- marks by hand
     /// A person says how a batch ended. Of a finished one this is the result from now on; one that is unfinished
@@ -1291,7 +1295,8 @@ pub enum Event {
     },
 
     // ---- final commands (JOB-8): each is run at most once
-    /// The worker of a finished batch's last attempt is to run its final command.
+    /// The worker of a finished batch's last attempt is to run its final command; of a batch that had none, a worker
+    /// that has room.
     FinalCommandAssigned {
         /// Of which batch.
         batch: BatchId,
@@ -1326,7 +1331,7 @@ pub enum Event {
         /// Absent: it was never assigned.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<Token>,
-        /// The worker of the batch's last attempt.
+        /// The worker of the batch's last attempt, or that had it.
         worker: WorkerId,
         /// How it ended.
         result: FinalResult,
@@ -1335,6 +1340,15 @@ pub enum Event {
         exit_code: Option<i32>,
         /// For people.
         #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+    },
+    /// That of a batch without an attempt was never given to a worker, and never will be.
+    FinalCommandNotRun {
+        /// Of which batch.
+        batch: BatchId,
+        /// Its job.
+        job: JobId,
+        /// Why, for people.
         message: String,
     },
 
@@ -1720,6 +1734,7 @@ impl Event {
             Event::FinalCommandAssigned { .. } => "final_command.assigned",
             Event::FinalCommandGranted { .. } => "final_command.granted",
             Event::FinalCommandEnded { .. } => "final_command.ended",
+            Event::FinalCommandNotRun { .. } => "final_command.not_run",
             Event::TimeoutMarked { .. } => "timeout.marked",
             Event::AlarmRaised { .. } => "alarm.raised",
             Event::ThingWaited { .. } => "thing.waited",
@@ -1860,6 +1875,7 @@ impl Event {
             | Event::FinalCommandAssigned { batch, .. }
             | Event::FinalCommandGranted { batch, .. }
             | Event::FinalCommandEnded { batch, .. }
+            | Event::FinalCommandNotRun { batch, .. }
             | Event::AttemptFinished { batch, .. }
             | Event::RetryScheduled { batch, .. }
             | Event::RetryDue { batch }

@@ -316,6 +316,7 @@ impl Caches {
             | Event::FinalCommandAssigned { .. }
             | Event::FinalCommandGranted { .. }
             | Event::FinalCommandEnded { .. }
+            | Event::FinalCommandNotRun { .. }
             | Event::AttemptFinished { .. }
             | Event::RetryScheduled { .. }
             | Event::RetryDue { .. }

@@ -112,6 +112,7 @@ const EVENTS: &[&str] = &[
     "final_command.assigned",
     "final_command.granted",
     "final_command.ended",
+    "final_command.not_run",
     "timeout.marked",
     "alarm.raised",
     "history.evicted",

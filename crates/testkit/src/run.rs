@@ -254,6 +254,9 @@ impl World {
         if let Some(token) = self.known.finals.first() {
             return Err(format!("final command {token} has not ended"));
         }
+        if let Some(batch) = self.known.unplaced.first() {
+            return Err(format!("no worker has the final command of {batch}"));
+        }
         for partition in 0..self.plan.partitions as usize {
             let seats: Vec<_> = self.hosts.iter().filter_map(|host| host.seats[partition].as_ref()).collect();
             let [seat] = &seats[..] else {

@@ -64,6 +64,8 @@ pub(crate) struct Known {
     pub(crate) ended: BTreeSet<Token>,
     /// Final commands that have not ended.
     pub(crate) finals: BTreeSet<Token>,
+    /// Batches that ended without an attempt, and whose final command no worker has.
+    pub(crate) unplaced: BTreeSet<BatchId>,
     pub(crate) outcomes: BTreeMap<RequestId, Outcome>,
     /// Of wishes whose outcome is not kept, but read from the state each time.
     pub(crate) told: BTreeMap<RequestId, Vec<Outcome>>,
@@ -258,8 +260,11 @@ impl Known {
                 };
                 self.batches.insert(*batch, known);
             }
-            Event::BatchFinished { batch, .. } => {
+            Event::BatchFinished { batch, final_command, .. } => {
                 self.asked.remove(batch);
+                if *final_command {
+                    self.unplaced.insert(*batch);
+                }
                 if let Some(known) = self.batches.get_mut(batch) {
                     known.finished = true;
                 }
@@ -283,8 +288,12 @@ impl Known {
             Event::QualityAnswered { batch, .. } => {
                 self.asked.remove(batch);
             }
-            Event::FinalCommandAssigned { token, .. } => {
+            Event::FinalCommandAssigned { batch, token, .. } => {
+                self.unplaced.remove(batch);
                 self.finals.insert(*token);
+            }
+            Event::FinalCommandNotRun { batch, .. } => {
+                self.unplaced.remove(batch);
             }
             Event::FinalCommandEnded { token: Some(token), .. } => {
                 self.finals.remove(token);

@@ -73,7 +73,8 @@ fn kinds(events: &[Value]) -> Vec<&str> {
 }
 
 /// JOB-8: the final command runs once, after the last attempt and not after each, with the result in its environment;
-/// its own failure is on record, is told of, and changes nothing. A batch that never ran has none.
+/// its own failure is on record, is told of, and changes nothing. It also runs for a batch that ended without an attempt,
+/// on a worker that may run its job; where it cannot, `batch show` says why.
 #[test]
 fn final_command_runs_once_after_the_batch() {
     let dir = tempfile::tempdir().unwrap();
@@ -89,7 +90,8 @@ fn final_command_runs_once_after_the_batch() {
             final_command: '{note}'}}\n\
         - {{name: fine, group: default, type: shell, command: 'true', final_command: '{note}; exit 4'}}\n\
         - {{name: still, group: default, type: noop, final_command: '{note}'}}\n\
-        - {{name: nowhere, group: default, type: shell, command: 'true', host: none, final_command: '{note}'}}\n",
+        - {{name: later, group: default, type: shell, command: 'true', third_party: [erp], final_command: '{note}'}}\n\
+        - {{name: refused, group: default, type: shell, command: 'true', run_as: etl, owner: bob, final_command: '{note}'}}\n",
     ));
     let failing = run_job(&server, "default/failing");
     let shown = over(&server, &failing);
@@ -114,12 +116,18 @@ fn final_command_runs_once_after_the_batch() {
     let still = run_job(&server, "default/still");
     assert_eq!(over(&server, &still)["final_result"], "success");
 
-    let nowhere = run_job(&server, "default/nowhere");
-    assert!(server.run(&["batch", "kill", &nowhere]).status.success());
-    ended(&server, &nowhere);
-    assert_eq!(kinds(&feed(&server, &nowhere)), ["batch.finished"]);
+    let later = run_job(&server, "default/later");
+    assert!(server.run(&["batch", "kill", &later]).status.success());
+    let shown = over(&server, &later);
+    assert_eq!((&shown["result"], &shown["final_result"]), (&json!("killed"), &json!("success")), "{shown}");
+    assert_eq!((&shown["attempt_count"], &shown["started_at"]), (&json!(0), &json!(null)), "{shown}");
+
+    let refused = run_job(&server, "default/refused");
+    let shown = over(&server, &refused);
+    assert_eq!((&shown["result"], &shown["final_result"]), (&json!("failed"), &json!("not_run")), "{shown}");
+    assert_eq!(shown["final_message"], "bob may not use account etl", "{shown}");
     let noted = fs::read_to_string(&file).unwrap();
-    assert_eq!(noted, "failing failed 3 2\nfine success 0 1\nstill success 0 1\n");
+    assert_eq!(noted, "failing failed 3 2\nfine success 0 1\nstill success 0 1\nlater killed 0\n");
 }
 
 /// DSP-2, EXE-2: a job runs as the account that it names, with that account's groups and home, if its group allows it

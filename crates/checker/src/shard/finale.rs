@@ -16,16 +16,24 @@ use crate::findings::Findings;
 /// A batch that has ended, and whose final command nobody has yet.
 #[derive(Debug)]
 pub(super) struct Due {
-    worker: WorkerId,
+    /// Of its last attempt; none: it had none, and any worker with a free slot may have it.
+    worker: Option<WorkerId>,
     job_type: JobType,
     said: u64,
 }
 
 impl Due {
-    pub(super) fn of(batch: &Batch, at: &At<'_>) -> Option<Self> {
+    /// What the end of a batch asks for; `is_called`: it says that its final command is due without an attempt, which
+    /// older records never say.
+    pub(super) fn of(batch: &Batch, is_called: bool, at: &At<'_>) -> Option<Self> {
         let of = batch.of.as_ref().filter(|of| of.final_command)?;
-        let (worker, job_type) = (batch.last_worker.clone()?, of.job_type.clone());
-        Some(Self { worker, job_type, said: at.offset })
+        let (worker, job_type) = (batch.last_worker.clone(), of.job_type.clone());
+        (worker.is_some() || is_called).then_some(Self { worker, job_type, said: at.offset })
+    }
+
+    /// Whether the end of a batch may say so.
+    pub(super) fn may_be_called(batch: &Batch) -> bool {
+        batch.last_worker.is_none() && batch.of.as_ref().is_none_or(|of| of.final_command)
     }
 }
 
@@ -51,9 +59,20 @@ impl Shard {
                 };
                 let known = self.workers.get_mut(worker).filter(|known| known.lost.is_none());
                 let incarnation = known.as_ref().map(|known| known.incarnation.clone());
-                if due.worker != *worker || incarnation.is_none() {
-                    let why =
-                        format!("{worker} gets the final command of {batch}, and {} ran it", due.worker);
+                let has_room = known.as_ref().is_some_and(|known| known.has_room(&due.job_type));
+                let why = match &due.worker {
+                    _ if incarnation.is_none() => {
+                        format!("{worker} gets the final command of {batch}, and is not there")
+                    }
+                    Some(ran) if ran != worker => {
+                        format!("{worker} gets the final command of {batch}, and {ran} ran it")
+                    }
+                    None if !has_room => {
+                        format!("{worker} gets the final command of {batch}, and has no free slot")
+                    }
+                    Some(_) | None => String::new(),
+                };
+                if !why.is_empty() {
                     at.contradicts(found, Invariant::FinalCommandsOnce, why, &[due.said]);
                 }
                 if let Some(known) = known {
@@ -74,6 +93,7 @@ impl Shard {
             Event::FinalCommandEnded { batch, token: Some(token), worker, result, .. } => {
                 self.final_ended(at, (*batch, *token), worker, *result, found);
             }
+            Event::FinalCommandNotRun { batch, .. } => self.final_not_run(at, *batch, found),
             _ => unreachable!("only events of final commands come here"),
         }
     }
@@ -124,14 +144,32 @@ impl Shard {
         let Some(due) = self.due_finals.remove(&batch) else {
             return at.breaks(found, rule, format!("the final command of {batch} ends, and none is due"));
         };
-        let there = self.workers.get(&due.worker).is_some_and(|worker| worker.lost.is_none());
-        if there || result != FinalResult::NotRun {
+        let ran = due.worker.as_ref();
+        let is_there =
+            ran.is_some_and(|ran| self.workers.get(ran).is_some_and(|worker| worker.lost.is_none()));
+        if is_there || ran.is_none() || result != FinalResult::NotRun {
+            let who = ran.map_or("no", WorkerId::as_str);
             let why = format!(
-                "the final command of {batch} is {}, though {} is there",
-                result.as_str(),
-                due.worker
+                "the final command of {batch} is {}, and {who} worker ran its last attempt",
+                result.as_str()
             );
             at.contradicts(found, rule, why, &[due.said]);
+        }
+    }
+
+    /// Only without an attempt: else it is its worker's, and ends with a result.
+    fn final_not_run(&mut self, at: &At<'_>, batch: BatchId, found: &mut Findings) {
+        self.owed = Some(Owed { batch, kind: AlarmKind::FinalCommandFailed });
+        let rule = Invariant::FinalCommandsOnce;
+        match self.due_finals.remove(&batch) {
+            None => {
+                at.breaks(found, rule, format!("the final command of {batch} is not run, and none is due"))
+            }
+            Some(Due { worker: Some(worker), said, .. }) => {
+                let why = format!("the final command of {batch} is given to nobody, though {worker} ran it");
+                at.contradicts(found, rule, why, &[said]);
+            }
+            Some(Due { worker: None, .. }) => {}
         }
     }
 

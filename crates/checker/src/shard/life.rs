@@ -57,8 +57,8 @@ impl Shard {
             }
             Event::RetryDue { .. } => self.retry_due(at, id, found),
             Event::KillRequested { token, .. } => self.kill_requested(at, id, *token, found),
-            Event::BatchFinished { result, by, .. } => {
-                self.batch_finished(at, id, *result, by.is_some(), found);
+            Event::BatchFinished { result, by, final_command, .. } => {
+                self.batch_finished(at, id, (*result, by.is_some(), *final_command), found);
             }
             Event::BatchMarked { .. } => {}
             Event::StartDue { .. } => self.start_due(at, id, found),
@@ -348,8 +348,7 @@ impl Shard {
         &mut self,
         at: &At<'_>,
         id: BatchId,
-        result: BatchResult,
-        by: bool,
+        (result, by, is_called): (BatchResult, bool, bool),
         found: &mut Findings,
     ) {
         match self.marks.remove(&id) {
@@ -368,7 +367,12 @@ impl Shard {
         for waits in &batch.waits {
             self.elsewhere.let_go(&waits.dependency);
         }
-        self.due_finals.extend(Due::of(&batch, at).map(|due| (id, due)));
+        if is_called && !Due::may_be_called(&batch) {
+            let why =
+                format!("the final command of {id} is called, though it had an attempt, or asks for none");
+            at.breaks(found, Invariant::FinalCommandsOnce, why);
+        }
+        self.due_finals.extend(Due::of(&batch, is_called, at).map(|due| (id, due)));
         let removed = self.jobs.get(&batch.job).is_none_or(|job| job.removed);
         if !result.satisfies() && !removed {
             self.late.extend(Ended::of(&batch).map(|ended| (id, ended)));

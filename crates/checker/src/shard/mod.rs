@@ -268,7 +268,8 @@ impl Shard {
             | Event::ThingsForgotten { .. } => self.thing_event(at, &recorded.event, found),
             Event::FinalCommandAssigned { .. }
             | Event::FinalCommandGranted { .. }
-            | Event::FinalCommandEnded { .. } => self.final_event(at, &recorded.event, found),
+            | Event::FinalCommandEnded { .. }
+            | Event::FinalCommandNotRun { .. } => self.final_event(at, &recorded.event, found),
             Event::WorkerRegistered { .. }
             | Event::WorkerMeasured { .. }
             | Event::WorkerLost { .. }

@@ -84,6 +84,12 @@ impl Worker {
         self.occupy_slot(job_type, by);
     }
 
+    /// Whether a slot of this type is free.
+    pub(super) fn has_room(&self, job_type: &JobType) -> bool {
+        let used = self.used.get(job_type).copied().unwrap_or_default();
+        self.slots.get(job_type).is_some_and(|slots| used < *slots)
+    }
+
     /// The same of a slot alone, for a final command.
     pub(super) fn occupy_slot(&mut self, job_type: &JobType, by: i32) {
         let used = self.used.entry(job_type.clone()).or_default();

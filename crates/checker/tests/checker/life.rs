@@ -149,7 +149,54 @@ fn finals() -> Vec<Case> {
             over("failed").timer([final_ended(None, "not_run"), told_of_final()]),
         ),
         case(rule, "JOB-8: forgotten", good(), over("success").at_rest()),
+        case(
+            rule,
+            "JOB-8: called without an attempt by a job that asks for none",
+            unattempted()
+                .timer([final_assigned(2, "w")])
+                .command([final_granted(2, "i")])
+                .command([final_ended(Some(2), "success")])
+                .at_rest(),
+            waiting().command([called()]),
+        ),
+        case(
+            rule,
+            "JOB-8: without an attempt, on a worker without a free slot",
+            unattempted().timer([final_assigned(2, "w")]),
+            unattempted().command([registered("w", "i", 0)]).timer([final_assigned(2, "w")]),
+        ),
+        case(
+            rule,
+            "JOB-8: without an attempt, ended by a worker that never had it",
+            unattempted().timer([not_run(), told_of_final()]).at_rest(),
+            unattempted().timer([final_ended(None, "not_run"), told_of_final()]),
+        ),
+        case(
+            rule,
+            "JOB-8: given to nobody, though its batch had an attempt",
+            unattempted().timer([not_run(), told_of_final()]),
+            over("success").timer([not_run(), told_of_final()]),
+        ),
+        case(rule, "JOB-8: called without an attempt and forgotten", good(), unattempted().at_rest()),
     ]
+}
+
+/// The end of a batch that had no attempt, by hand, which asks for its final command.
+fn called() -> Event {
+    event(json!({"batch_finished": {
+        "batch": batch_id(1), "result": "killed", "by": {"app": "ops"}, "final_command": true,
+    }}))
+}
+
+fn not_run() -> Event {
+    event(json!({"final_command_not_run": {"batch": batch_id(1), "job": job_id(3), "message": "no room"}}))
+}
+
+/// Job 3 with a final command is killed before it had an attempt.
+fn unattempted() -> History {
+    let more = json!({"execution": {"final_command": "true"}});
+    let history = world().command([job(3, more)]).command([generated(1, 3, json!({}))]);
+    history.command([called()])
 }
 
 fn long_attempts() -> Vec<Case> {

@@ -338,6 +338,7 @@ impl Catalogue {
             | Event::FinalCommandAssigned { .. }
             | Event::FinalCommandGranted { .. }
             | Event::FinalCommandEnded { .. }
+            | Event::FinalCommandNotRun { .. }
             | Event::WorkerUnfit { .. }
             | Event::WorkerFit { .. }
             | Event::AttemptFinished { .. }

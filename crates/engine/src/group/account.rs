@@ -17,6 +17,6 @@ impl GroupShard {
     /// Instead of its assignment.
     pub(crate) fn refuse_account(&self, id: BatchId, definition: &JobDefinition) -> Option<Event> {
         let message = self.forbidden_account(definition)?;
-        Some(Event::BatchFinished { batch: id, result: BatchResult::Failed, by: None, message })
+        Some(self.batch_end(id, BatchResult::Failed, None, message))
     }
 }

@@ -180,16 +180,21 @@ impl GroupShard {
                     grant.kill = Some(by.clone());
                 }
             }
-            Event::BatchFinished { batch, result, .. } => self.batch_finished(now, *batch, *result),
+            Event::BatchFinished { batch, result, final_command, .. } => {
+                self.batch_finished(now, *batch, (*result, *final_command));
+            }
             Event::BatchMarked { .. } => self.batch_marked(event),
             Event::TimeoutMarked { batch, kind, .. } => self.timeout_marked(*batch, *kind),
-            Event::FinalCommandAssigned { batch, token, start_by, .. } => {
-                self.final_assigned(*batch, *token, *start_by);
+            Event::FinalCommandAssigned { batch, worker, token, start_by, .. } => {
+                self.final_assigned(*batch, worker, (*token, *start_by));
             }
             Event::FinalCommandGranted { token, incarnation, nonce, .. } => {
                 self.final_granted(*token, incarnation, nonce);
             }
             Event::FinalCommandEnded { batch, token, .. } => self.final_has_ended(*batch, *token),
+            Event::FinalCommandNotRun { batch, .. } => {
+                self.final_placed(*batch);
+            }
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
             Event::WorkerRegistered { .. } => self.worker_registered(event),
             Event::WorkerMeasured { worker, measure, overloaded } => {
@@ -921,7 +926,8 @@ impl GroupShard {
         self.make_ready(now, id);
     }
 
-    fn batch_finished(&mut self, now: Timestamp, id: BatchId, result: BatchResult) {
+    fn batch_finished(&mut self, now: Timestamp, id: BatchId, end: (BatchResult, bool)) {
+        let (result, _) = end;
         self.cancelling.remove(&id);
         self.marks.remove(&id);
         self.concluding.remove(&id);
@@ -964,7 +970,7 @@ impl GroupShard {
             }
         }
         self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
-        self.finals.batch_finished(id, &batch, result);
+        self.final_called(id, &batch, end, now);
         self.finished.insert(id, result);
         if let Some(place) = self.reruns.remove(&id) {
             let end = RunEnd::Finished { batch: id, result };

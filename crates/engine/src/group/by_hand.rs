@@ -147,12 +147,7 @@ impl GroupShard {
         let event = match batch.grant() {
             Some(grant) if grant.kill.is_some() => return Ok(Decision::nothing()),
             Some(grant) => Event::KillRequested { batch: id, token: grant.token, by: by.clone(), reason },
-            None => Event::BatchFinished {
-                batch: id,
-                result: BatchResult::Killed,
-                by: Some(by.clone()),
-                message: reason,
-            },
+            None => self.batch_end(id, BatchResult::Killed, Some(by.clone()), reason),
         };
         Ok(Decision::events(vec![event]))
     }

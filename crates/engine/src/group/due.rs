@@ -29,6 +29,8 @@ pub(crate) enum Task {
     Timer(Timestamp, Timer),
     Anchor(BatchId),
     Finale(BatchId),
+    /// The final command of a batch that had no attempt goes to this worker, or to none.
+    PlaceFinale(BatchId, Option<WorkerId>),
     /// More batches of a pool may start again.
     OpenRate(PoolName),
     Place(BatchId, WorkerId),
@@ -73,6 +75,9 @@ impl GroupShard {
         if let Some(batch) = self.finals.next_due() {
             return Some(Task::Finale(batch));
         }
+        if let Some((batch, worker)) = self.next_unplaced_final() {
+            return Some(Task::PlaceFinale(batch, worker));
+        }
         if let Some((_, pool)) = self.next_opening().filter(|(at, _)| *at <= horizon) {
             return Some(Task::OpenRate(pool));
         }
@@ -100,13 +105,9 @@ impl GroupShard {
             Task::ForgetThings => self.things.forget(now),
             Task::AskQuality(batch) => self.ask_quality(*batch, now),
             Task::Timer(_, timer) => self.timer(*timer, now),
-            Task::Anchor(batch) => vec![Event::BatchFinished {
-                batch: *batch,
-                result: BatchResult::Success,
-                by: None,
-                message: String::new(),
-            }],
+            Task::Anchor(batch) => vec![self.batch_end(*batch, BatchResult::Success, None, String::new())],
             Task::Finale(batch) => self.finale(*batch, now),
+            Task::PlaceFinale(batch, worker) => self.place_final(*batch, worker.as_ref(), now),
             Task::OpenRate(name) => vec![Event::RateOpened { name: name.clone() }],
             Task::Report(report) => vec![Event::clone(report)],
             Task::Place(batch, worker) => self.assign(*batch, worker, now).into_iter().collect(),
@@ -123,6 +124,7 @@ impl GroupShard {
             Timer::BigTask(batch) => self.runs_too_long(batch),
             Timer::Grant(grant) => self.grant_expired(grant),
             Timer::Purge => vec![self.purge(now)],
+            Timer::Final(batch) => self.final_not_placed(batch),
             #[cfg(test)]
             Timer::Planted => panic!("planted"),
             Timer::StartBy(token) => {

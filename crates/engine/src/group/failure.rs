@@ -132,7 +132,7 @@ impl GroupShard {
 
     pub(crate) fn conclude(&self, id: BatchId) -> Vec<Event> {
         let verdict = self.batches.get(&id).and_then(|batch| self.verdict(batch));
-        let finished = |(result, message)| Event::BatchFinished { batch: id, result, by: None, message };
+        let finished = |(result, message)| self.batch_end(id, result, None, message);
         verdict.map(finished).into_iter().collect()
     }
 

@@ -5,8 +5,9 @@
 //!                     └─────────────┴── not run: its worker is gone, or does not ask ──► ▲ and an alarm
 //! ```
 //! It goes to the worker of the batch's last attempt, with a token of its own and the handshake of an attempt, and is
-//! granted once: so it runs at most once, and where it did not, that is on record. A batch that never had an attempt
-//! has begun nothing that would have to be finished, and has none.
+//! granted once: so it runs at most once, and where it did not, that is on record. That of a batch that never had an
+//! attempt goes to the first worker that may run the job and has a free slot, within the time in which a worker has to
+//! start. Its `BatchFinished` says that it is due: batches that ended so on record before had none.
 //!
 //! *Invariant:* what is due is assigned before anything else is placed, so a final command takes over the slot of the
 //! attempt whose end ended the batch.
@@ -16,12 +17,14 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event, FinalResult, Incarnation,
-    JobDefinition, JobId, Nonce, Rejection, RunSpec, Severity, StartRequest, Token, WorkMessage, WorkerId,
+    Actor, AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event, FinalResult,
+    Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity, StartRequest, Token, WorkMessage,
+    WorkerId,
 };
 
 use super::batch::Batch;
 use super::report::GRANTED_TO_ANOTHER;
+use super::unplaced::Unplaced;
 use super::values::check_size;
 use super::worker::Demand;
 use super::{GroupShard, Timer};
@@ -31,8 +34,10 @@ use crate::schedule::{Finale, final_spec};
 /// Final commands that have not ended.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Finals {
-    /// Of batches that have just ended.
-    due: BTreeMap<BatchId, Box<Ended>>,
+    /// Of batches that have just ended, and the worker of each one's last attempt.
+    due: BTreeMap<BatchId, (WorkerId, Box<Ended>)>,
+    /// Of batches that ended without an attempt.
+    pub(super) unplaced: Unplaced,
     held: BTreeMap<Token, Box<Held>>,
     /// The workers of the last attempts of unfinished batches.
     last: HashMap<BatchId, Last, rustc_hash::FxBuildHasher>,
@@ -48,12 +53,11 @@ struct Last {
 
 /// A batch that has ended.
 #[derive(Debug, Clone, PartialEq)]
-struct Ended {
-    definition: Arc<JobDefinition>,
+pub(super) struct Ended {
+    pub(super) definition: Arc<JobDefinition>,
     logical_time: Timestamp,
     run: u32,
     parameters: Option<Arc<BTreeMap<String, String>>>,
-    worker: WorkerId,
     /// What parents had passed on when its last attempt began (BYD-20).
     values: Option<Arc<BTreeMap<String, String>>>,
     ending: Ending,
@@ -64,6 +68,7 @@ struct Ended {
 struct Held {
     batch: BatchId,
     of: Ended,
+    worker: WorkerId,
     phase: Phase,
 }
 
@@ -89,22 +94,37 @@ impl Finals {
         }
     }
 
-    /// A batch has ended for good.
-    pub(crate) fn batch_finished(&mut self, id: BatchId, batch: &Batch, result: BatchResult) {
-        if final_command(&batch.definition).is_none() {
-            return;
+    /// A batch has ended for good; one without an attempt `is_called`, if its end says so, and then a worker must have room
+    /// for it until `until`. Gives whether it waits for that.
+    fn batch_finished(
+        &mut self,
+        id: BatchId,
+        batch: &Batch,
+        (result, is_called): (BatchResult, bool),
+        until: Timestamp,
+    ) -> bool {
+        let last = self.last.remove(&id);
+        if final_command(&batch.definition).is_none() || (last.is_none() && !is_called) {
+            return false;
         }
-        let Some(last) = self.last.remove(&id) else { return };
-        let ended = Ended {
+        let (worker, values, exit_code) =
+            last.map_or((None, None, None), |last| (Some(last.worker), last.values, last.exit_code));
+        let ended = Box::new(Ended {
             definition: Arc::clone(&batch.definition),
             logical_time: batch.logical_time,
             run: batch.run,
             parameters: batch.parameters.clone(),
-            worker: last.worker,
-            values: last.values,
-            ending: Ending { result, attempts: batch.attempts, exit_code: last.exit_code },
-        };
-        self.due.insert(id, Box::new(ended));
+            values,
+            ending: Ending { result, attempts: batch.attempts, exit_code },
+        });
+        let is_unplaced = worker.is_none();
+        match worker {
+            Some(worker) => {
+                self.due.insert(id, (worker, ended));
+            }
+            None => self.unplaced.insert(id, until, ended),
+        }
+        is_unplaced
     }
 
     /// The slot that the token holds.
@@ -122,7 +142,7 @@ impl Finals {
 }
 
 /// It takes the slot of an attempt, and none of its memory.
-fn demand(definition: &JobDefinition) -> Demand<'_> {
+pub(super) fn demand(definition: &JobDefinition) -> Demand<'_> {
     Demand { memory_mb: 0, ..Demand::of(definition) }
 }
 
@@ -134,26 +154,68 @@ fn final_command(definition: &JobDefinition) -> Option<&str> {
 impl GroupShard {
     /// What a batch that has just ended asks for.
     pub(crate) fn finale(&self, id: BatchId, now: Timestamp) -> Vec<Event> {
-        let Some(ended) = self.finals.due.get(&id) else { return Vec::new() };
-        let worker = self.workers.get(&ended.worker);
-        if worker.is_none_or(|worker| worker.lost || worker.expired) {
+        let Some((worker, ended)) = self.finals.due.get(&id) else { return Vec::new() };
+        if self.workers.get(worker).is_none_or(|worker| worker.lost || worker.expired) {
             let why = "the worker of the last attempt is gone";
-            return told(id, ended, None, (FinalResult::NotRun, None, why.to_owned()));
+            return told(id, ended, (None, worker), (FinalResult::NotRun, None, why.to_owned()));
         }
-        let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
-        vec![Event::FinalCommandAssigned {
+        vec![self.assigned_final(id, ended, worker, now)]
+    }
+
+    pub(super) fn assigned_final(
+        &self,
+        id: BatchId,
+        ended: &Ended,
+        worker: &WorkerId,
+        now: Timestamp,
+    ) -> Event {
+        Event::FinalCommandAssigned {
             batch: id,
             job: ended.definition.id,
             token: Token::mint(self.tokens_minted + 1, self.id),
-            worker: ended.worker.clone(),
-            start_by: now.saturating_add(limit).unwrap_or(Timestamp::MAX),
-        }]
+            worker: worker.clone(),
+            start_by: self.within_start_timeout(now),
+        }
+    }
+
+    fn within_start_timeout(&self, now: Timestamp) -> Timestamp {
+        let limit = SignedDuration::from_millis(self.start_timeout_ms() as i64);
+        now.saturating_add(limit).unwrap_or(Timestamp::MAX)
+    }
+
+    /// How a batch ends. Where it had no attempt and has a final command, that is due.
+    pub(crate) fn batch_end(
+        &self,
+        id: BatchId,
+        result: BatchResult,
+        by: Option<Actor>,
+        message: String,
+    ) -> Event {
+        let is_due = |batch: &Batch| {
+            batch.attempts == 0 && batch.grant().is_none() && final_command(&batch.definition).is_some()
+        };
+        let final_command = self.batches.get(&id).is_some_and(is_due);
+        Event::BatchFinished { batch: id, result, by, message, final_command }
+    }
+
+    /// Folds the end of a batch.
+    pub(crate) fn final_called(
+        &mut self,
+        id: BatchId,
+        batch: &Batch,
+        end: (BatchResult, bool),
+        now: Timestamp,
+    ) {
+        let until = self.within_start_timeout(now);
+        if self.finals.batch_finished(id, batch, end, until) {
+            self.timers.insert((until, Timer::Final(id)));
+        }
     }
 
     /// The end of one that a worker has; nothing if none has it.
     pub(crate) fn final_ended(&self, token: Token, result: FinalResult, why: &str) -> Vec<Event> {
         let Some(held) = self.finals.held.get(&token) else { return Vec::new() };
-        told(held.batch, &held.of, Some(token), (result, None, why.to_owned()))
+        told(held.batch, &held.of, (Some(token), &held.worker), (result, None, why.to_owned()))
     }
 
     /// What becomes of one whose worker was lost, came back, or is dead.
@@ -176,7 +238,7 @@ impl GroupShard {
         let known = self.workers.get(worker);
         let lives =
             known.is_some_and(|known| known.incarnation == *incarnation && !known.lost && !known.expired);
-        if held.of.worker != *worker || !lives || nonce.as_str().len() > super::report::MAX_NONCE_BYTES {
+        if held.worker != *worker || !lives || nonce.as_str().len() > super::report::MAX_NONCE_BYTES {
             return Some(refused("this life of the worker does not have it"));
         }
         Some(match &held.phase {
@@ -210,7 +272,7 @@ impl GroupShard {
         (worker, nonce): (&WorkerId, Option<&Nonce>),
         reason: &str,
     ) -> Option<Decision> {
-        let held = self.finals.held.get(&token).filter(|held| held.of.worker == *worker)?;
+        let held = self.finals.held.get(&token).filter(|held| held.worker == *worker)?;
         if let Phase::Granted { nonce: asked, .. } = &held.phase
             && nonce != Some(asked)
         {
@@ -218,7 +280,12 @@ impl GroupShard {
             return Some(Rejection::StaleToken { token: token.0, reason }.into());
         }
         let why: String = reason.chars().take(500).collect();
-        Some(Decision::events(told(held.batch, &held.of, Some(token), (FinalResult::NotRun, None, why))))
+        Some(Decision::events(told(
+            held.batch,
+            &held.of,
+            (Some(token), &held.worker),
+            (FinalResult::NotRun, None, why),
+        )))
     }
 
     pub(crate) fn final_finished(
@@ -227,7 +294,7 @@ impl GroupShard {
         worker: &WorkerId,
         outcome: &AttemptOutcome,
     ) -> Option<Decision> {
-        let held = self.finals.held.get(&token).filter(|held| held.of.worker == *worker)?;
+        let held = self.finals.held.get(&token).filter(|held| held.worker == *worker)?;
         let result = match (&held.phase, outcome.result) {
             (Phase::Assigned { .. }, _) => FinalResult::NotRun,
             (Phase::Granted { .. }, AttemptResult::Success) => FinalResult::Success,
@@ -242,7 +309,7 @@ impl GroupShard {
             _ => said,
         };
         let end = (result, outcome.exit_code, message);
-        Some(Decision::events(told(held.batch, &held.of, Some(token), end)))
+        Some(Decision::events(told(held.batch, &held.of, (Some(token), &held.worker), end)))
     }
 
     /// What its worker must hear of it.
@@ -250,7 +317,7 @@ impl GroupShard {
         let held = self.finals.held.get(&token)?;
         match held.phase {
             Phase::Assigned { .. } => Some(WorkMessage::Assigned {
-                worker: held.of.worker.clone(),
+                worker: held.worker.clone(),
                 token,
                 job_type: held.of.definition.job_type.clone(),
                 checks: Vec::new(),
@@ -268,7 +335,7 @@ impl GroupShard {
     }
 
     fn final_spec(&self, token: Token, held: &Held) -> Result<RunSpec, String> {
-        let Ended { definition, logical_time, run, parameters, worker: _, values, ending } = &held.of;
+        let Ended { definition, logical_time, run, parameters, values, ending } = &held.of;
         let none = BTreeMap::new();
         let of = Finale {
             batch: held.batch,
@@ -283,13 +350,27 @@ impl GroupShard {
         Ok(spec)
     }
 
-    pub(crate) fn final_assigned(&mut self, batch: BatchId, token: Token, start_by: Timestamp) {
+    pub(crate) fn final_assigned(
+        &mut self,
+        batch: BatchId,
+        worker: &WorkerId,
+        (token, start_by): (Token, Timestamp),
+    ) {
         self.tokens_minted += 1;
-        let Some(ended) = self.finals.due.remove(&batch) else { return };
-        self.workers.count(&ended.worker, &demand(&ended.definition), token, true);
+        let due = self.finals.due.remove(&batch).map(|(_, ended)| ended);
+        let Some(ended) = due.or_else(|| self.final_placed(batch)) else { return };
+        self.workers.count(worker, &demand(&ended.definition), token, true);
         self.timers.insert((start_by, Timer::StartBy(token)));
-        let held = Held { batch, of: *ended, phase: Phase::Assigned { start_by } };
+        let (worker, phase) = (worker.clone(), Phase::Assigned { start_by });
+        let held = Held { batch, of: *ended, worker, phase };
         self.finals.held.insert(token, Box::new(held));
+    }
+
+    /// It waits for a worker no longer.
+    pub(super) fn final_placed(&mut self, batch: BatchId) -> Option<Box<Ended>> {
+        let (until, ended) = self.finals.unplaced.remove(batch)?;
+        self.timers.remove(&(until, Timer::Final(batch)));
+        Some(ended)
     }
 
     pub(crate) fn final_granted(&mut self, token: Token, incarnation: &Incarnation, nonce: &Nonce) {
@@ -307,9 +388,9 @@ impl GroupShard {
         if let Phase::Assigned { start_by } = held.phase {
             self.timers.remove(&(start_by, Timer::StartBy(token)));
         }
-        self.workers.count(&held.of.worker, &demand(&held.of.definition), token, false);
+        self.workers.count(&held.worker, &demand(&held.of.definition), token, false);
         if !self.unsettled.is_empty() {
-            self.go_on_settling(&held.of.worker);
+            self.go_on_settling(&held.worker);
         }
     }
 }
@@ -318,24 +399,34 @@ impl GroupShard {
 fn told(
     batch: BatchId,
     ended: &Ended,
-    token: Option<Token>,
+    (token, worker): (Option<Token>, &WorkerId),
     (result, exit_code, message): (FinalResult, Option<i32>, String),
 ) -> Vec<Event> {
-    let (job, worker): (JobId, WorkerId) = (ended.definition.id, ended.worker.clone());
-    let what = format!("the final command of batch {batch} of {}", ended.definition.full_name());
-    let alarm = (result != FinalResult::Success).then(|| Event::AlarmRaised {
+    let alarm =
+        (result != FinalResult::Success).then(|| alarm(batch, ended, Some(worker), (result, &message)));
+    let (job, worker) = (ended.definition.id, worker.clone());
+    let end = Event::FinalCommandEnded { batch, job, token, worker, result, exit_code, message };
+    std::iter::once(end).chain(alarm).collect()
+}
+
+pub(super) fn alarm(
+    batch: BatchId,
+    ended: &Ended,
+    worker: Option<&WorkerId>,
+    (result, message): (FinalResult, &str),
+) -> Event {
+    Event::AlarmRaised {
         kind: AlarmKind::FinalCommandFailed,
         severity: Severity::Important,
-        job: Some(job),
+        job: Some(ended.definition.id),
         batch: Some(batch),
-        worker: Some(worker.clone()),
+        worker: worker.cloned(),
         message: format!(
-            "{what} for {} ended as {}: {message}; the batch stays {}",
+            "the final command of batch {batch} of {} for {} ended as {}: {message}; the batch stays {}",
+            ended.definition.full_name(),
             ended.logical_time,
             result.as_str(),
             ended.ending.result.as_str()
         ),
-    });
-    let end = Event::FinalCommandEnded { batch, job, token, worker, result, exit_code, message };
-    std::iter::once(end).chain(alarm).collect()
+    }
 }

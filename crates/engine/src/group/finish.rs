@@ -38,11 +38,11 @@ impl GroupShard {
         match outcome.result {
             AttemptResult::Failed if meaning == Meaning::Skip => {
                 let message = format!("{}, which means that there was nothing to do", describe(outcome));
-                Event::BatchFinished { batch: id, result: BatchResult::Skipped, by: None, message }
+                self.batch_end(id, BatchResult::Skipped, None, message)
             }
             AttemptResult::Success => {
                 let message = outcome.message.clone();
-                Event::BatchFinished { batch: id, result: BatchResult::Success, by: None, message }
+                self.batch_end(id, BatchResult::Success, None, message)
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut
                 if attempt <= batch.definition.retries + u32::from(planted!(RetryCountOff))
@@ -55,7 +55,7 @@ impl GroupShard {
             }
             AttemptResult::Failed | AttemptResult::Killed | AttemptResult::Lost | AttemptResult::TimedOut => {
                 let message = describe(outcome);
-                Event::BatchFinished { batch: id, result: BatchResult::Failed, by: None, message }
+                self.batch_end(id, BatchResult::Failed, None, message)
             }
         }
     }

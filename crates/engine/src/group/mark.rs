@@ -78,7 +78,7 @@ impl GroupShard {
             }
             None => {
                 let message = reason.to_owned();
-                events.push(Event::BatchFinished { batch: id, result, by: Some(by), message });
+                events.push(self.batch_end(id, result, Some(by), message));
             }
         }
         Ok(Decision::answered(events, Answer::Done))
@@ -116,12 +116,10 @@ impl GroupShard {
     /// How a killed batch ends: as it was marked, else killed.
     pub(crate) fn killed_or_marked(&self, id: BatchId, by: Actor) -> Event {
         match self.marks.get(&id).cloned() {
-            Some(Mark { result, by, reason }) => {
-                Event::BatchFinished { batch: id, result, by: Some(by), message: reason }
-            }
+            Some(Mark { result, by, reason }) => self.batch_end(id, result, Some(by), reason),
             None => {
                 let message = "killed on request".to_owned();
-                Event::BatchFinished { batch: id, result: BatchResult::Killed, by: Some(by), message }
+                self.batch_end(id, BatchResult::Killed, Some(by), message)
             }
         }
     }

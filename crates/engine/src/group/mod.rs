@@ -54,6 +54,7 @@ mod timeouts;
 mod times;
 mod told;
 mod turns;
+mod unplaced;
 mod user_code;
 mod values;
 mod waive;
@@ -203,6 +204,8 @@ pub(crate) enum Timer {
     BigTask(BatchId),
     /// The lease of a grant of a pull task ends.
     Grant(GrantId),
+    /// No worker has had room for the final command of a batch that had no attempt.
+    Final(BatchId),
     /// Old pull tasks are to be forgotten.
     Purge,
     /// Cannot be decided.
@@ -218,7 +221,8 @@ impl Timer {
             | Timer::Retry(batch)
             | Timer::Deadline(batch, _)
             | Timer::Quality(batch)
-            | Timer::BigTask(batch) => {
+            | Timer::BigTask(batch)
+            | Timer::Final(batch) => {
                 format!("batch/{batch}")
             }
             Timer::StartBy(token) => format!("token/{token}"),

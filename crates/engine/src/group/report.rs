@@ -57,14 +57,13 @@ impl GroupShard {
                 Ok(_) => Decision::events(vec![granted()]),
                 Err(message) => {
                     let result = BatchResult::Failed;
-                    Decision::events(vec![Event::BatchFinished { batch: id, result, by: None, message }])
-                        .telling(
-                            worker,
-                            WorkMessage::Refused {
-                                token: *token,
-                                reason: "its templates cannot be resolved".to_owned(),
-                            },
-                        )
+                    Decision::events(vec![self.batch_end(id, result, None, message)]).telling(
+                        worker,
+                        WorkMessage::Refused {
+                            token: *token,
+                            reason: "its templates cannot be resolved".to_owned(),
+                        },
+                    )
                 }
             },
             Phase::Granted(_) if planted!(DoubleGrant) => Decision::events(vec![granted()]),

@@ -172,6 +172,9 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::FinalCommandEnded { batch, result, message, .. } => {
             format!("b{} final command {}: {message}", n(batch.0), result.as_str())
         }
+        Event::FinalCommandNotRun { batch, message, .. } => {
+            format!("b{} final command not_run: {message}", n(batch.0))
+        }
         Event::AttemptStarted { batch, token } => format!("b{} started t{}", n(batch.0), n(token.0)),
         Event::AttemptFinished { batch, attempt, outcome, .. } => {
             format!("b{} attempt {attempt} {:?}", n(batch.0), outcome.result)

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_model::{
-    Actor, AttemptOutcome, AttemptResult, BatchId, BatchResult, BatchState, Dependency, Event, JobId, Origin,
-    ReturnReason, TimeoutKind, Token, Usage, WorkerId,
+    Actor, AttemptOutcome, AttemptResult, BatchId, BatchResult, BatchState, Dependency, Event, FinalResult,
+    JobId, Origin, ReturnReason, TimeoutKind, Token, Usage, WorkerId,
 };
 use tidemill_store::rows::{
     AttemptRow, BatchDependencyRow, BatchOutputRow, BatchRow, ReassignRow, UserCodeRow,
@@ -67,11 +67,10 @@ impl Caches {
             }
             Event::FinalCommandGranted { .. } => {}
             Event::FinalCommandEnded { batch, result, message, .. } => {
-                self.batches.change((batch.0,), |row| {
-                    row.final_result = Some(result.as_str().into());
-                    row.final_message = (!message.is_empty()).then(|| message.as_str().into());
-                    row.final_ended_at = Some(at.now);
-                })
+                self.batches.change((batch.0,), |row| end_final(row, at, *result, message));
+            }
+            Event::FinalCommandNotRun { batch, message, .. } => {
+                self.batches.change((batch.0,), |row| end_final(row, at, FinalResult::NotRun, message));
             }
             Event::AttemptFinished { batch, token, outcome, usage, .. } => {
                 self.batches.change((batch.0,), |row| {
@@ -92,20 +91,22 @@ impl Caches {
                 row.killed_by = Some(person(by));
                 row.message = reason.as_str().into();
             }),
-            Event::BatchFinished { batch, result, by, message } => self.batches.change((batch.0,), |row| {
-                row.state = state(BatchState::Finished);
-                row.result = Some(result.as_str().into());
-                row.token = None;
-                row.start_by = None;
-                row.retry_at = None;
-                row.finished_at = Some(at.now);
-                if let Some(by) = by {
-                    row.killed_by = Some(person(by));
-                }
-                if !message.is_empty() {
-                    row.message = message.as_str().into();
-                }
-            }),
+            Event::BatchFinished { batch, result, by, message, .. } => {
+                self.batches.change((batch.0,), |row| {
+                    row.state = state(BatchState::Finished);
+                    row.result = Some(result.as_str().into());
+                    row.token = None;
+                    row.start_by = None;
+                    row.retry_at = None;
+                    row.finished_at = Some(at.now);
+                    if let Some(by) = by {
+                        row.killed_by = Some(person(by));
+                    }
+                    if !message.is_empty() {
+                        row.message = message.as_str().into();
+                    }
+                })
+            }
             Event::BatchMarked { batch, result, by, reason, .. } => self.batches.change((batch.0,), |row| {
                 let result: Arc<str> = BatchResult::from(*result).as_str().into();
                 if row.result.is_some() {
@@ -344,6 +345,12 @@ impl Caches {
         });
         self.attempts.change((token.0,), |row| row.user_code = Some(effective_code));
     }
+}
+
+fn end_final(row: &mut BatchRow, at: Place, result: FinalResult, message: &str) {
+    row.final_result = Some(result.as_str().into());
+    row.final_message = (!message.is_empty()).then(|| message.into());
+    row.final_ended_at = Some(at.now);
 }
 
 fn finish(row: &mut AttemptRow, at: Place, outcome: &AttemptOutcome, usage: Option<&Usage>) {

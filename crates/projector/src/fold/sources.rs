@@ -54,6 +54,7 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         Event::BatchAssigned { batch, .. }
         | Event::FinalCommandAssigned { batch, .. }
         | Event::FinalCommandEnded { batch, .. }
+        | Event::FinalCommandNotRun { batch, .. }
         | Event::RetryScheduled { batch, .. }
         | Event::RetryDue { batch }
         | Event::StartDue { batch }

@@ -136,6 +136,7 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         | Event::FinalCommandAssigned { .. }
         | Event::FinalCommandGranted { .. }
         | Event::FinalCommandEnded { .. }
+        | Event::FinalCommandNotRun { .. }
         | Event::TimeoutMarked { .. }
         | Event::AlarmRaised { .. }
         | Event::ThingWaited { .. }

@@ -326,6 +326,10 @@ fn batch() -> Vec<Value> {
             "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "result": "failed", "exit_code": 2,
             "message": "exit code 2",
         }}),
+        json!({"final_command_not_run": {
+            "batch": 4097, "job": 4096,
+            "message": "the batch had no attempt, and no worker that may run its job had a free slot in time",
+        }}),
         json!({"retry_scheduled": {"batch": 4097, "attempt": 3, "at": "2026-03-01T10:07:00Z"}}),
         json!({"retry_due": {"batch": 4097}}),
         json!({"kill_requested": {
