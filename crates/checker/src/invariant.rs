@@ -168,6 +168,8 @@ invariants! {
     TimeoutsMarkedOnce => "timeouts_marked_once",
     /// What batches wait for outside is told before it is waited for, comes and goes in turn with a generation that rises when it goes, and is forgotten only when nobody waits for it; at quiescence it is then.
     ThingsComeAndGoInTurn => "things_come_and_go_in_turn",
+    /// The paths that a new batch makes are those of its definition, resolved for its logical time, each once and in their order.
+    OutputsAsDeclared => "outputs_as_declared",
     /// A person lets a batch run only without what it waits for, and what is left is counted right.
     OverridesNameWhatIsWaitedFor => "overrides_name_what_is_waited_for",
     /// The quality service is asked only when all else is met, again only when its time is over, and never after its answer; at quiescence it was asked.

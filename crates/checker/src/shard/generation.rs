@@ -33,6 +33,7 @@ impl Shard {
             parameters,
             concurrent,
             base,
+            outputs,
             ..
         } = event
         else {
@@ -46,6 +47,7 @@ impl Shard {
         self.manual_runs_alone(at, job, *concurrent, found);
         let of = self.generated_from_known_version(at, job, *version, *origin, found);
         Self::earliest_is_as_declared(at, batch, of.as_deref(), (time, *earliest_start), found);
+        Self::outputs_are_as_declared(at, batch, of.as_deref(), (time, parameters, outputs), found);
         let fires = self.jobs.get(&job).and_then(|job| job.next);
         let fires = fires.filter(|fire| *origin == Origin::Schedule && fire.logical_time == time);
         let fired = fires.map(|fire| fire.at).or(*base);

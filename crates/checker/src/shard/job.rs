@@ -11,6 +11,7 @@ use tidemill_model::{
 
 use super::Shard;
 use super::failure::Rule;
+use super::outputs::Outputs;
 use super::skipped::Skips;
 use super::timeouts::Limits;
 use super::values::ValueUse;
@@ -45,6 +46,7 @@ pub(super) struct Version {
     /// The owner, and the account to run as.
     pub(super) account: Option<(String, Account)>,
     pub(super) final_command: bool,
+    pub(super) outputs: Option<Outputs>,
     /// Its program says whether an attempt has succeeded.
     pub(super) by_code: bool,
     /// When an attempt has run far longer than usual.
@@ -86,6 +88,7 @@ impl Version {
             label: execution.and_then(|execution| execution.worker_group.clone()),
             account: account.map(|account| (definition.owner.clone(), account)),
             final_command: execution.is_some_and(|execution| execution.final_command.is_some()),
+            outputs: Outputs::of(definition),
             by_code: execution.is_some_and(|execution| execution.success_check == SuccessCheck::UserCode),
             long_after: super::big_task::bound(definition),
         })

@@ -24,6 +24,7 @@ mod generation;
 mod job;
 mod life;
 mod marks;
+mod outputs;
 mod overlap;
 mod placement;
 mod pools;

@@ -5,7 +5,7 @@ use tidemill_checker::Invariant;
 use tidemill_model::{Event, ShardId, ThingId};
 
 use crate::kit::{
-    Case, History, assigned, batch_id, case, event, generated, granted, harmless, job_id, killed_by,
+    Case, History, assigned, batch_id, case, event, generated, granted, harmless, job, job_id, killed_by,
     returned, world,
 };
 
@@ -89,7 +89,7 @@ fn without_parent(unmet: u32) -> Event {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    [come_and_go(), conditions(), overrides(), quality()].into_iter().flatten().collect()
+    [come_and_go(), conditions(), overrides(), quality(), outputs()].into_iter().flatten().collect()
 }
 
 fn come_and_go() -> Vec<Case> {
@@ -207,5 +207,43 @@ fn quality() -> Vec<Case> {
             asked().command([word(false)]).pass(60).timer([requested(2, again)]),
         ),
         case(rule, "DQ-1: a number is left out", asked(), gated().timer([requested(2, LATER)])),
+    ]
+}
+
+/// Batch 1, for 09:00 UTC, of job 3, which makes these paths: written, and on record.
+fn makes(written: &[&str], made: &[&str]) -> History {
+    let paths = |paths: &[&str]| paths.iter().map(|path| json!({"path": path})).collect::<Vec<_>>();
+    let more = json!({
+        "data": {"outputs": paths(written)}, "parameters": {"lake": "/lake", "day": "${dd}"},
+        "schedule": {"period": "day", "zone": "America/New_York"},
+    });
+    let batch = json!({"outputs": paths(made), "parameters": {"lake": "/pond"}});
+    world().command([job(3, more), generated(1, 3, batch)])
+}
+
+fn outputs() -> Vec<Case> {
+    let rule = Invariant::OutputsAsDeclared;
+    let of = |what: &'static str, written: &[&str], good: &[&str], bad: &[&str]| {
+        case(rule, what, makes(written, good), makes(written, bad))
+    };
+    let hours = ["/a", "${param.lake}/${yyyyMMddHH}", "/pond/${yyyy}${MMddHH}"];
+    let right = ["/a", "/pond/2026030204"];
+    let moved = ["/${yyyy-MM-dd-1d}/${HH+2h}", "/${MM-1M}/${param.day}"];
+    // The run is not understood by the checker.
+    let unknown = ["/${run}", "/${dd}"];
+    vec![
+        of("GEN-1: the job's parameter and not the batch's own", &hours, &right, &["/a", "/lake/2026030204"]),
+        of("GEN-1: the time of another zone", &hours, &right, &["/a", "/pond/2026030209"]),
+        of("GEN-1: one is missing", &hours, &right, &["/a"]),
+        of("GEN-1: one comes twice", &hours, &right, &["/a", "/pond/2026030204", "/a"]),
+        of(
+            "GEN-1: a time is not moved",
+            &moved,
+            &["/2026-03-01/06", "/02/02"],
+            &["/2026-03-02/06", "/02/02"],
+        ),
+        of("GEN-1: what cannot be resolved is changed", &["/${param.no}"], &["/${param.no}"], &["/"]),
+        of("GEN-1: wrong beside one that is not understood", &unknown, &["/0", "/02"], &["/0", "/03"]),
+        of("GEN-1: of a job that makes none", &[], &[], &["/a"]),
     ]
 }
