@@ -9,7 +9,7 @@ use kit::{Script, World, at, job, rejection};
 use serde_json::{Value, json};
 use tidemill_model::{
     Answer, AttemptOutcome, Command, Event, GroupSettings, JobId, JobSpec, LiveAnswer, LiveQuery, Outcome,
-    Program, ShardId, WorkMessage,
+    ShardId, WorkMessage,
 };
 
 const TEN: &str = "2026-07-01T10:00:00Z";
@@ -214,7 +214,7 @@ fn batch_of_before_a_rename_reads_values_by_the_name_of_then() {
         ];
         assert_eq!(world.define(both), ids);
         passes_on_seven(&mut world, group, &worker);
-        assert_eq!(granted(&mut world, &worker).as_deref(), Some("load 7"), "{group}");
+        assert_eq!(world.granted_command(&worker).as_deref(), Some("load 7"), "{group}");
         assert!(world.folded() == world.partition);
     }
 }
@@ -244,20 +244,6 @@ fn passes_on_seven(world: &mut World, group: &str, worker: &tidemill_model::Work
     world.send(ShardId(2), other.request(token));
     world.send(ShardId(2), Command::ReportFinished { token, worker: other.id.clone(), outcome, usage: None });
     world.run();
-}
-
-/// What the child's attempt is to run.
-fn granted(world: &mut World, worker: &tidemill_model::WorkerId) -> Option<String> {
-    let token = world.played(worker).last_token();
-    let request = world.played(worker).request(token);
-    world.say(request);
-    world.played(worker).heard.iter().rev().find_map(|message| match message {
-        WorkMessage::Granted { spec, .. } if spec.token == token => match &spec.program {
-            Program::Command(text) => Some(text.clone()),
-            Program::Script { .. } | Program::Path { .. } | Program::None => None,
-        },
-        _ => None,
-    })
 }
 
 /// JOB-9, DEP-3: a shard with children of the job hears its new name.

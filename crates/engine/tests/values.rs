@@ -10,8 +10,8 @@ use expect_test::expect;
 use kit::{GROUP, Script, TestWorker, World, at, group, job, rejection, sign};
 use serde_json::json;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, BatchId, Command, Event, GroupSettings, JobId, MarkedResult, Program,
-    Registration, ShardId, WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, BatchId, Command, Event, GroupSettings, JobId, MarkedResult, Registration,
+    ShardId, WorkMessage, WorkerId,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -43,26 +43,12 @@ fn ends(world: &mut World, worker: &WorkerId, result: AttemptResult, values: &[(
     world.say(Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None });
 }
 
-/// What the child's attempt is to run.
-fn granted(world: &mut World, worker: &WorkerId) -> Option<String> {
-    let token = world.played(worker).last_token();
-    let request = world.played(worker).request(token);
-    world.say(request);
-    world.played(worker).heard.iter().rev().find_map(|message| match message {
-        WorkMessage::Granted { spec, .. } if spec.token == token => match &spec.program {
-            Program::Command(text) => Some(text.clone()),
-            Program::Script { .. } | Program::Path { .. } | Program::None => None,
-        },
-        _ => None,
-    })
-}
-
 /// A child's templates name what the newest run of its parent passed on, by name or group and name.
 #[test]
 fn templates_of_children_have_their_parents_values() {
     let (mut world, worker, _) = pair(json!({}));
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", "7 $x"), ("day", "monday")]);
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("load 7 $x monday monday"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("load 7 $x monday monday"));
     assert!(world.folded() == world.partition);
 }
 
@@ -74,10 +60,10 @@ fn newest_run_counts_and_a_grant_keeps_what_it_was_given() {
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", "7"), ("day", "monday")]);
     world.rerun(parent, ids[0], TEN);
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", "8"), ("day", "friday")]);
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("load 8 friday friday"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("load 8 friday friday"));
     world.rerun(parent, ids[0], TEN);
     world.played(&worker).heard.retain(|message| matches!(message, WorkMessage::Assigned { .. }));
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("load 8 friday friday"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("load 8 friday friday"));
     assert!(world.folded() == world.partition);
 }
 
@@ -122,7 +108,7 @@ fn values_go_to_other_groups() {
             world.run();
         }
     }
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("load 8"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("load 8"));
     expect![[r#"
         b1 granted t1
         b1 attempt 1 Success
@@ -155,7 +141,7 @@ fn values_named_too_often_fail_the_batch() {
     let (mut world, worker, _) = pair(json!({"command": command, "parameters": {}}));
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", &"x".repeat(8000))]);
     world.events();
-    assert_eq!(granted(&mut world, &worker), None);
+    assert_eq!(world.granted_command(&worker), None);
     expect![[r#"
         failed: with its parents' values, command and parameters take 320000 bytes, and 262144 are allowed
     "#]]
@@ -168,7 +154,7 @@ fn missing_value_fails_the_batch_at_start() {
     let (mut world, worker, _) = pair(json!({}));
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", "7")]);
     world.events();
-    assert_eq!(granted(&mut world, &worker), None);
+    assert_eq!(world.granted_command(&worker), None);
     expect![[r#"
         failed: ${values.g/p.day}: batch 4097 of g/p passed no value day on
     "#]]
@@ -191,11 +177,11 @@ fn failed_parents_pass_values_on_and_too_much_is_left_out() {
     let (mut world, worker, _) =
         pair(json!({"run_if": "failure", "command": "tell ${values.p.why}", "parameters": {}}));
     ends(&mut world, &worker, AttemptResult::Failed, &[("why", "no source")]);
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("tell no source"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("tell no source"));
     let (mut world, worker, _) = pair(json!({}));
     let long = "x".repeat(8192);
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", &long), ("day", "")]);
-    assert_eq!(granted(&mut world, &worker), None);
+    assert_eq!(world.granted_command(&worker), None);
     assert!(world.largest < 4096, "{}", world.largest);
     assert_eq!(world.unfinished(), 0);
     assert!(world.why(BatchId::mint(2, GROUP)).is_empty());
@@ -216,7 +202,7 @@ fn a_parameter_by_hand_stands_in_for_a_missing_value() {
         // It has no parent's batch to wait for.
         world.batch(ids[0], Some(TEN));
         ends(&mut world, &worker, AttemptResult::Success, &[("rows", "7")]);
-        assert_eq!(granted(&mut world, &worker).as_deref(), Some("load 7"));
+        assert_eq!(world.granted_command(&worker).as_deref(), Some("load 7"));
         let token = world.played(&worker).last_token();
         let end = world.played(&worker).finished(token, AttemptResult::Success);
         world.say(end);
@@ -230,7 +216,7 @@ fn a_parameter_by_hand_stands_in_for_a_missing_value() {
         let parameters = rows.map(|rows| ("rows".to_owned(), rows.to_owned())).into_iter().collect();
         let (job, logical_time) = (ids[1], Some(at(TEN)));
         world.ask(GROUP, Command::RunJob { job, logical_time, parameters, concurrent: true });
-        let text = granted(&mut world, &worker);
+        let text = world.granted_command(&worker);
         assert!(world.folded() == world.partition);
         text.unwrap_or_else(|| ends_told(&mut world))
     };
@@ -259,7 +245,7 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], Some(TEN));
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", "7"), ("day", "monday")]);
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("load"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("load"));
     let path = world.played(&worker).heard.iter().rev().find_map(|message| match message {
         WorkMessage::Granted { spec, .. } => spec.output_path.clone(),
         _ => None,
@@ -273,10 +259,10 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
         Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None }
     };
     world.say(passing("1", token, &worker));
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("tell 7 monday"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("tell 7 monday"));
     let token = world.played(&worker).last_token();
     world.say(passing("2", token, &worker));
-    assert_eq!(granted(&mut world, &worker).as_deref(), Some("last 1"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("last 1"));
     assert!(world.folded() == world.partition);
 }
 
@@ -294,7 +280,7 @@ fn values_of_parents_that_were_marked_or_failed() {
         let reason = "as seen".to_owned();
         world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
         world.events();
-        granted(&mut world, &worker).unwrap_or_else(|| ends_told(&mut world))
+        world.granted_command(&worker).unwrap_or_else(|| ends_told(&mut world))
     };
     assert_eq!(marked(Some(&[("rows", "7")])), "load 7");
     let without = "failed: ${values.p.rows}: batch 4097 of g/p passed no value rows on\n";
@@ -303,7 +289,7 @@ fn values_of_parents_that_were_marked_or_failed() {
     let (mut world, worker, _) = pair(json!({"on_parent_failure": "run"}));
     ends(&mut world, &worker, AttemptResult::Failed, &[("rows", "7")]);
     world.events();
-    assert_eq!(granted(&mut world, &worker), None);
+    assert_eq!(world.granted_command(&worker), None);
     assert_eq!(
         ends_told(&mut world),
         "failed: ${values.g/p.day}: batch 4097 of g/p passed no value day on\n"

@@ -471,6 +471,20 @@ impl World {
         self.partition.group(GROUP).unwrap().unfinished_batches()
     }
 
+    /// The worker asks for the start of what it was assigned last; the command that it then is to run.
+    pub(crate) fn granted_command(&mut self, worker: &WorkerId) -> Option<String> {
+        let token = self.played(worker).last_token();
+        let request = self.played(worker).request(token);
+        self.say(request);
+        self.played(worker).heard.iter().rev().find_map(|message| match message {
+            WorkMessage::Granted { spec, .. } if spec.token == token => match &spec.program {
+                Program::Command(text) => Some(text.clone()),
+                Program::Script { .. } | Program::Path { .. } | Program::None => None,
+            },
+            _ => None,
+        })
+    }
+
     /// EVT-2: what the journal folds to.
     pub(crate) fn folded(&self) -> Partition {
         let mut fresh = Partition::new(0, 1).rigged(self.rig.clone());
