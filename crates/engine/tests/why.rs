@@ -112,6 +112,70 @@ fn waiting_for_a_worker() {
     check(&world, second, expect!["no_worker: no worker of the group takes jobs of type noop"]);
 }
 
+/// DEP-8: since when is when the condition began, and not when the batch came to wait: a parent's time since it was taken
+/// back, and a worker since the last one left.
+#[test]
+fn since_is_when_the_condition_began() {
+    let since = |world: &World, batch: BatchId| {
+        let conditions = world.why(batch).into_iter();
+        let told = conditions.map(|condition| format!("{} {}", condition.kind, condition.since.unwrap()));
+        told.collect::<Vec<_>>()
+    };
+    let mut world = World::new();
+    let parents = json!({"parents": ["a", "z"], "host": "there"});
+    let ids = world.define(vec![job("a", json!({})), job("z", json!({})), job("b", parents)]);
+    let time = "2026-07-01T00:00:00Z";
+    let batches: Vec<BatchId> = ids[..2].iter().map(|id| world.batch(*id, Some(time))).collect();
+    // Generated with the first of its parents.
+    let child = BatchId::mint(2, GROUP);
+    let (first, last) = (batches[0], batches[1]);
+    let waits = ["dependency 2026-07-01T10:10:00Z", "dependency 2026-07-01T10:10:00Z"];
+    assert_eq!(since(&world, child), waits);
+    world.pass_minutes(1);
+    let worker = world.worker("w", 9, Script::Succeed);
+    assert_eq!(since(&world, child), ["pinned_host 2026-07-01T10:11:00Z"]);
+    world.played(&worker).script = Script::Run;
+    world.pass_minutes(1);
+    world.rerun(first, ids[0], time);
+    world.pass_minutes(1);
+    world.rerun(last, ids[1], time);
+    let waits = ["dependency 2026-07-01T10:12:00Z", "dependency 2026-07-01T10:13:00Z"];
+    assert_eq!(since(&world, child), waits);
+    let (_, batch) = world.submit(World::submission("s", &[]));
+    assert_eq!(since(&world, batch), [""; 0]);
+    world.pass_minutes(1);
+    world.say(tidemill_model::Command::DrainWorker { worker: worker.clone() });
+    world.pass_minutes(1);
+    let (_, late) = world.submit(World::submission("t", &[]));
+    assert_eq!(since(&world, late), ["drained 2026-07-01T10:15:00Z"]);
+    world.say(tidemill_model::Command::ResumeWorker { worker: worker.clone() });
+    let limited = world.define(vec![job("p", json!({"host": "host-w", "type": "shell", "command": "true"}))]);
+    world.played(&worker).script = Script::Silent;
+    world.pass_minutes(1);
+    world.say(tidemill_model::Command::DrainWorker { worker: worker.clone() });
+    let early = world.batch(limited[0], Some(time));
+    assert_eq!(since(&world, early), ["pinned_host 2026-07-01T10:16:00Z"]);
+    let (_, last) = world.submit(World::submission("u", &[]));
+    assert_eq!(since(&world, last), ["drained 2026-07-01T10:16:00Z"]);
+    world.pass_minutes(1);
+    world.lost(&worker);
+    world.pass_minutes(1);
+    assert_eq!(since(&world, last), ["no_worker 2026-07-01T10:17:00Z"]);
+    assert_eq!(since(&world, early)[0], "pinned_host 2026-07-01T10:16:00Z");
+    assert_eq!(world.folded(), world.partition);
+
+    // Ready at 10:10, and it only waits for its turn since its worker is back.
+    let mut world = World::new();
+    let worker = world.worker("w", 1, Script::Run);
+    world.say(tidemill_model::Command::DrainWorker { worker: worker.clone() });
+    world.submit(World::submission("s", &[]));
+    let (_, second) = world.submit(World::submission("t", &[]));
+    assert_eq!(since(&world, second), ["drained 2026-07-01T10:10:00Z"]);
+    world.pass_minutes(1);
+    world.say(tidemill_model::Command::ResumeWorker { worker });
+    assert_eq!(since(&world, second), ["no_slot 2026-07-01T10:11:00Z"]);
+}
+
 #[test]
 fn waiting_for_the_limit_and_for_a_retry() {
     let mut world = World::new();

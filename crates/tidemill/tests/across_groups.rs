@@ -289,6 +289,41 @@ fn what_a_parent_skipped_is_not_waited_for() {
     });
 }
 
+/// DEP-8: since when a batch waits for a parent that runs again is since that was heard, and not since the batch came to wait.
+#[test]
+fn since_is_when_the_parent_was_taken_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.json(&["group", "define", "lake"]);
+    let flag = dir.path().join("slow");
+    server.apply(&format!(
+        "jobs:\n\
+         - {{name: p, group: default, type: shell, command: 'test ! -e {} || sleep 600', \
+            schedule: {{period: day, zone: UTC}}}}\n\
+         - {{name: c, group: lake, type: anchor, parents: [default/p], third_party: [erp]}}\n",
+        flag.display()
+    ));
+    let time = "2096-03-01T00:00:00Z";
+    let first = server.json(&["job", "run", "default/p", "--logical-time", time])["batch"].to_string();
+    assert_eq!(ended(&server, &first)["result"], "success");
+    let child = until("the child has heard of it", || {
+        let child = server.json(&["batch", "ls", "--job", "lake/c"])["items"][0].clone();
+        (child["unmet"] == 0).then_some(child)
+    });
+    std::fs::write(&flag, "").unwrap();
+    let again = server.json(&["batch", "rerun", &first])["batch"].to_string();
+    let condition = until("the child waits for it again", || {
+        let why = server.json(&["batch", "why", &child["id"].to_string()]);
+        let conditions = why["conditions"].as_array()?.clone();
+        conditions.into_iter().find(|condition| condition["kind"] == "dependency")
+    });
+    let moment = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap().as_millisecond();
+    let rerun = server.json(&["batch", "show", &again]);
+    assert!(moment(&condition["since"]) >= moment(&rerun["generated_at"]), "{condition} {rerun}");
+    server.json(&["batch", "kill", &again]);
+    ended(&server, &again);
+}
+
 /// DEP-3, GEN-9: while a parent is switched off, what it owes is waited for, in its own group and in another one; once
 /// it is switched on again, children go on without what it missed.
 #[test]

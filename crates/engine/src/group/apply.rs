@@ -196,28 +196,30 @@ impl GroupShard {
                 self.final_placed(*batch);
             }
             Event::HistoryEvicted { job, upto } => self.history_evicted(*job, *upto),
-            Event::WorkerRegistered { .. } => self.worker_registered(event),
+            Event::WorkerRegistered { .. } => self.worker_registered(now, event),
             Event::WorkerMeasured { worker, measure, overloaded } => {
                 self.worker_measured(now, worker, (*measure, *overloaded));
             }
             Event::WorkerLost { worker, .. } => {
-                self.workers.update(worker, |worker| worker.lost = true);
+                self.workers.turn(now, worker, |worker| worker.lost = true);
                 self.unsettle(worker, Because::Lost);
             }
             Event::WorkerFound { worker, .. } => {
-                self.workers.update(worker, |worker| worker.lost = false);
+                self.workers.turn(now, worker, |worker| worker.lost = false);
                 self.keep_what_was_lost(worker);
             }
             Event::LeaseExpired { worker, .. } => {
-                self.workers.update(worker, |worker| worker.expired = true);
+                self.workers.turn(now, worker, |worker| worker.expired = true);
                 self.unsettle(worker, Because::Expired);
             }
-            Event::WorkerDrained { worker } => self.workers.update(worker, |worker| worker.drained = true),
-            Event::WorkerResumed { worker } => self.workers.update(worker, |worker| worker.drained = false),
-            Event::WorkerUnfit { worker, reason, .. } => {
-                self.workers.update(worker, |worker| worker.unfit = Some(reason.as_str().into()));
+            Event::WorkerDrained { worker } => self.workers.turn(now, worker, |worker| worker.drained = true),
+            Event::WorkerResumed { worker } => {
+                self.workers.turn(now, worker, |worker| worker.drained = false)
             }
-            Event::WorkerFit { worker, .. } => self.workers.update(worker, |worker| worker.unfit = None),
+            Event::WorkerUnfit { worker, reason, .. } => {
+                self.workers.turn(now, worker, |worker| worker.unfit = Some(reason.as_str().into()));
+            }
+            Event::WorkerFit { worker, .. } => self.workers.turn(now, worker, |worker| worker.unfit = None),
             Event::MessageReceived { from, number } => self.post.receive(*from, *number),
             Event::OutboxAcknowledged { to, upto } => {
                 self.post.acknowledge(*to, *upto);
@@ -298,7 +300,7 @@ impl GroupShard {
         }
     }
 
-    fn worker_registered(&mut self, event: &Event) {
+    fn worker_registered(&mut self, now: Timestamp, event: &Event) {
         let Event::WorkerRegistered { worker, incarnation, host, address, slots, labels, settings, reserved } =
             event
         else {
@@ -334,6 +336,7 @@ impl GroupShard {
         let machine = old.and_then(|old| old.machine);
         let unfit = old.filter(|_| same_life).and_then(|old| old.unfit.clone());
         let expired = same_life && old.is_some_and(|old| old.expired);
+        let turned = old.map(|old| old.turned).unwrap_or_default();
         if is_new && self.workers.len() >= MAX_WORKERS {
             self.workers.forget_expired();
         }
@@ -347,12 +350,14 @@ impl GroupShard {
             unfit,
             lost: false,
             expired,
+            turned,
             tokens,
             told,
             reserved_mb,
             machine,
         };
         self.workers.insert(worker.clone(), known);
+        self.workers.turn(now, worker, |_| {});
         let dead = self.unsettled.get(worker).is_some_and(|left| left.because == Because::Expired);
         match (same_life, dead) {
             // What its dead life had is ended whoever the worker is now.
@@ -546,6 +551,7 @@ impl GroupShard {
             dependencies: dependencies.iter().cloned().map(WaitsFor::new).collect(),
             attempts: 0,
             excluded: Vec::new(),
+            generated: now,
             since: now,
             phase: Phase::Waiting,
             deadlines: None,
@@ -577,7 +583,7 @@ impl GroupShard {
         if !things.is_empty() || *quality_gate {
             let gate = quality_gate.then(Default::default);
             let things = self.join_things(*id, things);
-            batch.needs = Some(Box::new(Needs { things, waived: Vec::new(), gate }));
+            batch.needs = Some(Box::new(Needs { things, gate, ..Needs::default() }));
         }
         self.batches.insert(*id, batch);
         self.say_of(dependencies);
@@ -649,6 +655,7 @@ impl GroupShard {
                     told = Some((id, index as u16));
                 }
             }
+            batch.note_withdrawn(now, (parent, time), met);
         }
         if met {
             self.make_ready(now, id);

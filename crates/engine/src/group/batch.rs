@@ -26,6 +26,8 @@ pub(crate) struct Batch {
     pub(crate) attempts: u32,
     /// Workers that had it and did not start it.
     pub(crate) excluded: Vec<WorkerId>,
+    /// When it was generated.
+    pub(crate) generated: Timestamp,
     /// When the phase began.
     pub(crate) since: Timestamp,
     pub(crate) phase: Phase,
@@ -136,6 +138,25 @@ impl Batch {
     /// Parents' times that it runs without.
     pub(crate) fn waived(&self) -> &[WaivedParent] {
         self.needs.as_ref().map_or(&[], |needs| &needs.waived)
+    }
+
+    /// It heard how a parent's time stands; for people, since when it waits for it.
+    pub(crate) fn note_withdrawn(&mut self, now: Timestamp, time: (JobId, Timestamp), met: bool) {
+        if met && self.needs.is_none() {
+            return;
+        }
+        let withdrawn = &mut self.needs.get_or_insert_default().withdrawn;
+        withdrawn.retain(|(of, _)| *of != time);
+        if !met {
+            withdrawn.push((time, now));
+        }
+    }
+
+    /// Since when it waits for a parent's time: since that was taken back, else since it was generated.
+    pub(crate) fn waits_since(&self, parent: JobId, time: Timestamp) -> Timestamp {
+        let mut withdrawn = self.needs.iter().flat_map(|needs| &needs.withdrawn);
+        let known = withdrawn.find(|(of, _)| *of == (parent, time));
+        known.map_or(self.generated, |(_, at)| *at)
     }
 
     pub(crate) fn gate(&self) -> Option<&Gate> {

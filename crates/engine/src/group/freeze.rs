@@ -139,10 +139,10 @@ impl GroupShard {
                 "{what} is frozen: the latest logical time that may be assigned is {latest} ({by}: {})",
                 freeze.reason
             );
-            condition("frozen", message, *received_at)
+            condition("frozen", message, (*received_at).max(batch.generated))
         });
         let early = self.early.get(&id).map(|earliest| {
-            condition("earliest_start", format!("its earliest start is {earliest}"), batch.since)
+            condition("earliest_start", format!("its earliest start is {earliest}"), batch.generated)
         });
         frozen.chain(early).collect()
     }

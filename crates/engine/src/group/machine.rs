@@ -30,7 +30,7 @@ impl GroupShard {
 
     pub(crate) fn worker_measured(&mut self, now: Timestamp, id: &WorkerId, of: (Measure, bool)) {
         let (measure, overloaded) = of;
-        self.workers.update(id, |worker| {
+        self.workers.turn(now, id, |worker| {
             worker.machine = Some(Machine::new(measure, now, overloaded, worker.reserved_mb));
         });
     }

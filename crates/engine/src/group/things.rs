@@ -18,7 +18,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, Condition, DataPath, Event, JobDefinition, LiveAnswer, MAX_ANSWERS, PathAnswer,
+    Actor, BatchId, Condition, DataPath, Event, JobDefinition, JobId, LiveAnswer, MAX_ANSWERS, PathAnswer,
     PathCheck, Rejection, ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Token, WantedThing,
     WorkerId,
 };
@@ -74,6 +74,8 @@ pub(crate) struct Needs {
     pub(crate) things: Box<[Need]>,
     /// Parents' times that it runs without (DEP-7).
     pub(crate) waived: Vec<tidemill_model::WaivedParent>,
+    /// When parents' times that it waits for were taken back, of those that are.
+    pub(crate) withdrawn: Vec<((JobId, Timestamp), Timestamp)>,
     pub(crate) gate: Option<Box<super::quality::Gate>>,
 }
 
@@ -391,7 +393,7 @@ impl GroupShard {
                         ("third_party", format!("{what} is not reported ready"), Some(*logical_time))
                     }
                 };
-                let since = Some(known.since.max(batch.since));
+                let since = Some(known.since.max(batch.generated));
                 Some(Condition {
                     kind: kind.to_owned(),
                     message,

@@ -11,7 +11,7 @@ use super::batch::{Batch, PauseAfter, Phase, WaitsFor};
 use super::failure::Stand;
 use super::pools::Shut;
 use super::queue::Lane;
-use super::worker::{Demand, Worker};
+use super::worker::{Demand, Turned, Worker};
 
 /// Unmet times of one dependency that are listed one by one.
 const LISTED_TIMES: usize = 50;
@@ -105,6 +105,7 @@ impl GroupShard {
                 let stands = self.how_parent_stands(parent, *time);
                 let message = format!("{any}waits for {name} of {time}: {stands}");
                 let mut condition = self.condition("dependency", message, batch);
+                condition.since = Some(batch.waits_since(parent, *time));
                 condition.job = Some(parent);
                 condition.logical_time = Some(*time);
                 condition
@@ -181,7 +182,7 @@ impl GroupShard {
         if !batch.origin.waits_while_disabled() {
             return None;
         }
-        let since = job.disabled_since.filter(|_| batch.holder().is_none())?;
+        let since = job.disabled_since.filter(|_| batch.holder().is_none())?.max(batch.generated);
         let message = format!("job {} is disabled; enable it to let this go on", job.definition.full_name());
         Some(Condition { since: Some(since), ..self.condition("disabled", message, batch) })
     }
@@ -223,12 +224,21 @@ impl GroupShard {
         let lane = Lane::of(definition);
         let offers = |worker: &Worker| worker.slots.contains_key(&definition.job_type);
         let mut of_type: Vec<_> = self.workers.iter().filter(|(_, worker)| offers(worker)).collect();
+        // Since the last one went, if the batch was ready before.
+        let since = |workers: &[(&WorkerId, &Worker)], when: fn(Turned) -> Option<Timestamp>| {
+            let last = workers.iter().filter_map(|(_, worker)| when(worker.turned)).max();
+            Some(last.unwrap_or(batch.since).max(batch.since))
+        };
+        let (gone, out) = (|turned: Turned| turned.gone, |turned: Turned| turned.out);
         if let Some(label) = &lane.label {
+            let labelled: Vec<_> =
+                of_type.iter().copied().filter(|(_, worker)| worker.labels.contains(label)).collect();
             of_type.retain(|(_, worker)| worker.labels.contains(label) && !worker.lost && !worker.expired);
             if of_type.is_empty() {
                 let kind = &definition.job_type;
                 let message = format!("no worker of the group that takes {kind} has label {label}");
-                return Some(self.condition("worker_group", message, batch));
+                let since = since(&labelled, gone);
+                return Some(Condition { since, ..self.condition("worker_group", message, batch) });
             }
         }
         if let Some(host) = &lane.host
@@ -240,11 +250,15 @@ impl GroupShard {
             if let Some(why) = self.why_overloaded(batch, here.map(|(_, worker)| *worker)) {
                 return Some(why);
             }
-            return Some(self.condition("pinned_host", message, batch));
+            let here: Vec<_> =
+                of_type.iter().copied().filter(|(_, worker)| worker.host == host.as_ref()).collect();
+            let since = since(&here, out);
+            return Some(Condition { since, ..self.condition("pinned_host", message, batch) });
         }
         if of_type.is_empty() || of_type.iter().all(|(_, worker)| worker.lost || worker.expired) {
             let message = format!("no worker of the group takes jobs of type {}", definition.job_type);
-            return Some(self.condition("no_worker", message, batch));
+            let since = since(&of_type, gone);
+            return Some(Condition { since, ..self.condition("no_worker", message, batch) });
         }
         if of_type.iter().all(|(_, worker)| !worker.takes_work()) {
             if let Some(why) = self.why_overloaded(batch, of_type.iter().map(|(_, worker)| *worker)) {
@@ -257,7 +271,8 @@ impl GroupShard {
                 }
                 None => ("drained", "every worker of its type is drained or lost".to_owned()),
             };
-            return Some(self.condition(kind, message, batch));
+            let since = since(&of_type, out);
+            return Some(Condition { since, ..self.condition(kind, message, batch) });
         }
         let has_room = self.workers.fitting(Demand::of(definition)).next().is_some();
         let is_kept_by_pools = has_room && !definition.pools.is_empty();
@@ -281,7 +296,8 @@ impl GroupShard {
             machine.measure.memory_free_mb,
             machine.measure.memory_total_mb,
         );
-        let since = Some(machine.at);
+        let last = sick.iter().filter_map(|worker| worker.turned.overloaded).max();
+        let since = Some(last.unwrap_or(batch.since).max(batch.since));
         Some(Condition { since, ..self.condition("worker_overloaded", message, batch) })
     }
 
@@ -368,6 +384,7 @@ impl GroupShard {
         let here: Vec<&Worker> =
             of_type.iter().map(|(_, worker)| *worker).filter(|worker| worker.is_on(demand.host)).collect();
         let takes: Vec<&Worker> = here.iter().copied().filter(|worker| worker.takes_work()).collect();
+        let since = Some(self.in_turn_since(batch, takes.iter().copied()));
         let free = |worker: &Worker| worker.slots.get(job_type).map_or(0, |slots| slots.free_for(&demand));
         if demand.memory_mb > 0 && takes.iter().any(|worker| free(worker) > 0) {
             let most = takes.iter().map(|worker| worker.memory_left()).max().unwrap_or(0);
@@ -377,7 +394,7 @@ impl GroupShard {
             let need = demand.memory_mb;
             let message =
                 format!("it needs {need} MiB of memory, and no worker has more than {most} MiB left{silent}");
-            return self.condition("no_memory", message, batch);
+            return Condition { since, ..self.condition("no_memory", message, batch) };
         }
         let overloaded = here.iter().filter(|worker| worker.is_overloaded()).count();
         let kept =
@@ -389,7 +406,13 @@ impl GroupShard {
         if overloaded > 0 {
             message.push_str(&format!("; {overloaded} workers are overloaded and get no work"));
         }
-        self.condition("no_slot", message, batch)
+        Condition { since, ..self.condition("no_slot", message, batch) }
+    }
+
+    /// Since when it only waits for its turn: since it is ready, or since the first of its workers is back.
+    fn in_turn_since<'a>(&self, batch: &Batch, workers: impl Iterator<Item = &'a Worker>) -> Timestamp {
+        let back = workers.filter(|worker| worker.takes_work()).filter_map(|worker| worker.turned.back).min();
+        back.unwrap_or(batch.since).max(batch.since)
     }
 
     fn condition(&self, kind: &str, message: String, batch: &Batch) -> Condition {

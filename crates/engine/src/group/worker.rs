@@ -23,6 +23,7 @@ pub(crate) struct Worker {
     pub(crate) lost: bool,
     /// The lease of this incarnation is over: it must register as another.
     pub(crate) expired: bool,
+    pub(crate) turned: Turned,
     /// Everything assigned or granted to it that has not ended.
     pub(crate) tokens: BTreeSet<Token>,
     /// The bounds that it goes by.
@@ -30,6 +31,19 @@ pub(crate) struct Worker {
     /// Memory that what it holds has for itself, MiB.
     pub(crate) reserved_mb: u32,
     pub(crate) machine: Option<Machine>,
+}
+
+/// Since when a worker is as it is, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Turned {
+    /// It is lost, or its lease is over.
+    pub(crate) gone: Option<Timestamp>,
+    /// Its machine is over a bound.
+    pub(crate) overloaded: Option<Timestamp>,
+    /// It gets no new work, for one of these or because it is drained or unfit.
+    pub(crate) out: Option<Timestamp>,
+    /// It gets new work.
+    pub(crate) back: Option<Timestamp>,
 }
 
 /// How a worker's machine stood when it last said so.
@@ -236,6 +250,21 @@ impl Workers {
         self.unindex(id, &worker);
         change(&mut worker);
         self.insert(id.clone(), worker);
+    }
+
+    /// A change at `now` after which it may get new work, or none any more.
+    pub(crate) fn turn(&mut self, now: Timestamp, id: &WorkerId, change: impl FnOnce(&mut Worker)) {
+        self.update(id, |worker| {
+            change(worker);
+            let (before, takes_work) = (worker.turned, worker.takes_work());
+            let since = |holds: bool, before: Option<Timestamp>| holds.then(|| before.unwrap_or(now));
+            worker.turned = Turned {
+                gone: since(worker.lost || worker.expired, before.gone),
+                overloaded: since(worker.is_overloaded(), before.overloaded),
+                out: since(!takes_work, before.out),
+                back: since(takes_work, before.back),
+            };
+        });
     }
 
     pub(crate) fn insert(&mut self, id: WorkerId, worker: Worker) {
