@@ -273,6 +273,7 @@ fn said(standing: &Standing) -> Stand {
         ended: standing.has_ended(),
         succeeded: standing.succeeded,
         skipped: Some(standing.skipped),
+        blocked: standing.blocked,
     }
 }
 

@@ -130,6 +130,8 @@ invariants! {
     SkippedTimesNotWaitedFor => "skipped_times_not_waited_for",
     /// A batch ends for its parents, or runs on failure only, exactly as its job says and they ended; at quiescence none is left.
     ParentFailureRuleKept => "parent_failure_rule_kept",
+    /// A batch is on record as blocked exactly while it waits for a parent's time whose newest run failed or is blocked itself, since that began, and by a time that does; at quiescence every one is.
+    BlockedBatchesSaySo => "blocked_batches_say_so",
     /// A batch is assigned only when every condition held: its job is enabled, or it was run by hand or rerun; parents, things outside, the quality gate, pause, account, and a worker that is there, fit, neither draining nor overloaded, on the pinned host, with the wanted label.
     AssignedOnlyWhenConditionsHeld => "assigned_only_when_conditions_held",
     /// No batch is assigned whose logical time is beyond the latest that the shard knew to be allowed.

@@ -364,7 +364,9 @@ impl Turn<'_> {
             // Whoever asked may have given up.
             match question {
                 Question::Live { shard, query, answer } if owner.role() == Role::Owning => {
-                    let _ = owner.answer(shard, &query).map(|told| answer.send(told));
+                    if let Some(told) = owner.answer(shard, &query) {
+                        let _ = answer.send(told);
+                    }
                 }
                 // Dropped, it says that this process does not own the partition.
                 Question::Live { .. } => {}

@@ -300,6 +300,7 @@ fn failed(
         | Task::Cancel(_)
         | Task::MoveFire(_)
         | Task::Conclude(_)
+        | Task::Block(_)
         | Task::Trigger
         | Task::ForgetThings
         | Task::AskQuality(_)

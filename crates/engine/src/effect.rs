@@ -272,6 +272,8 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::RetryDue { .. }
         | Event::BatchFinished { .. }
         | Event::BatchMarked { .. }
+        | Event::BatchBlocked { .. }
+        | Event::BatchUnblocked { .. }
         | Event::TimeoutMarked { .. }
         | Event::AlarmRaised { .. }
         | Event::HistoryEvicted { .. }

@@ -55,8 +55,10 @@ fn running_batch_is_killed_and_ends_as_marked() {
         b1 kill t1
         b1 attempt 1 Killed
         b1 finished failed by ann
+        b2 blocked by p 2026-07-01 10:00, since 2026-07-01 10:10
         b1 marked Success by ann: it was right after all
         b2 satisfied p 2026-07-01 10:00, unmet 0
+        b2 unblocked
         b2 assigned t2 attempt 1 to w
         b2 granted t2
         b2 started t2
@@ -103,8 +105,10 @@ fn finished_batch_is_marked_and_its_children_hear_of_it() {
     expect![[r#"
         b1 marked Failed by ann: the source was broken
         b2 withdrawn p 2026-07-01 10:00, unmet 1
+        b2 blocked by p 2026-07-01 10:00, since 2026-07-01 10:10
         b1 marked Success by ann: mended
         b2 satisfied p 2026-07-01 10:00, unmet 0
+        b2 unblocked
     "#]]
     .assert_eq(&world.told());
     assert!(world.folded() == world.partition);

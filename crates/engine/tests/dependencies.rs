@@ -124,6 +124,7 @@ fn only_success_satisfies_and_the_newest_run_decides() {
     world.rerun(parent, ids[0], "2026-07-01T11:00:00Z");
     expect![[r#"
         b3 generated p 2026-07-01 11:00 run 1
+        b2 unblocked
         b3 assigned t2 attempt 1 to w
         b3 granted t2
         b3 started t2
@@ -396,6 +397,7 @@ fn a_submission_waits_for_the_first_batch_of_its_parent() {
     world.rerun(first, ids[0], "2027-01-01T00:00:00Z");
     expect![[r#"
         b4 generated p 2027-01-01 00:00 run 1
+        b1 unblocked
         b4 assigned t2 attempt 1 to w
         b4 granted t2
         b4 started t2

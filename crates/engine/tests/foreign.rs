@@ -179,10 +179,11 @@ fn a_child_hears_how_its_parent_in_another_group_stands() {
     check(
         &mut world,
         expect![[r#"
-        b1 attempt 1 Failed
-        b1 finished failed
-        heard p: 2026-07-01 11:00 run 0 failed
-    "#]],
+            b1 attempt 1 Failed
+            b1 finished failed
+            heard p: 2026-07-01 11:00 run 0 failed
+            b1 blocked by p 2026-07-01 11:00, since 2026-07-01 11:01
+        "#]],
     );
     expect!["waits for g/p of 2026-07-01T11:00:00Z: its group last said that batch 4097 (run 0) failed"]
         .assert_eq(&why(&world, batch).join("\n"));
@@ -191,18 +192,19 @@ fn a_child_hears_how_its_parent_in_another_group_stands() {
     check(
         &mut world,
         expect![[r#"
-        b2 generated p 2026-07-01 11:00 run 1
-        b2 assigned t2 attempt 1 to w
-        b2 granted t2
-        heard p: 2026-07-01 11:00 run 1 -
-        b2 started t2
-        b2 attempt 1 Success
-        b2 finished success
-        heard p: 2026-07-01 11:00 run 1 success
-        b1 satisfied p 2026-07-01 11:00, unmet 0
-        b1 finished success
-        p unwatched by 2: 2026-07-01 11:00
-    "#]],
+            b2 generated p 2026-07-01 11:00 run 1
+            b2 assigned t2 attempt 1 to w
+            b2 granted t2
+            heard p: 2026-07-01 11:00 run 1 -
+            b1 unblocked
+            b2 started t2
+            b2 attempt 1 Success
+            b2 finished success
+            heard p: 2026-07-01 11:00 run 1 success
+            b1 satisfied p 2026-07-01 11:00, unmet 0
+            b1 finished success
+            p unwatched by 2: 2026-07-01 11:00
+        "#]],
     );
     assert_eq!(unfinished_of(&world, OTHER), 0);
     assert!(world.partition == world.folded());

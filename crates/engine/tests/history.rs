@@ -184,8 +184,10 @@ fn evicted_batch_is_marked() {
     expect![[r#"
         b2 marked Failed by ann: as seen
         b8 withdrawn p 2026-03-01 00:00, unmet 1
+        b8 blocked by p 2026-03-01 00:00, since 2026-07-01 10:10
         b2 marked Skipped by ann: as seen
         b8 satisfied p 2026-03-01 00:00, unmet 0
+        b8 unblocked
     "#]]
     .assert_eq(&world.told());
     let mut told = String::new();
@@ -218,8 +220,10 @@ fn evicted_failure_of_the_own_past_is_waited_for() {
     expect![[r#"
         evicted a 2026-03-07 00:00
         b7 generated a 2026-03-02 00:00 run 1, of a 0/1
+        b7 blocked by a 2026-03-01 00:00, since 2026-07-01 10:10
         b1 marked Success by ann: as seen
         b7 satisfied a 2026-03-01 00:00, unmet 0
+        b7 unblocked
         b7 finished success
     "#]]
     .assert_eq(&world.told());

@@ -42,6 +42,14 @@ fn kinds(world: &World, nth: u64) -> Vec<String> {
     world.why_kinds(BatchId::mint(nth, GROUP))
 }
 
+fn blocked(world: &World, nth: u64) -> Option<tidemill_model::Condition> {
+    let batch = BatchId::mint(nth, GROUP);
+    match world.partition.answer(GROUP, &LiveQuery::Why { batch }) {
+        LiveAnswer::Why(why) => why.blocked,
+        other => panic!("{other:?}"),
+    }
+}
+
 fn mark(world: &mut World, batch: BatchId, job: JobId, result: MarkedResult) {
     let (logical_time, reason) = (at(TEN), "as seen".to_owned());
     world.ask(GROUP, Command::MarkBatch { batch, job, logical_time, result, reason, run: None });
@@ -58,6 +66,7 @@ fn children_do_what_their_jobs_say_when_a_parent_failed() {
         b6 satisfied p 2026-07-01 10:00, unmet 0
         b3 finished failed
         b4 finished skipped
+        b2 blocked by p 2026-07-01 10:00, since 2026-07-01 10:10
     "#]]
     .assert_eq(&world.told());
     assert_eq!([2, 5, 6].map(|nth| kinds(&world, nth)), [["dependency"], ["no_worker"], ["no_worker"]]);
@@ -95,6 +104,7 @@ fn parent_that_runs_again_is_waited_for_again() {
         b7 generated p 2026-07-01 10:00 run 1
         b5 withdrawn p 2026-07-01 10:00, unmet 1
         b6 withdrawn p 2026-07-01 10:00, unmet 1
+        b2 unblocked
     "#]]
     .assert_eq(&world.told());
     let again = BatchId::mint(7, GROUP);
@@ -104,9 +114,77 @@ fn parent_that_runs_again_is_waited_for_again() {
         b7 finished killed by ann
         b5 satisfied p 2026-07-01 10:00, unmet 0
         b6 satisfied p 2026-07-01 10:00, unmet 0
+        b2 blocked by p 2026-07-01 10:00, since 2026-07-01 10:10
         b7 marked Success by ann: as seen
         b2 satisfied p 2026-07-01 10:00, unmet 0
         b6 finished skipped
+        b2 unblocked
+    "#]]
+    .assert_eq(&world.told());
+    assert!(world.folded() == world.partition);
+}
+
+/// DEP-8: while a failed parent keeps a subtree waiting, each batch of it says so once; a rerun, a mark or an override ends
+/// it, and what another parent blocks then says so since the same moment.
+#[test]
+fn a_failed_parent_blocks_its_subtree() {
+    let mut world = World::new();
+    let python = |name: &str, parents: serde_json::Value| {
+        job(name, json!({"parents": parents, "type": "python", "command": "x"}))
+    };
+    let ids = world.define(vec![
+        python("p", json!([])),
+        python("q", json!([])),
+        python("c", json!(["p", "q"])),
+        python("g", json!(["c"])),
+    ]);
+    let parents: Vec<BatchId> = ids[..2].iter().map(|id| world.batch(*id, Some(TEN))).collect();
+    world.events();
+    for batch in &parents {
+        world.pass_minutes(1);
+        world.kill(*batch);
+    }
+    expect![[r#"
+        b1 finished killed by ann
+        b2 blocked by p 2026-07-01 10:00, since 2026-07-01 10:11
+        b3 blocked by c 2026-07-01 10:00, since 2026-07-01 10:11
+        b4 finished killed by ann
+    "#]]
+    .assert_eq(&world.told());
+    let message = |world: &World, nth: u64| blocked(world, nth).map(|condition| condition.message);
+    expect!["blocked by a failed parent: g/c of 2026-07-01T10:00:00Z: it is blocked itself, by g/p of 2026-07-01T10:00:00Z: batch 4097 (run 0) killed"].assert_eq(&message(&world, 3).unwrap());
+    world.pass_minutes(1);
+    mark(&mut world, parents[0], ids[0], MarkedResult::Success);
+    expect![[r#"
+        b1 marked Success by ann: as seen
+        b2 satisfied p 2026-07-01 10:00, unmet 1
+        b2 blocked by q 2026-07-01 10:00, since 2026-07-01 10:11
+    "#]]
+    .assert_eq(&world.told());
+    world.rerun(parents[1], ids[1], TEN);
+    expect![[r#"
+        b5 generated q 2026-07-01 10:00 run 1
+        b2 unblocked
+        b3 unblocked
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(blocked(&world, 2), None);
+    world.pass_minutes(1);
+    world.kill(BatchId::mint(5, GROUP));
+    expect![[r#"
+        b5 finished killed by ann
+        b2 blocked by q 2026-07-01 10:00, since 2026-07-01 10:14
+        b3 blocked by c 2026-07-01 10:00, since 2026-07-01 10:14
+    "#]]
+    .assert_eq(&world.told());
+    assert_eq!(blocked(&world, 2).unwrap().since, Some(at("2026-07-01T10:14:00Z")));
+    let (what, reason) = (Waiver::All, "they do without".to_owned());
+    let batch = BatchId::mint(2, GROUP);
+    world.ask(GROUP, Command::OverrideDependency { batch, what, reason });
+    expect![[r#"
+        b2 runs without q, unmet 0: they do without
+        b2 unblocked
+        b3 unblocked
     "#]]
     .assert_eq(&world.told());
     assert!(world.folded() == world.partition);
@@ -242,6 +320,7 @@ fn children_of_a_parent_in_another_group_do_what_their_jobs_say() {
         b5 satisfied p 2026-07-01 10:00, unmet 0
         b2 finished failed
         b3 finished skipped
+        b1 blocked by p 2026-07-01 10:00, since 2026-07-01 10:10
     "#]]
     .assert_eq(&world.told());
     assert_eq!(
@@ -256,6 +335,7 @@ fn children_of_a_parent_in_another_group_do_what_their_jobs_say() {
         heard p generated: 2026-07-01 10:00, left out 0
         b4 withdrawn p 2026-07-01 10:00, unmet 1
         b5 withdrawn p 2026-07-01 10:00, unmet 1
+        b1 unblocked
     "#]]
     .assert_eq(&world.told());
     mark(&mut world, BatchId::mint(2, GROUP), ids[0], MarkedResult::Success);

@@ -180,6 +180,8 @@ impl Model {
             }
             Event::DependencySatisfied { batch, .. }
             | Event::DependencyWithdrawn { batch, .. }
+            | Event::BatchBlocked { batch, .. }
+            | Event::BatchUnblocked { batch }
             | Event::DependencyOverridden { batch, .. }
             | Event::QualityRequested { batch, .. }
             | Event::QualityTaken { batch, .. }
@@ -625,6 +627,7 @@ fn random_histories_keep_every_promise() {
         "fires.skipped",
         "dependency.satisfied",
         "dependency.withdrawn",
+        "batch.blocked",
         "assignment.returned",
         "start.granted",
         "attempt.finished",

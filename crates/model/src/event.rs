@@ -1352,6 +1352,24 @@ pub enum Event {
         message: String,
     },
 
+    /// The batch waits for a parent's time that nobody brings unless somebody acts: its newest run ended without success, or
+    /// is blocked itself. It is recorded once, and again only when another time blocks it instead. Its end, or
+    /// `batch.unblocked`, ends it.
+    BatchBlocked {
+        /// Which.
+        batch: BatchId,
+        /// The parent that failed or is blocked.
+        parent: JobId,
+        /// For this logical time.
+        logical_time: Timestamp,
+        /// Since when the batch is blocked.
+        since: Timestamp,
+    },
+    /// No failed parent blocks the batch any more: one was rerun or marked, or somebody lets it run without.
+    BatchUnblocked {
+        /// Which.
+        batch: BatchId,
+    },
     /// The batch has not got somewhere in time. It stays as it is, and may still succeed.
     TimeoutMarked {
         /// Which.
@@ -1735,6 +1753,8 @@ impl Event {
             Event::FinalCommandGranted { .. } => "final_command.granted",
             Event::FinalCommandEnded { .. } => "final_command.ended",
             Event::FinalCommandNotRun { .. } => "final_command.not_run",
+            Event::BatchBlocked { .. } => "batch.blocked",
+            Event::BatchUnblocked { .. } => "batch.unblocked",
             Event::TimeoutMarked { .. } => "timeout.marked",
             Event::AlarmRaised { .. } => "alarm.raised",
             Event::ThingWaited { .. } => "thing.waited",
@@ -1881,6 +1901,8 @@ impl Event {
             | Event::RetryDue { batch }
             | Event::KillRequested { batch, .. }
             | Event::BatchMarked { batch, .. }
+            | Event::BatchBlocked { batch, .. }
+            | Event::BatchUnblocked { batch }
             | Event::TimeoutMarked { batch, .. }
             | Event::DependencyOverridden { batch, .. }
             | Event::QualityRequested { batch, .. }

@@ -45,6 +45,9 @@ pub struct Standing {
     /// There is no batch for this time, and the job's schedule makes none. Absent: one may come.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
+    /// Its newest run waits, blocked by a failed parent. Absent: it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub blocked: bool,
     /// Small values that its newest attempt passed on.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,

@@ -300,6 +300,10 @@ pub struct Why {
     /// Times of parents that it does not wait for, because the parent skipped them; at most 50 of each parent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// It is blocked by a failed parent: nothing comes of what it waits for unless somebody acts. Since when, by which
+    /// parent's time, and in the message by what that one is blocked in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<Condition>,
 }
 
 /// A parent's logical time that a batch does not wait for.

@@ -323,6 +323,8 @@ impl Caches {
             | Event::StartDue { .. }
             | Event::KillRequested { .. }
             | Event::BatchMarked { .. }
+            | Event::BatchBlocked { .. }
+            | Event::BatchUnblocked { .. }
             | Event::TimeoutMarked { .. }
             | Event::BatchFinished { .. } => self.apply_batch(at, event),
             Event::ThingWaited { .. }

@@ -35,6 +35,8 @@ pub struct BatchFilter {
     pub state: Option<i64>,
     /// With this result.
     pub result: Option<String>,
+    /// Only those that a failed parent blocks.
+    pub blocked: bool,
     /// Logical time at or after, milliseconds.
     pub from: Option<i64>,
     /// Logical time before, milliseconds.
@@ -239,14 +241,17 @@ pub trait ReadTables: Tables {
         select.descending = true;
         optional(&mut select, "job_id", filter.job.map(Value::Int));
         optional(&mut select, "group_name", filter.group.as_deref().map(text));
-        optional(&mut select, "state", filter.state.map(Value::Int));
-        match (&filter.result, filter.state) {
+        // What is blocked waits, which the index on state, result and time knows.
+        let state = filter.state.or(filter.blocked.then_some(0));
+        optional(&mut select, "state", state.map(Value::Int));
+        match (&filter.result, state) {
             // Says nothing new, but lets the index on state, result and time be used.
             (None, Some(0..=2)) => select = select.equal("result", Value::Null),
             (None, _) => {}
             (Some(result), Some(_)) => select = select.equal("result", result.as_str()),
             (Some(result), None) => select = select.equal("state", 3_i64).equal("result", result.as_str()),
         }
+        select.filters.extend(filter.blocked.then_some(Filter::AtLeast("blocked_since", Value::Int(0))));
         select.filters.extend(filter.from.map(|from| Filter::AtLeast("logical_time", Value::Int(from))));
         select.filters.extend(filter.to.map(|to| Filter::Below("logical_time", Value::Int(to))));
         page(self, select, request)

@@ -50,7 +50,7 @@ pub(crate) const ON_TOP: [(&str, &str, &str); 5] = [
          WHEN EXISTS (SELECT 1 FROM {workers} AND w.drained = 0 AND w.overloaded = 1) THEN 'worker_overloaded' \
          WHEN EXISTS (SELECT 1 FROM {workers} AND w.unfit_reason IS NOT NULL) THEN 'unfit' \
          ELSE 'drained' END AS waits_for, b.unmet, b.attempts, b.returned, b.retry_at, b.message, \
-         b.generated_at, b.ready_at FROM batches b LEFT JOIN jobs j ON j.id = b.job_id \
+         b.generated_at, b.ready_at, b.blocked_since, b.blocked_by, b.blocked_by_time FROM batches b LEFT JOIN jobs j ON j.id = b.job_id \
          WHERE b.state = 0 AND b.result IS NULL",
     ),
     (

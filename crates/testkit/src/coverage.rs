@@ -113,6 +113,8 @@ const EVENTS: &[&str] = &[
     "final_command.granted",
     "final_command.ended",
     "final_command.not_run",
+    "batch.blocked",
+    "batch.unblocked",
     "timeout.marked",
     "alarm.raised",
     "history.evicted",

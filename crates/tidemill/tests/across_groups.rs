@@ -4,6 +4,9 @@
 
 mod server;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use server::{Server, code, text, until};
@@ -289,6 +292,68 @@ fn what_a_parent_skipped_is_not_waited_for() {
     });
 }
 
+fn moment(value: &Value) -> i64 {
+    value.as_str().unwrap().parse::<Timestamp>().unwrap().as_millisecond()
+}
+
+/// DEP-8: while a failed parent keeps a subtree waiting, each batch of it says so, in another group, too: in `batch why`, in
+/// `batch ls`, and once as an event. Once somebody has acted, it goes on.
+#[test]
+fn a_subtree_says_that_a_failed_parent_blocks_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.json(&["group", "define", "lake"]);
+    server.apply(
+        "jobs:\n\
+         - {name: p, group: default, type: shell, command: 'false', schedule: {period: day, zone: UTC}}\n\
+         - {name: c, group: default, type: anchor, parents: [p]}\n\
+         - {name: g, group: lake, type: anchor, parents: [default/c]}\n",
+    );
+    let time = "2096-03-01T00:00:00Z";
+    let failed = server.json(&["job", "run", "default/p", "--logical-time", time])["batch"].to_string();
+    let listed = || server.json(&["batch", "ls", "--blocked"])["items"].as_array().unwrap().clone();
+    let blocked = until("the subtree is blocked", || Some(listed()).filter(|items| items.len() == 2));
+    let names: Vec<&Value> = blocked.iter().map(|batch| &batch["job_name"]).collect();
+    assert_eq!(names, ["g", "c"]);
+    for batch in &blocked {
+        let why = server.json(&["batch", "why", &batch["id"].to_string()]);
+        assert_eq!(moment(&why["blocked"]["since"]), moment(&batch["blocked_since"]), "{why}");
+        assert_eq!(why["blocked"]["job"], batch["blocked_by"], "{why}");
+    }
+    let told = |nth: usize| text(&server.run(&["batch", "why", &blocked[nth]["id"].to_string()]).stdout);
+    let by = format!("it is blocked by a failed parent: default/p of {time}: batch {failed} (run 1) failed.");
+    assert!(told(1).contains(&by), "{}", told(1));
+    assert!(told(0).contains("it is blocked by a failed parent: default/c of"), "{}", told(0));
+    assert!(told(0).contains("is blocked by a failed parent."), "{}", told(0));
+
+    let (verdict, reason) = (["batch", "mark", &failed, "success"], ["--reason", "looked at it"]);
+    server.json(&[&verdict[..], &reason[..]].concat());
+    assert_eq!(ended(&server, &blocked[0]["id"].to_string())["result"], "success");
+    assert_eq!(listed(), Vec::<Value>::new());
+    assert_eq!(server.json(&["verify", "--journal"])["finding_count"], 0);
+    let mut tail = Command::new(env!("CARGO_BIN_EXE_tidemill"))
+        .args(["events", "tail", "--from", "start", "-o", "json", "--data"])
+        .arg(&server.data)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(tail.stdout.take().unwrap()).lines();
+    let (last, mut said) = (format!("batch/{}", blocked[0]["id"]), Vec::new());
+    for event in lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()) {
+        let kind = event["type"].as_str().unwrap().to_owned();
+        if kind.contains("blocked") {
+            said.push(kind);
+        } else if kind == "tidemill.batch.finished.v1" && event["subject"] == last.as_str() {
+            break;
+        }
+    }
+    tail.kill().unwrap();
+    tail.wait().unwrap();
+    said.sort();
+    let (on, off) = ("tidemill.batch.blocked.v1", "tidemill.batch.unblocked.v1");
+    assert_eq!(said, [on, on, off, off]);
+}
+
 /// DEP-8: since when a batch waits for a parent that runs again is since that was heard, and not since the batch came to wait.
 #[test]
 fn since_is_when_the_parent_was_taken_back() {
@@ -317,7 +382,6 @@ fn since_is_when_the_parent_was_taken_back() {
         let conditions = why["conditions"].as_array()?.clone();
         conditions.into_iter().find(|condition| condition["kind"] == "dependency")
     });
-    let moment = |value: &Value| value.as_str().unwrap().parse::<Timestamp>().unwrap().as_millisecond();
     let rerun = server.json(&["batch", "show", &again]);
     assert!(moment(&condition["since"]) >= moment(&rerun["generated_at"]), "{condition} {rerun}");
     server.json(&["batch", "kill", &again]);

@@ -35,7 +35,7 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<BatchView>>, Problem> {
-    params.only(&["limit", "cursor", "job", "group", "state", "result", "from", "to"])?;
+    params.only(&["limit", "cursor", "job", "group", "state", "result", "blocked", "from", "to"])?;
     let result = params.text("result");
     if let Some(result) = &result
         && !BatchResult::ALL.iter().any(|known| known.as_str() == result)
@@ -47,6 +47,7 @@ pub(super) async fn list(
         group: caller.listed_group(params.text("group"))?,
         state: params.text("state").map(|text| state_number(&text)).transpose()?,
         result,
+        blocked: params.parse("blocked", "must be true or false")?.unwrap_or(false),
         from: params.time("from")?.map(Timestamp::as_millisecond),
         to: params.time("to")?.map(Timestamp::as_millisecond),
     };
@@ -232,8 +233,8 @@ fn finished(row: BatchRow) -> Result<Why, Problem> {
         let detail = format!("batch {} is not with its owner yet or any more; try again", row.id);
         return Err(Problem::unavailable("owner_behind", detail));
     }
-    let (conditions, left_out) = (Vec::new(), Vec::new());
-    Ok(Why { batch: BatchId(row.id), state: BatchState::Finished, result, conditions, left_out })
+    let (conditions, left_out, blocked) = (Vec::new(), Vec::new(), None);
+    Ok(Why { batch: BatchId(row.id), state: BatchState::Finished, result, conditions, left_out, blocked })
 }
 
 /// The shard that decides a batch, once its group passed the check.

@@ -281,6 +281,7 @@ fn batches(
             group: filter.group.clone(),
             state: Some(*state),
             result: filter.result.map(|result| result.as_str().to_owned()),
+            blocked: false,
             from: filter.from.map(Timestamp::as_millisecond),
             to: filter.to.map(Timestamp::as_millisecond),
         };

@@ -394,6 +394,7 @@ fn batch_calls(calls: Calls) -> Calls {
                     ("group", "Of this group."),
                     ("state", "`waiting`, `assigned`, `running` or `finished`, or its number."),
                     ("result", "`success`, `failed`, `killed` or `skipped`."),
+                    ("blocked", "`true`: only those that a failed parent blocks."),
                     ("from", "Logical time at or after."),
                     ("to", "Logical time before."),
                 ])

@@ -82,6 +82,12 @@ pub(crate) struct BatchView {
     pub(crate) output_timeout_at: Option<Timestamp>,
     /// When it was marked for not having succeeded by its time of day.
     pub(crate) not_successful_by_at: Option<Timestamp>,
+    /// Since when a failed parent blocks it: what it waits for comes only if somebody acts.
+    pub(crate) blocked_since: Option<Timestamp>,
+    /// The parent that failed, or is blocked itself.
+    pub(crate) blocked_by: Option<i64>,
+    /// For this logical time.
+    pub(crate) blocked_by_time: Option<Timestamp>,
     /// How a person says that it ended: `success`, `failed` or `skipped`.
     pub(crate) marked: Option<String>,
     /// When they said so.
@@ -148,6 +154,9 @@ impl From<BatchRow> for BatchView {
             dependency_timeout_at: row.dependency_timeout_at.map(time),
             output_timeout_at: row.output_timeout_at.map(time),
             not_successful_by_at: row.not_successful_by_at.map(time),
+            blocked_since: row.blocked_since.map(time),
+            blocked_by: row.blocked_by,
+            blocked_by_time: row.blocked_by_time.map(time),
             marked: string(row.marked),
             marked_at: row.marked_at.map(time),
             marked_by: string(row.marked_by),

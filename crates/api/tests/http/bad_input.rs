@@ -358,22 +358,22 @@ async fn unknown_ids_and_bad_parameters_are_problems() {
     check(
         &send(site.get("/api/batches?stat=running")).await,
         expect![[r#"
-        422 application/problem+json
-        {
-          "code": "invalid",
-          "detail": "stat: \"running\": is not a parameter of this call; it takes limit, cursor, job, group, state, result, from, to",
-          "errors": [
+            422 application/problem+json
             {
-              "field": "stat",
-              "rule": "is not a parameter of this call; it takes limit, cursor, job, group, state, result, from, to",
-              "value": "running"
+              "code": "invalid",
+              "detail": "stat: \"running\": is not a parameter of this call; it takes limit, cursor, job, group, state, result, blocked, from, to",
+              "errors": [
+                {
+                  "field": "stat",
+                  "rule": "is not a parameter of this call; it takes limit, cursor, job, group, state, result, blocked, from, to",
+                  "value": "running"
+                }
+              ],
+              "status": 422,
+              "title": "Unprocessable Entity",
+              "type": "urn:tidemill:problem:invalid"
             }
-          ],
-          "status": 422,
-          "title": "Unprocessable Entity",
-          "type": "urn:tidemill:problem:invalid"
-        }
-    "#]],
+        "#]],
     );
     for (path, status, code) in [
         ("/api/jobs/demo/nothing", 404, "unknown"),

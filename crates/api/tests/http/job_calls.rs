@@ -150,7 +150,14 @@ async fn status_is_a_number_and_a_result() {
             }
             LiveQuery::Why { batch } => {
                 let (state, result) = (BatchState::Finished, Some(BatchResult::Failed));
-                LiveAnswer::Why(Why { batch, state, result, conditions: Vec::new(), left_out: Vec::new() })
+                LiveAnswer::Why(Why {
+                    batch,
+                    state,
+                    result,
+                    conditions: Vec::new(),
+                    left_out: Vec::new(),
+                    blocked: None,
+                })
             }
             LiveQuery::NewestBatch { .. }
             | LiveQuery::WantedThings { .. }

@@ -80,6 +80,9 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "worker": "w1"
             }
           ],
+          "blocked_by": null,
+          "blocked_by_time": null,
+          "blocked_since": null,
           "calendar_version": null,
           "dependencies": [
             {
@@ -288,6 +291,7 @@ async fn why_is_asked_from_the_owner() {
                 result: None,
                 conditions,
                 left_out: Vec::new(),
+                blocked: None,
             }));
         }
         if query == (LiveQuery::Why { batch: BatchId(batch(1, 3).id) }) {

@@ -7,6 +7,7 @@ use tidemill_model::{
     AttemptResult, Dependency, Incarnation, JobId, Mapping, Nonce, Origin, TimeoutKind, Token, WorkerId,
 };
 
+use super::blocked::Blocker;
 use super::job::Version;
 use super::things::Needs;
 use super::values::OwnParameters;
@@ -107,6 +108,8 @@ pub(super) struct Batch {
     pub(super) suspended: bool,
     /// The last record about it.
     pub(super) said: u64,
+    /// By what it is blocked, and since when, as is on record.
+    pub(super) blocked: Option<Blocker>,
     /// What it waits for besides parents.
     pub(super) needs: Needs,
     /// Those that only it has.

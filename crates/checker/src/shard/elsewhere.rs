@@ -25,6 +25,8 @@ struct Heard {
     ended: bool,
     /// It has no batch, and gets none.
     skipped: bool,
+    /// Its newest run is blocked.
+    blocked: bool,
     /// Since then there was a moment at which nothing waited for it, so the owner may have forgotten it.
     is_old: bool,
     said: u64,
@@ -39,13 +41,15 @@ pub(crate) struct Stand {
     pub(crate) succeeded: bool,
     /// There is no batch, and none comes; `None`: either is right.
     pub(crate) skipped: Option<bool>,
+    /// The newest run waits, blocked by a failed parent.
+    pub(crate) blocked: bool,
 }
 
 impl Stand {
     /// Whether both may be said of one moment.
     pub(crate) fn agrees(&self, other: &Stand) -> bool {
         let is_either = self.skipped.is_none() || other.skipped.is_none();
-        let same = |stand: &Stand| (stand.run, stand.ended, stand.succeeded);
+        let same = |stand: &Stand| (stand.run, stand.ended, stand.succeeded, stand.blocked);
         same(self) == same(other) && (is_either || self.skipped == other.skipped)
     }
 }
@@ -55,6 +59,7 @@ impl std::fmt::Display for Stand {
         match (self.run, self.ended, self.succeeded) {
             (None, _, _) if self.skipped == Some(true) => f.write_str("was skipped"),
             (None, _, _) => f.write_str("has no batch"),
+            (Some(run), false, _) if self.blocked => write!(f, "is blocked in run {run}"),
             (Some(run), false, _) => write!(f, "has not finished run {run}"),
             (Some(run), true, true) => write!(f, "succeeded in run {run}"),
             (Some(run), true, false) => write!(f, "did not succeed in run {run}"),
@@ -95,6 +100,15 @@ impl Elsewhere {
         }
     }
 
+    /// Whether its newest run is blocked, as far as it was heard; `None`: either is right.
+    pub(super) fn is_blocked(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+        match self.times.get(&(parent, time)) {
+            Some(heard) if heard.is_old && heard.blocked => None,
+            Some(heard) => Some(heard.blocked),
+            None => Some(false),
+        }
+    }
+
     pub(super) fn said(&self, parent: JobId, time: Timestamp) -> Option<u64> {
         self.times.get(&(parent, time)).map(|heard| heard.said)
     }
@@ -130,6 +144,7 @@ impl Shard {
                     heard.succeeded = standing.succeeded;
                     heard.ended = standing.has_ended();
                     heard.skipped = standing.skipped;
+                    heard.blocked = standing.blocked;
                     heard.is_old = heard.waiting == 0;
                     heard.said = offset;
                 }
@@ -156,15 +171,16 @@ impl Shard {
             ended: run.is_some_and(|run| !self.batches.contains_key(&run.batch)),
             succeeded: run.is_some_and(|run| run.succeeded),
             skipped: self.is_skipped(job, time),
+            blocked: self.is_blocked(job, time) == Some(true),
         }
     }
 
-    /// The job and logical time of the batch whose result an event is about to change.
+    /// The job and logical time of the batch of which an event is about to change how it stands.
     pub(crate) fn ends(&self, event: &Event) -> Option<(JobId, Timestamp)> {
         match event {
-            Event::BatchFinished { batch, .. } => {
-                self.batches.get(batch).map(|batch| (batch.job, batch.time))
-            }
+            Event::BatchFinished { batch, .. }
+            | Event::BatchBlocked { batch, .. }
+            | Event::BatchUnblocked { batch } => self.batches.get(batch).map(|batch| (batch.job, batch.time)),
             Event::BatchMarked { job, logical_time, .. } => Some((*job, *logical_time)),
             _ => None,
         }

@@ -65,7 +65,7 @@ impl Shard {
     }
 
     /// Whether the newest run ended without success; `None`: not known in this shard.
-    fn failed(&self, parent: JobId, time: Timestamp) -> Option<bool> {
+    pub(super) fn failed(&self, parent: JobId, time: Timestamp) -> Option<bool> {
         Some(self.has_ended(parent, time)? && !self.truth(parent, time)?)
     }
 
@@ -102,6 +102,11 @@ impl Shard {
             Some(lost) if lost.iter().any(|lost| *lost) => Left::Ends(result),
             Some(_) => Left::Open,
         }
+    }
+
+    /// Whether its rule ends a batch for its parents.
+    pub(super) fn is_to_end(&self, batch: &Batch) -> bool {
+        matches!(self.left(batch), Left::Ends(_))
     }
 
     /// Whether what a person let it run without leaves this parent in its way for good.
@@ -175,7 +180,7 @@ impl Shard {
             .batches
             .iter()
             .filter(|(_, batch)| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }))
-            .filter(|(_, batch)| matches!(self.left(batch), Left::Ends(_)))
+            .filter(|(_, batch)| self.is_to_end(batch))
             .collect();
         left.sort_unstable_by_key(|(id, _)| **id);
         for (id, batch) in left {

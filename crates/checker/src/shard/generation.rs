@@ -121,6 +121,7 @@ impl Shard {
             zero: false,
             long_at: None,
             suspended: false,
+            blocked: None,
             said: at.offset,
             needs,
             parameters: OwnParameters::of(parameters),

@@ -65,6 +65,9 @@ impl Shard {
             Event::TimeoutMarked { kind, deadline, .. } => {
                 self.timeout_marked(at, id, (*kind, *deadline), found);
             }
+            Event::BatchBlocked { .. } | Event::BatchUnblocked { .. } => {
+                self.block_recorded(at, id, event, found);
+            }
             Event::DependencyOverridden { .. } => self.overridden(at, id, event, found),
             Event::QualityRequested { .. } | Event::QualityTaken { .. } | Event::QualityAnswered { .. } => {
                 self.quality_event(at, id, event, found);
@@ -539,6 +542,8 @@ fn batch_of(event: &Event) -> Option<BatchId> {
         | Event::KillRequested { batch, .. }
         | Event::StartDue { batch }
         | Event::BatchMarked { batch, .. }
+        | Event::BatchBlocked { batch, .. }
+        | Event::BatchUnblocked { batch }
         | Event::TimeoutMarked { batch, .. }
         | Event::DependencyOverridden { batch, .. }
         | Event::QualityRequested { batch, .. }

@@ -10,6 +10,7 @@
 mod applies;
 mod batch;
 mod big_task;
+mod blocked;
 mod bulks;
 mod days;
 mod dependencies;
@@ -257,6 +258,8 @@ impl Shard {
             | Event::KillRequested { .. }
             | Event::StartDue { .. }
             | Event::BatchMarked { .. }
+            | Event::BatchBlocked { .. }
+            | Event::BatchUnblocked { .. }
             | Event::TimeoutMarked { .. }
             | Event::DependencyOverridden { .. }
             | Event::QualityRequested { .. }

@@ -16,6 +16,7 @@ impl Shard {
         self.all_have_heard(at, found);
         self.no_timeout_is_missed(at, found);
         self.none_is_left_to_end(at, found);
+        self.blocked_ones_say_so(at, found);
         self.nothing_is_left_of_things(at, found);
         self.calendars_followed(at, found);
         self.final_commands_end(at, found);

@@ -101,6 +101,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut cases = rules();
     cases.extend(mappings());
     cases.extend(skips());
+    cases.extend(blocks());
     cases
 }
 
@@ -160,6 +161,34 @@ fn skips() -> Vec<Case> {
             off().at_rest(),
             on().at_rest(),
         ),
+    ]
+}
+
+/// DEP-8: batch 2 waits for batch 1, which failed.
+fn blocks() -> Vec<Case> {
+    let rule = Invariant::BlockedBatchesSaySo;
+    let noon = "2026-03-02T12:00:00Z";
+    let failed = || runs(ruled(json!({})), "failed").at(noon);
+    let blocked = |since: &str| {
+        let by = json!({"batch": batch_id(2), "parent": job_id(1), "logical_time": NINE, "since": since});
+        event(json!({ "batch_blocked": by }))
+    };
+    let unblocked = || event(json!({"batch_unblocked": {"batch": batch_id(2)}}));
+    let says = || failed().timer([blocked(noon)]);
+    let rerun = || says().command([generated(3, 1, json!({"run": 1, "origin": "rerun"}))]);
+    vec![
+        case(rule, "it does not say so", says().at_rest(), failed().at_rest()),
+        case(rule, "nothing blocks it", says(), ruled(json!({})).at(noon).timer([blocked(noon)])),
+        case(rule, "it began at another time", says(), failed().timer([blocked(NINE)])),
+        case(rule, "it says so twice", says(), says().timer([blocked(noon)])),
+        case(rule, "it says that it is over", rerun().timer([unblocked()]), says().timer([unblocked()])),
+        case(
+            rule,
+            "it does not say that it is over",
+            rerun().timer([unblocked()]).at_rest(),
+            rerun().at_rest(),
+        ),
+        case(rule, "it was not blocked", rerun().timer([unblocked()]), failed().timer([unblocked()])),
     ]
 }
 

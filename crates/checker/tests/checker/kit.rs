@@ -296,7 +296,7 @@ pub(crate) fn token(n: u64) -> i64 {
 }
 
 pub(crate) fn event(value: Value) -> Event {
-    serde_json::from_value(value).unwrap()
+    serde_json::from_value(value.clone()).unwrap_or_else(|error| panic!("{error}: {value}"))
 }
 
 /// An event that concerns nothing else.

@@ -347,6 +347,8 @@ impl Catalogue {
             | Event::KillRequested { .. }
             | Event::BatchFinished { .. }
             | Event::BatchMarked { .. }
+            | Event::BatchBlocked { .. }
+            | Event::BatchUnblocked { .. }
             | Event::TimeoutMarked { .. }
             | Event::AlarmRaised { .. }
             | Event::HistoryEvicted { .. }

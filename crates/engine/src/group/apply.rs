@@ -184,6 +184,7 @@ impl GroupShard {
                 self.batch_finished(now, *batch, (*result, *final_command));
             }
             Event::BatchMarked { .. } => self.batch_marked(event),
+            Event::BatchBlocked { .. } | Event::BatchUnblocked { .. } => self.fold_blocked(event),
             Event::TimeoutMarked { batch, kind, .. } => self.timeout_marked(*batch, *kind),
             Event::FinalCommandAssigned { batch, worker, token, start_by, .. } => {
                 self.final_assigned(*batch, worker, (*token, *start_by));
@@ -662,7 +663,9 @@ impl GroupShard {
         } else {
             self.make_unready(now, id);
         }
-        self.reconsider(id);
+        self.reconsider_rule(id);
+        let may_block = !met && self.may_block(parent, time);
+        self.look_for_block_by(id, may_block);
         let key = (parent, time);
         if let Some(last) = self.changed.get_mut(&key) {
             *last = told;
@@ -938,6 +941,7 @@ impl GroupShard {
         self.cancelling.remove(&id);
         self.marks.remove(&id);
         self.concluding.remove(&id);
+        self.blocked.forget(id);
         self.forget_early(id);
         let Some(batch) = self.batches.get(&id) else { return };
         if let Some((token, _)) = batch.holder() {

@@ -21,6 +21,8 @@ pub(crate) enum Task {
     MoveFire(JobId),
     /// A batch is to be ended for its parents.
     Conclude(BatchId),
+    /// A batch is blocked by a failed parent and does not say so, or the reverse.
+    Block(BatchId),
     Trigger,
     /// Nobody waits for some things any more.
     ForgetThings,
@@ -57,6 +59,9 @@ impl GroupShard {
         }
         if let Some(batch) = self.next_concluding() {
             return Some(Task::Conclude(batch));
+        }
+        if let Some(batch) = self.next_block() {
+            return Some(Task::Block(batch));
         }
         if !self.triggers.is_empty() {
             return Some(Task::Trigger);
@@ -101,6 +106,7 @@ impl GroupShard {
             Task::Tell(job, time, waiter) => self.tell(*job, *time, *waiter),
             Task::MoveFire(job) => self.fire_moved(*job, now),
             Task::Conclude(batch) => self.conclude(*batch),
+            Task::Block(batch) => self.turn_blocked(*batch, now),
             Task::Trigger => self.triggered(now).unwrap_or_default(),
             Task::ForgetThings => self.things.forget(now),
             Task::AskQuality(batch) => self.ask_quality(*batch, now),

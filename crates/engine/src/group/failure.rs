@@ -136,8 +136,14 @@ impl GroupShard {
         verdict.map(finished).into_iter().collect()
     }
 
-    /// Looks again whether a batch is to be ended for its parents, or may not run any more.
+    /// Looks again whether a batch is to be ended for its parents, or blocked by them, or may not run any more.
     pub(crate) fn reconsider(&mut self, id: BatchId) {
+        self.reconsider_rule(id);
+        self.look_for_block(id);
+    }
+
+    /// Looks again whether its rule ends a batch for its parents, or lets it run no more.
+    pub(crate) fn reconsider_rule(&mut self, id: BatchId) {
         let Some(batch) = self.batches.get(&id).filter(|batch| has_rule(&batch.definition)) else { return };
         if let Phase::Ready { key } = batch.phase
             && self.lacks_a_failure(batch)
@@ -165,8 +171,9 @@ impl GroupShard {
         let ruled = |id: &BatchId| self.batches.get(id).is_some_and(|batch| has_rule(&batch.definition));
         let concerned: Vec<BatchId> = waiters.iter().map(|(id, _)| *id).filter(ruled).collect();
         for id in concerned {
-            self.reconsider(id);
+            self.reconsider_rule(id);
         }
+        self.look_at_waiters(parent, time);
     }
 }
 

@@ -231,6 +231,7 @@ impl GroupShard {
             batch: newest.and_then(|newest| newest.batch),
             result,
             skipped: self.is_skipped(id, time),
+            blocked: self.is_blocked(id, time),
             values: passed_on.and_then(Kept::texts).cloned().unwrap_or_default(),
             values_dropped: passed_on == Some(Kept::Dropped),
         }

@@ -14,6 +14,7 @@ mod account;
 mod apply;
 mod batch;
 mod big_task;
+mod blocked;
 mod by_hand;
 mod calendars;
 mod cancel;
@@ -73,6 +74,7 @@ use tidemill_model::{
 
 pub(crate) use self::batch::Batch;
 use self::batch::{Phase, Waiter};
+use self::blocked::Blocked;
 use self::calendars::Calendars;
 pub(crate) use self::due::Task;
 use self::failing::Tick;
@@ -145,6 +147,8 @@ pub struct GroupShard {
     pub(crate) late: Late,
     /// Batches that are to be ended for their parents.
     pub(crate) concluding: BTreeSet<BatchId>,
+    /// Batches that a failed parent blocks.
+    pub(crate) blocked: Blocked,
     /// What may not be assigned now.
     pub(crate) frozen: Frozen,
     /// Batches whose earliest start is ahead.
@@ -310,6 +314,7 @@ impl GroupShard {
             reruns: BTreeMap::new(),
             late: Late::default(),
             concluding: BTreeSet::new(),
+            blocked: Blocked::default(),
             frozen: Frozen::default(),
             early: Early::new(),
             marks: Marks::default(),

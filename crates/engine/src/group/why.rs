@@ -47,7 +47,7 @@ impl GroupShard {
             let result = *self.finished.get(&id)?;
             let state = BatchState::Finished;
             let (conditions, left_out) = (Vec::new(), Vec::new());
-            return Some(Why { batch: id, state, result: Some(result), conditions, left_out });
+            return Some(Why { batch: id, state, result: Some(result), conditions, left_out, blocked: None });
         };
         // What runs waits for nothing, even if a parent runs again meanwhile.
         let waits_for = if batch.grant().is_some() { &[][..] } else { &batch.dependencies[..] };
@@ -65,8 +65,9 @@ impl GroupShard {
         conditions.extend(self.why_held_back(id, batch));
         conditions.extend(self.why_pools(id, batch));
         conditions.extend(self.unmet_phase(batch));
+        let blocked = self.why_blocked(id);
         let left_out = waits_for.iter().flat_map(|dependency| self.left_out(batch, dependency)).collect();
-        Some(Why { batch: id, state: batch.state(), result: None, conditions, left_out })
+        Some(Why { batch: id, state: batch.state(), result: None, conditions, left_out, blocked })
     }
 
     /// Times that the parent skipped. The own past has none: it holds what there was.
@@ -145,13 +146,14 @@ impl GroupShard {
         let named = standing.batch.map_or(format!("run {run}"), |batch| format!("batch {batch} (run {run})"));
         let stands = match standing.result {
             Some(result) => result.as_str(),
+            None if standing.blocked => "is blocked by a failed parent",
             None if standing.batch.is_some() => "is not finished",
             None => "did not succeed",
         };
         format!("its group last said that {named} {stands}")
     }
 
-    fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
+    pub(crate) fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
         if self.foreign.get(parent).is_some() {
             return self.how_foreign_stands(parent, time);
         }

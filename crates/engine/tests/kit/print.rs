@@ -203,6 +203,11 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         Event::BatchMarked { batch, result, by, reason, .. } => {
             format!("b{} marked {result:?} by {}: {reason}", n(batch.0), by.user.as_deref().unwrap_or("?"))
         }
+        Event::BatchBlocked { batch, parent, logical_time, since } => {
+            let (time, since) = (time(logical_time), time(since));
+            format!("b{} blocked by {} {time}, since {since}", n(batch.0), name(parent))
+        }
+        Event::BatchUnblocked { batch } => format!("b{} unblocked", n(batch.0)),
         Event::TimeoutMarked { batch, kind, deadline } => {
             format!("b{} marked {kind:?}, due {}", n(batch.0), time(deadline))
         }

@@ -26,6 +26,10 @@ pub(super) fn person(actor: &Actor) -> Arc<str> {
     }
 }
 
+fn unblock(row: &mut BatchRow) {
+    (row.blocked_since, row.blocked_by, row.blocked_by_time) = (None, None, None);
+}
+
 impl Caches {
     pub(super) fn apply_batch(&mut self, at: Place, event: &Event) {
         match event {
@@ -99,6 +103,7 @@ impl Caches {
                     row.start_by = None;
                     row.retry_at = None;
                     row.finished_at = Some(at.now);
+                    unblock(row);
                     if let Some(by) = by {
                         row.killed_by = Some(person(by));
                     }
@@ -125,6 +130,14 @@ impl Caches {
                 };
                 *marked = Some(at.now);
             }),
+            Event::BatchBlocked { batch, parent, logical_time, since } => {
+                self.batches.change((batch.0,), |row| {
+                    row.blocked_since = Some(since.as_millisecond());
+                    row.blocked_by = Some(parent.0);
+                    row.blocked_by_time = Some(logical_time.as_millisecond());
+                });
+            }
+            Event::BatchUnblocked { batch } => self.batches.change((batch.0,), unblock),
             // Its row says when that is.
             Event::StartDue { .. } => {}
             other => unreachable!("{} is not about batches", other.kind()),
@@ -194,6 +207,9 @@ impl Caches {
             dependency_timeout_at: None,
             output_timeout_at: None,
             not_successful_by_at: None,
+            blocked_since: None,
+            blocked_by: None,
+            blocked_by_time: None,
             marked: None,
             marked_at: None,
             marked_by: None,

@@ -60,6 +60,8 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::StartDue { batch }
         | Event::KillRequested { batch, .. }
         | Event::BatchMarked { batch, .. }
+        | Event::BatchBlocked { batch, .. }
+        | Event::BatchUnblocked { batch }
         | Event::TimeoutMarked { batch, .. }
         | Event::BatchFinished { batch, .. } => rows.batches.need((batch.0,)),
         Event::ThingWaited { thing, .. } => rows.things.expect_new((thing.0,)),

@@ -137,6 +137,8 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         | Event::FinalCommandGranted { .. }
         | Event::FinalCommandEnded { .. }
         | Event::FinalCommandNotRun { .. }
+        | Event::BatchBlocked { .. }
+        | Event::BatchUnblocked { .. }
         | Event::TimeoutMarked { .. }
         | Event::AlarmRaised { .. }
         | Event::ThingWaited { .. }

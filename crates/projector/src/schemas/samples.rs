@@ -326,6 +326,10 @@ fn batch() -> Vec<Value> {
             "batch": 4097, "job": 4096, "token": 12289, "worker": "w-1", "result": "failed", "exit_code": 2,
             "message": "exit code 2",
         }}),
+        json!({"batch_blocked": {
+            "batch": 8193, "parent": 4096, "logical_time": "2026-07-01T10:00:00Z", "since": "2026-07-01T10:11:00Z",
+        }}),
+        json!({"batch_unblocked": {"batch": 8193}}),
         json!({"final_command_not_run": {
             "batch": 4097, "job": 4096,
             "message": "the batch had no attempt, and no worker that may run its job had a free slot in time",

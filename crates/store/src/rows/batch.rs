@@ -80,6 +80,12 @@ row! {
         output_timeout_at: Option<i64> = Time,
         /// When it was marked for not having succeeded by its time of day.
         not_successful_by_at: Option<i64> = Time,
+        /// Since when a failed parent blocks it: what it waits for comes only if somebody acts.
+        blocked_since: Option<i64> = Time,
+        /// The parent that failed, or is blocked itself.
+        blocked_by: Option<i64> = Int,
+        /// For this logical time.
+        blocked_by_time: Option<i64> = Time,
         /// How a person says that it ended: `success`, `failed` or `skipped`.
         marked: Option<Arc<str>> = Name(16),
         /// When they said so.

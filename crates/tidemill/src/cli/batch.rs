@@ -20,6 +20,9 @@ pub(crate) enum BatchCommand {
         /// Only with this result
         #[arg(long, value_enum)]
         result: Option<Ending>,
+        /// Only those that a failed parent blocks: what they wait for comes only if somebody acts
+        #[arg(long)]
+        blocked: bool,
         /// Only for logical times from this one on, RFC 3339
         #[arg(long, value_name = "TIME")]
         from: Option<Timestamp>,

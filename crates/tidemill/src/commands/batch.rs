@@ -20,7 +20,7 @@ const LOG_LINES: u32 = 1000;
 
 pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
     match command {
-        BatchCommand::Ls { job, group, state, result, from, to, limit } => {
+        BatchCommand::Ls { job, group, state, result, blocked, from, to, limit } => {
             let mut query = Query::new();
             if let Some(job) = job {
                 query.push(("job", job::id_of(session, &job)?.to_string()));
@@ -28,6 +28,7 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             query.extend(group.map(|group| ("group", group)));
             query.extend(state.map(|state| ("state", word(&state))));
             query.extend(result.map(|result| ("result", word(&result))));
+            query.extend(blocked.then(|| ("blocked", true.to_string())));
             query.extend(from.map(|from| ("from", from.to_string())));
             query.extend(to.map(|to| ("to", to.to_string())));
             let answer = session.client.list("/api/batches", &query, limit)?;
@@ -91,6 +92,7 @@ pub(super) const BATCHES: &[Column] = &[
     Column("RUN", &["/run"]),
     Column("STATE", &["/state"]),
     Column("RESULT", &["/result"]),
+    Column("BLOCKED SINCE", &["/blocked_since"]),
     Column("ATTEMPT", &["/attempt"]),
     Column("STARTED", &["/started_at"]),
     Column("FINISHED", &["/finished_at"]),

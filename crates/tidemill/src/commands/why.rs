@@ -33,6 +33,10 @@ pub(super) fn told(answer: &Value, batch: &Value, advice: &[String]) -> String {
             format!("{name} is {state}.\n\n{}", render::list(&items, CONDITIONS, ""))
         }
     };
+    if let Some(blocked) = answer["blocked"].as_object() {
+        let (message, since) = (one_line(&blocked["message"]), one_line(&blocked["since"]));
+        text.push_str(&format!("\nSince {since} it is {message}."));
+    }
     for left_out in answer["left_out"].as_array().into_iter().flatten() {
         text.push_str(&format!("\nIt {}.", one_line(&left_out["message"])));
     }
