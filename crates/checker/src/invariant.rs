@@ -128,6 +128,8 @@ invariants! {
     DependencyEventsMatchNewestRuns => "dependency_events_match_newest_runs",
     /// At quiescence, no batch waits for a logical time that its parent skipped on record and has no batch for; of *any*, such a time is no success.
     SkippedTimesNotWaitedFor => "skipped_times_not_waited_for",
+    /// The parents that a batch waits for and does not list are those that its definition names at the same logical time, of its own group, and as many are unmet as have not succeeded.
+    CountedParentsAsDeclared => "counted_parents_as_declared",
     /// A batch ends for its parents, or runs on failure only, exactly as its job says and they ended; at quiescence none is left.
     ParentFailureRuleKept => "parent_failure_rule_kept",
     /// A batch is on record as blocked exactly while it waits for a parent's time whose newest run failed or is blocked itself, since that began, and by a time that does; at quiescence every one is.

@@ -37,6 +37,7 @@ impl Shard {
         if let Some(jobs) = rig.remembered_submissions {
             group.remembered_submissions = jobs;
         }
+        group.listed_parents = rig.listed_parents.unwrap_or(group.listed_parents);
         Shard::Group(Box::new(group))
     }
 

@@ -12,6 +12,8 @@ pub struct Rig {
     pub max_keys: Option<usize>,
     /// The schedule of a job of this name panics when it is due.
     pub panicking_schedule: Option<JobName>,
+    /// Up to so many parents with mapping `same` are listed by a new batch, instead of the usual bound.
+    pub listed_parents: Option<usize>,
     /// So do the schedules of jobs whose names begin so.
     pub panicking_schedules: Option<String>,
     /// Jobs keep so many logical times in full, beyond what their children's mappings reach, instead of the usual

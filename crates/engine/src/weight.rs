@@ -7,6 +7,7 @@ use std::io;
 
 use tidemill_model::{
     Account, Answer, DataPath, Dependency, Event, JobDefinition, Outcome, ScheduleRule, Source, WorkerLabel,
+    parents_bytes,
 };
 
 use crate::schedule::templates;
@@ -20,13 +21,14 @@ pub fn of_event(event: &Event) -> usize {
         }
         Event::JobSubmitted { definition } => 100 + of_definition(definition),
         Event::JobReceived { definition, .. } => 220 + of_definition(definition),
-        Event::BatchGenerated { dependencies, things, parameters, outputs, .. } => {
+        Event::BatchGenerated { dependencies, counted_parents, things, parameters, outputs, .. } => {
             let dependencies: usize = dependencies.iter().map(of_dependency).sum();
             let parameters: usize =
                 parameters.iter().map(|(name, value)| of_text(name) + of_text(value)).sum();
             let mark = |output: &DataPath| output.mark.as_deref().map_or(0, of_text);
             let outputs: usize = outputs.iter().map(|output| 32 + of_text(&output.path) + mark(output)).sum();
-            560 + dependencies + parameters + 24 * things.len() + 24 + outputs
+            let counted = counted_parents.map_or(0, |_| 72);
+            560 + dependencies + counted + parameters + 24 * things.len() + 24 + outputs
         }
         Event::BatchAssigned { worker, .. } => 300 + of_text(worker.as_str()),
         Event::StartGranted { worker, incarnation, nonce, .. } => {
@@ -136,7 +138,7 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
     let pools = if pools > 0 { pools + 16 } else { 0 };
     let rare =
         pools + failure + firing + earliest + timeouts + data + exit_codes + backoff + memory + execution;
-    380 + rare + texts + schedule + program + parameters + 56 * definition.parents.len()
+    380 + rare + texts + schedule + program + parameters + parents_bytes(&definition.parents)
 }
 
 fn of_dependency(dependency: &Dependency) -> usize {

@@ -209,7 +209,8 @@ pub struct JobDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleSpec>,
     /// After what.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::parent_list::ids")]
+    #[schemars(with = "Vec<crate::parent_list::ParentsElement>")]
     pub parents: Vec<Parent>,
     /// What becomes of its batches when a parent failed for good.
     #[serde(default, skip_serializing_if = "OnParentFailure::is_default")]

@@ -88,6 +88,18 @@ impl Dependency {
     }
 }
 
+/// Parents that a batch waits for and does not list: those of its definition with mapping `same` that are not among its
+/// dependencies, itself left out. It waits for each of them at its own logical time. Which of them are met follows from
+/// what is on record of them before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CountedParents {
+    /// How many they are.
+    pub parents: u32,
+    /// How many of them were not met when the batch was generated.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unmet: u32,
+}
+
 /// Why fires made no batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -1080,6 +1092,9 @@ pub enum Event {
         /// What it waits for.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         dependencies: Vec<Dependency>,
+        /// It also waits for these, all at its own logical time; absent: there are no others.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counted_parents: Option<CountedParents>,
         /// The things outside that it waits for, too; each was told of before.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         things: Vec<ThingId>,
@@ -1439,6 +1454,9 @@ pub enum Event {
         /// Without the success of these.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         parents: Vec<WaivedParent>,
+        /// Without the success of any of those that it does not list (`counted_parents`), now and later.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        counted_parents: bool,
         /// Without the quality service's word.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         quality: bool,

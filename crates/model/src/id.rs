@@ -53,6 +53,19 @@ macro_rules! minted_id {
                 Self(((counter << SHARD_BITS) | u64::from(shard.0)) as i64)
             }
 
+            /// The id with this counter, if there can be one.
+            #[allow(dead_code, reason = "not every kind of id is written by its counter")]
+            pub(crate) fn of_counter(counter: i64, shard: ShardId) -> Option<Self> {
+                let counter = u64::try_from(counter).ok().filter(|counter| *counter < 1 << 51)?;
+                (shard <= ShardId::MAX).then(|| Self::mint(counter, shard))
+            }
+
+            /// How many its shard had minted with it.
+            #[allow(dead_code, reason = "not every kind of id is written by its counter")]
+            pub(crate) fn counter(self) -> i64 {
+                self.0 >> SHARD_BITS
+            }
+
             /// The shard that minted it, and so the one that decides about it.
             pub fn shard(self) -> ShardId {
                 ShardId((self.0 & ((1 << SHARD_BITS) - 1)) as u16)

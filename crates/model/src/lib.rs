@@ -21,6 +21,7 @@ mod id;
 mod live;
 mod mark;
 mod name;
+mod parent_list;
 mod pools;
 mod pull;
 mod rejection;
@@ -44,8 +45,8 @@ pub use definition::{
 };
 pub use envelope::{Answer, Cause, Envelope, JobChange, JobChangeKind, Outcome, Recorded, Resume, Source};
 pub use event::{
-    AttemptOutcome, AttemptResult, BatchResult, Dependency, Event, Fire, MAX_VALUES_BYTES, Origin,
-    ReturnReason, SkipReason, Usage,
+    AttemptOutcome, AttemptResult, BatchResult, CountedParents, Dependency, Event, Fire, MAX_VALUES_BYTES,
+    Origin, ReturnReason, SkipReason, Usage,
 };
 pub use execution::{AllowedAccounts, Ending, Execution, FinalResult, SuccessCheck};
 pub use failure::{OnParentFailure, RunIf};
@@ -64,6 +65,7 @@ pub use mark::MarkedResult;
 pub use name::{
     Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, WorkerLabel,
 };
+pub use parent_list::{LISTED_PARENTS, parents_bytes};
 pub use pools::{PermitReport, Pool, PoolHolder, PoolSpec, PoolUse, PoolUseInput, Rate};
 pub use pull::{
     Executor, Field, FieldType, HourMinute, LastCompleted, Ledger, MovedOccurrence, MovedTask, NextDue,

@@ -134,7 +134,8 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleInput>,
     /// After what.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "crate::parent_list::names")]
+    #[schemars(with = "Vec<crate::parent_list::ParentSpecsElement>")]
     pub parents: Vec<ParentSpec>,
     /// Also after the own previous batch.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -41,7 +41,10 @@ pub(crate) enum Ruin {
 /// What every state of a history in this mode is rigged with.
 pub(crate) fn rig(plan: &Plan) -> Rig {
     let mode = plan.mode;
+    // In most histories parents are counted from the first or second on, as they are from the 65th on in life.
+    let listed_parents = [None, Some(1), Some(0), Some(0)][Rng::new(plan.seed, "listed parents", 0).below(4)];
     Rig {
+        listed_parents,
         spare_history: plan.forgets.then_some(0),
         remembered_submissions: None,
         max_keys: (mode != Mode::FailingFold).then_some(MOST_KEYS),

@@ -251,7 +251,7 @@ fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
 /// The list that a file has in its only field.
 fn list_of(file: &Path, text: &str, field: &str, hint: &'static str) -> Done<Vec<Value>> {
     let shape = |what: &str| Failure::bad_input(format!("{}: {what}", file.display())).hint(hint);
-    // An export of 20,000 jobs is one file; aliases are bounded by themselves.
+    // An export of 40,000 jobs is one file; aliases are bounded by themselves.
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES },
     };

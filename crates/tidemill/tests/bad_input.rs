@@ -150,13 +150,13 @@ fn oversized_input_is_refused_with_its_bound() {
 
     let comment = |bytes: usize| job(&format!("type: noop, comment: {}", "x".repeat(bytes)));
     refused_file(&server, &comment(17 << 20), &Refusal { exit: 2, says: &["bad.yaml", "16777216", "split"] });
-    refused_file(&server, &comment(2 << 20), &Refusal { exit: 2, says: &["bad.yaml", "one job", "163840"] });
+    refused_file(&server, &comment(2 << 20), &Refusal { exit: 2, says: &["bad.yaml", "one job", "262144"] });
     let many: String =
-        (0..20_001).map(|n| format!("- {{name: j{n}, group: default, type: noop}}\n")).collect();
+        (0..40_001).map(|n| format!("- {{name: j{n}, group: default, type: noop}}\n")).collect();
     refused_file(
         &server,
         &format!("jobs:\n{many}"),
-        &Refusal { exit: 2, says: &["jobs", "20001", "at most 20000", "split"] },
+        &Refusal { exit: 2, says: &["jobs", "40001", "at most 40000", "split"] },
     );
     let body =
         json!({"jobs": [{"name": "a", "group": "default", "type": "noop", "comment": "x".repeat(2 << 20)}]});

@@ -33,7 +33,7 @@ const EXPORT_PAGE: usize = 1_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyRequest {
-    /// As written; at most 20,000.
+    /// As written; at most 40,000.
     #[schemars(with = "Vec<JobSpec>")]
     jobs: Vec<Value>,
     /// Also delete the jobs of these groups that are not named.

@@ -17,7 +17,7 @@ use crate::position::JournalPosition;
 use crate::write::Write;
 
 /// Jobs that one `apply` may name.
-pub(super) const MAX_JOBS: usize = 20_000;
+pub(super) const MAX_JOBS: usize = 40_000;
 /// Jobs of one command.
 const COMMAND_JOBS: usize = 400;
 /// Bytes of JSON of one command that changes jobs at once.
@@ -25,8 +25,8 @@ const COMMAND_BYTES: usize = 150 * 1_024;
 /// What a definition takes beyond the JSON of its job, at most, and what each parent takes.
 const DEFINITION_BYTES: usize = 480;
 const PARENT_BYTES: usize = 56;
-/// Bytes of JSON that one job may have.
-const MAX_JOB_BYTES: usize = 160 * 1_024;
+/// Bytes of JSON that one job may have. Many parents take what their names do not share with the one before.
+const MAX_JOB_BYTES: usize = 256 * 1_024;
 /// How long it is tried to find a moment in which nothing else changes definitions.
 const PATIENCE: Duration = Duration::from_secs(8);
 const PAUSE: Duration = Duration::from_millis(100);

@@ -44,6 +44,8 @@ pub(crate) struct BatchView {
     pub(crate) result: Option<String>,
     /// Parents' dependencies that are not met.
     pub(crate) unmet: i64,
+    /// Parents at its own logical time that are not among its dependencies, for they are many: those of its job.
+    pub(crate) counted_parents: i64,
     /// Number of the newest attempt, from 1; 0: it was never assigned.
     pub(crate) attempt: i64,
     /// How many attempts were granted.
@@ -135,6 +137,7 @@ impl From<BatchRow> for BatchView {
             state: state_word(row.state).to_owned(),
             result: string(row.result),
             unmet: row.unmet,
+            counted_parents: row.counted_parents,
             attempt: row.attempt,
             attempt_count: row.attempts,
             return_count: row.returned,

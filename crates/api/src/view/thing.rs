@@ -96,6 +96,8 @@ pub(crate) struct OverrideView {
     pub(crate) things: Value,
     /// Parents and their logical times.
     pub(crate) parents: Value,
+    /// Also any of the parents that it counts and does not list.
+    pub(crate) counted_parents: bool,
     /// The quality service's word.
     pub(crate) quality: bool,
     /// Who.
@@ -111,6 +113,7 @@ impl From<OverrideRow> for OverrideView {
         Self {
             things: json(&row.things),
             parents: json(&row.parents),
+            counted_parents: row.counted_parents,
             quality: row.quality,
             by: row.overridden_by.to_string(),
             reason: row.reason.to_string(),

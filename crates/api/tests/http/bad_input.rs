@@ -231,19 +231,19 @@ async fn apply_names_the_place_of_every_bad_job() {
 #[tokio::test]
 async fn apply_is_bounded() {
     let site = Site::start(answers_done()).await;
-    let many: Vec<Value> = (0..20_001).map(|n| spec(json!({"name": format!("n{n}")}))).collect();
+    let many: Vec<Value> = (0..40_001).map(|n| spec(json!({"name": format!("n{n}")}))).collect();
     check(
         &send(site.post("/api/jobs/apply", &json!({"jobs": many}))).await,
         expect![[r#"
         413 application/problem+json
         {
           "code": "too_large",
-          "detail": "one apply takes at most 20000 jobs; split it",
+          "detail": "one apply takes at most 40000 jobs; split it",
           "errors": [
             {
               "field": "jobs",
-              "rule": "one apply takes at most 20000 jobs; split it",
-              "value": "20001"
+              "rule": "one apply takes at most 40000 jobs; split it",
+              "value": "40001"
             }
           ],
           "status": 413,
@@ -252,7 +252,7 @@ async fn apply_is_bounded() {
         }
     "#]],
     );
-    let large = spec(json!({"type": "shell", "command": "x".repeat(210_000)}));
+    let large = spec(json!({"type": "shell", "command": "x".repeat(300_000)}));
     let answered = send(site.post("/api/jobs/apply", &json!({"jobs": [large]}))).await;
     assert_eq!(answered.code(), (413, "too_large"));
     assert!(site.owner.seen().is_empty());

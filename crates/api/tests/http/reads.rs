@@ -84,6 +84,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "blocked_by_time": null,
           "blocked_since": null,
           "calendar_version": null,
+          "counted_parents": 0,
           "dependencies": [
             {
               "logical_time": "2025-03-01T00:00:00Z",

@@ -208,6 +208,7 @@ pub(crate) fn batch(counter: i64, state: i64) -> BatchRow {
         state,
         result: (state == 3).then(|| "success".into()),
         unmet: 0,
+        counted_parents: 0,
         attempt: i64::from(state > 0),
         attempts: i64::from(state > 1),
         returned: 0,

@@ -63,12 +63,14 @@ impl Phase {
 pub(super) struct Waits {
     pub(super) dependency: Dependency,
     pub(super) met: Vec<Timestamp>,
+    /// The record of its batch counts it and does not list it.
+    pub(super) is_counted: bool,
 }
 
 impl Waits {
     pub(super) fn of(dependency: &Dependency) -> Self {
         let met = dependency.met.clone();
-        Self { dependency: Dependency { met: Vec::new(), ..dependency.clone() }, met }
+        Self { dependency: Dependency { met: Vec::new(), ..dependency.clone() }, met, is_counted: false }
     }
 
     /// Of a job for once: it waits for the first batch of a parent that had none.

@@ -1,7 +1,9 @@
 //! What a batch waits for. The newest run of a parent's logical time decides.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
-use tidemill_model::{BatchId, JobId};
+use tidemill_model::{BatchId, CountedParents, Dependency, JobId, Mapping};
 
 use super::Shard;
 use super::batch::Waits;
@@ -47,6 +49,57 @@ impl Shard {
                 }
             }
         }
+    }
+
+    /// `counted_parents_as_declared`: the parents that a new batch waits for and does not list, by its definition, and which
+    /// of them are met, by what is on record of them.
+    pub(super) fn counted(
+        &self,
+        at: &At<'_>,
+        (batch, job, of): (BatchId, JobId, Option<&Version>),
+        (time, listed, said): (Timestamp, &[Dependency], CountedParents),
+        found: &mut Findings,
+    ) -> Vec<Waits> {
+        let rule = Invariant::CountedParentsAsDeclared;
+        let Some(of) = of else { return Vec::new() };
+        let listed: BTreeSet<JobId> = listed.iter().map(|dependency| dependency.parent).collect();
+        let counted = of.same.iter().copied().filter(|parent| !listed.contains(parent));
+        let mut is_known = true;
+        let waits: Vec<Waits> = counted
+            .map(|parent| {
+                let (mapping, times) = (Mapping::Same, vec![time]);
+                let dependency = Dependency { parent, mapping, times, met: Vec::new() };
+                let truth = self.truth_of((job, Some(of)), &dependency, time);
+                is_known &= truth.is_some();
+                // What its owner has forgotten of a time was so all the same.
+                let run = self.runs.get(&(parent, time));
+                let ended = || run.is_some_and(|run| run.result.is_some());
+                let before =
+                    || if of.ends_are_enough() { ended() } else { run.is_some_and(|run| run.succeeded) };
+                let met = truth.unwrap_or_else(before).then_some(time).into_iter().collect();
+                Waits { dependency, met, is_counted: true }
+            })
+            .collect();
+        let unmet = waits.iter().filter(|waits| waits.met.is_empty()).count();
+        if let Some(elsewhere) = waits.iter().find(|waits| self.is_elsewhere(waits.dependency.parent)) {
+            let parent = elsewhere.dependency.parent;
+            at.breaks(found, rule, format!("batch {batch} counts {parent}, which is in another group"));
+        }
+        if usize::try_from(said.parents) != Ok(waits.len()) {
+            let why = format!(
+                "batch {batch} is said to count {} parents, and its definition names {} that it does not list",
+                said.parents,
+                waits.len()
+            );
+            at.breaks(found, rule, why);
+        } else if is_known && usize::try_from(said.unmet) != Ok(unmet) {
+            let why = format!(
+                "batch {batch} is said to count {} unmet parents, and {unmet} have not succeeded",
+                said.unmet
+            );
+            at.breaks(found, rule, why);
+        }
+        waits
     }
 
     /// `dependency_events_match_newest_runs`

@@ -24,6 +24,7 @@ impl Shard {
             run,
             origin,
             dependencies,
+            counted_parents,
             calendar,
             next,
             quality_gate,
@@ -65,8 +66,12 @@ impl Shard {
             Origin::Parent | Origin::Manual | Origin::Rerun | Origin::ColdStart | Origin::Submission => {}
         }
         self.late.retain(|_, late| (late.job, late.time) != (job, time));
-        let waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
+        let mut waits: Vec<Waits> = dependencies.iter().map(Waits::of).collect();
         self.met_at_generation(at, (batch, job, of.as_deref()), &waits, found);
+        if let Some(said) = counted_parents {
+            let counted = self.counted(at, (batch, job, of.as_deref()), (time, dependencies, *said), found);
+            waits.extend(counted);
+        }
         for dependency in dependencies {
             if self.is_elsewhere(dependency.parent) {
                 self.elsewhere.wait(dependency);

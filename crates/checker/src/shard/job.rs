@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use tidemill_model::{
-    Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, PoolUse,
-    Priority, ScheduleSpec, SuccessCheck, WorkerLabel,
+    Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, Mapping,
+    PoolUse, Priority, ScheduleSpec, SuccessCheck, WorkerLabel,
 };
 
 use super::Shard;
@@ -38,6 +38,8 @@ pub(super) struct Version {
     pub(super) pools: Vec<PoolUse>,
     pub(super) job_type: JobType,
     pub(super) parents: Vec<JobId>,
+    /// Those with mapping `same`, itself left out.
+    pub(super) same: Vec<JobId>,
     pub(super) schedule: Option<ScheduleSpec>,
     pub(super) calendar: Option<Calendar>,
     pub(super) limits: Option<Limits>,
@@ -81,6 +83,12 @@ impl Version {
             pools: definition.pools.clone(),
             job_type: definition.job_type.clone(),
             parents: definition.parents.iter().map(|parent| parent.job).collect(),
+            same: definition
+                .parents
+                .iter()
+                .filter(|parent| parent.mapping == Mapping::Same && parent.job != definition.id)
+                .map(|parent| parent.job)
+                .collect(),
             schedule: definition.schedule.clone(),
             calendar: definition.schedule.as_ref().map(Calendar::of),
             limits: Limits::of(definition),

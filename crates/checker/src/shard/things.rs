@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tidemill_model::{BatchId, Event, Thing, ThingId, WaivedParent};
 
 use super::Shard;
-use super::batch::{Batch, Phase};
+use super::batch::{Batch, Phase, Waits};
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -186,7 +186,10 @@ impl Shard {
 
     /// A person lets the batch run without what keeps it back, and nothing else.
     pub(super) fn overridden(&mut self, at: &At<'_>, id: BatchId, event: &Event, found: &mut Findings) {
-        let Event::DependencyOverridden { things, parents, quality, unmet, .. } = event else { return };
+        let Event::DependencyOverridden { things, parents, counted_parents, quality, unmet, .. } = event
+        else {
+            return;
+        };
         let Some(batch) = self.batches.get_mut(&id) else { return };
         let rule = Invariant::OverridesNameWhatIsWaitedFor;
         if let Some(thing) = things.iter().find(|thing| !batch.needs.things.contains(thing)) {
@@ -212,6 +215,12 @@ impl Shard {
         }
         batch.needs.waived.extend(things);
         batch.needs.waived_parents.extend(parents);
+        if *counted_parents {
+            let counted = batch.waits.iter().filter(|waits| waits.is_counted);
+            let waiver =
+                |waits: &Waits| WaivedParent { job: waits.dependency.parent, logical_time: Some(batch.time) };
+            batch.needs.waived_parents.extend(counted.map(waiver));
+        }
         if let Some(gate) = batch.needs.gate.as_mut().filter(|_| *quality) {
             gate.waived = true;
         }

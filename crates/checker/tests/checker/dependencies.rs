@@ -52,6 +52,43 @@ fn ruled(rule: Value) -> History {
     world.command([generated(1, 1, json!({}))]).command([child(json!({}))])
 }
 
+/// Batch 2 of job 2, which counts its parent job 1 and does not list it.
+fn counting(said: Value) -> History {
+    let more = json!({"parents": [{"job": job_id(1), "mapping": "same"}]});
+    let world = History::new().command([group(), job(1, json!({})), job(2, more), registered("w", "i", 4)]);
+    let child = generated(2, 2, json!({"counted_parents": said}));
+    world.command([generated(1, 1, json!({}))]).command([child])
+}
+
+fn counted_parents() -> Vec<Case> {
+    let rule = Invariant::CountedParentsAsDeclared;
+    let good = || counting(json!({"parents": 1, "unmet": 1}));
+    let met = || runs(good(), "success").timer([satisfied(0)]);
+    vec![
+        case(rule, "DEP-3: more are counted than are declared", good(), {
+            counting(json!({"parents": 2, "unmet": 2}))
+        }),
+        case(
+            rule,
+            "DEP-3: one that has not succeeded is counted as met",
+            good(),
+            counting(json!({"parents": 1})),
+        ),
+        case(
+            Invariant::AssignedOnlyWhenConditionsHeld,
+            "DSP-1: a counted parent is unmet",
+            met().timer([assigned(2, 2, "w", 1)]),
+            good().timer([assigned(2, 2, "w", 1)]),
+        ),
+        case(
+            Invariant::DependencyEventsMatchNewestRuns,
+            "a counted parent is not heard of at rest",
+            met().at_rest(),
+            runs(good(), "success").at_rest(),
+        ),
+    ]
+}
+
 fn rules() -> Vec<Case> {
     let rule = Invariant::ParentFailureRuleKept;
     let after = |says: Value, result: &str, then: &[Event]| {
@@ -102,6 +139,7 @@ pub(crate) fn cases() -> Vec<Case> {
     cases.extend(mappings());
     cases.extend(skips());
     cases.extend(blocks());
+    cases.extend(counted_parents());
     cases
 }
 

@@ -3,7 +3,7 @@
 use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{
     Backoff, Execution, ExitCodes, FieldError, Firing, JobDefinition, JobSpec, MissedRuns, Overlap, Program,
-    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts,
+    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts, parents_bytes,
 };
 
 use super::data::templates as templates_of_data;
@@ -11,6 +11,8 @@ use crate::schedule::{grid_from_spec, templates, utc};
 use crate::weight::of_definition;
 
 const MAX_COMMAND_BYTES: usize = 128 * 1024;
+/// Of a definition, its parents among it: less than one decision may take.
+const MAX_DEFINITION_BYTES: usize = 164 * 1024;
 const MAX_TEXT_BYTES: usize = 4 * 1024;
 const MAX_CRON_BYTES: usize = 1024;
 const MAX_PARAMETERS: usize = 256;
@@ -383,9 +385,17 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
         return Err(FieldError::new("parameters", definition.parameters.len(), rule));
     }
     let encoded = of_definition(definition);
-    if encoded > MAX_COMMAND_BYTES {
+    let parents = parents_bytes(&definition.parents);
+    if encoded - parents > MAX_COMMAND_BYTES {
         let rule = format!("all texts of a job together, as JSON, must be at most {MAX_COMMAND_BYTES} bytes");
-        return Err(FieldError::new("command", encoded, rule));
+        return Err(FieldError::new("command", encoded - parents, rule));
+    }
+    if encoded > MAX_DEFINITION_BYTES {
+        let rule = format!(
+            "the job takes {encoded} bytes with them, and at most {MAX_DEFINITION_BYTES} fit into a record; name them in \
+             the order in which they are defined, which takes fewest, shorten its texts, or put jobs between them"
+        );
+        return Err(FieldError::new("parents", format!("{} parents", definition.parents.len()), rule));
     }
     let execution = definition.execution.iter().flat_map(Execution::templates);
     for (field, text) in templates(&definition.program).into_iter().chain(execution) {

@@ -26,7 +26,10 @@ use crate::weight::of_definition;
 /// Jobs that one command can name; the events of one decision stay within this, too.
 pub(super) const MAX_JOBS: usize = 400;
 pub(super) const MAX_BYTES: usize = 170 * 1024;
-const MAX_PARENTS: usize = 1_000;
+/// Parents of a job in all.
+const MAX_PARENTS: usize = 20_000;
+/// Those of other groups, or at other logical times than the batch's own: every batch lists them.
+const MAX_LISTED_PARENTS: usize = 1_000;
 const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
@@ -205,6 +208,7 @@ impl Catalogue {
             let rule = format!("at most {MAX_PARENTS} parents");
             return Err(FieldError::new("parents", spec.parents.len(), rule));
         }
+        let mut listed = 0;
         let mut parents = Vec::with_capacity(spec.parents.len());
         let mut seen = BTreeSet::new();
         for (index, written) in spec.parents.iter().enumerate() {
@@ -220,6 +224,14 @@ impl Catalogue {
             }
             if !seen.insert(job) {
                 return Err(FieldError::new(field, written.job(), "stands twice among the parents"));
+            }
+            listed += usize::from(written.mapping() != Mapping::Same || name.0 != spec.group);
+            if listed > MAX_LISTED_PARENTS {
+                let rule = format!(
+                    "is one more than {MAX_LISTED_PARENTS} parents that are in other groups or have another mapping than \
+                     same, each of which every batch lists; put jobs between them"
+                );
+                return Err(FieldError::new(field, written.job(), rule));
             }
             parents.push(Parent { job, mapping: written.mapping() });
         }
@@ -403,6 +415,8 @@ fn too_many_times(
     let time = own?.first_after(new_year_2025)?.logical_time;
     let times = |parent: &Parent| match overlay.grid(parent.job).filter(|_| parent.mapping != Mapping::Same) {
         Some(grid) => required_times(own?, &grid, parent.mapping, time).ok().map(|times| times.len()),
+        // At its own logical time, in its own group: if they are many, they are not listed.
+        None if overlay.get(parent.job).is_some_and(|known| known.group == definition.group) => None,
         None => Some(1),
     };
     let sum: usize = definition.parents.iter().filter_map(times).sum();

@@ -29,8 +29,10 @@ use crate::weight::of_event;
 /// Stagings at once; another one makes the oldest go.
 const MAX_STAGINGS: usize = 4;
 const MAX_PARTS: u32 = 4_096;
+/// Bytes of a part that is one job.
+const MAX_JOB_BYTES: usize = 272 * 1024;
 /// Jobs of one staging.
-const MAX_STAGED_JOBS: usize = 20_000;
+const MAX_STAGED_JOBS: usize = 40_000;
 /// Bytes of one staging, as JSON.
 const MAX_STAGED_BYTES: usize = 16 << 20;
 /// Jobs that one staged `apply` may delete: the shards that run them are asked in one message.
@@ -134,8 +136,9 @@ impl Catalogue {
         }
         let event = Event::JobsStaged { apply: apply.clone(), part, jobs: Arc::new(jobs.to_vec()) };
         let bytes = of_event(&event);
-        if jobs.is_empty() || jobs.len() > MAX_JOBS || bytes > MAX_BYTES {
-            let rule = format!("one part has 1 to {MAX_JOBS} jobs and at most {MAX_BYTES} bytes");
+        let most = if jobs.len() == 1 { MAX_JOB_BYTES } else { MAX_BYTES };
+        if jobs.is_empty() || jobs.len() > MAX_JOBS || bytes > most {
+            let rule = format!("one part has 1 to {MAX_JOBS} jobs and at most {most} bytes");
             return Err(Rejection::field("jobs", format!("{} jobs, {bytes} bytes", jobs.len()), rule));
         }
         if staging.jobs + jobs.len() > MAX_STAGED_JOBS {

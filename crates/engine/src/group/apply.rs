@@ -9,6 +9,7 @@ use tidemill_model::{
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};
+use super::counted::COUNTED;
 use super::history::Newest;
 use super::job::Job;
 use super::lease::Told;
@@ -459,6 +460,7 @@ impl GroupShard {
     fn is_needed(&self, id: JobId, job: &Job) -> bool {
         let mut waited_for = self.waiters.range((id, Timestamp::MIN)..=(id, Timestamp::MAX));
         waited_for.next().is_some()
+            || self.is_counted(id)
             || self.first_waiters.contains_key(&id)
             || job.unfinished().next().is_some()
             || self.followers.concern(id)
@@ -507,6 +509,7 @@ impl GroupShard {
             origin,
             version,
             dependencies,
+            counted_parents,
             things,
             quality_gate,
             earliest_start,
@@ -543,6 +546,8 @@ impl GroupShard {
         if is_newest {
             job.history.insert(*logical_time, newest);
         }
+        let listed = dependencies.iter().map(|dependency| dependency.parent);
+        let counted = self.counted_parents(&definition, *logical_time, counted_parents.as_ref(), listed);
         let batch = Batch {
             definition,
             logical_time: *logical_time,
@@ -550,6 +555,7 @@ impl GroupShard {
             origin: *origin,
             parameters,
             dependencies: dependencies.iter().cloned().map(WaitsFor::new).collect(),
+            counted,
             attempts: 0,
             excluded: Vec::new(),
             generated: now,
@@ -558,7 +564,9 @@ impl GroupShard {
             deadlines: None,
             needs: None,
         };
-        if *origin == tidemill_model::Origin::Schedule {
+        if *origin == tidemill_model::Origin::Schedule
+            && let Some(job) = self.jobs.get_mut(job_id)
+        {
             job.catching_up = next.is_some_and(|next| next.at <= now);
             job.pass(*logical_time);
             self.set_next(*job_id, *next);
@@ -585,6 +593,9 @@ impl GroupShard {
             let gate = quality_gate.then(Default::default);
             let things = self.join_things(*id, things);
             batch.needs = Some(Box::new(Needs { things, gate, ..Needs::default() }));
+        }
+        if batch.counted.is_some() {
+            self.join_counted(*id, *logical_time);
         }
         self.batches.insert(*id, batch);
         self.say_of(dependencies);
@@ -658,6 +669,9 @@ impl GroupShard {
             }
             batch.note_withdrawn(now, (parent, time), met);
         }
+        if self.counted_changed(id, parent, time, met) {
+            told = Some((id, COUNTED));
+        }
         if met {
             self.make_ready(now, id);
         } else {
@@ -677,6 +691,7 @@ impl GroupShard {
 
     /// The newest run of (job, time) is another one, or ended: whoever waits for it must be told.
     pub(crate) fn newest_changed(&mut self, job: JobId, time: Timestamp) {
+        self.note_lost(job, time);
         self.tell_watchers(job, time);
         if self.next_untold(job, time, None).is_some() {
             self.changed.insert((job, time), None);
@@ -980,6 +995,7 @@ impl GroupShard {
                 }
             }
         }
+        self.leave_counted(id, &batch);
         self.say_of(batch.dependencies.iter().map(|waits_for| &waits_for.declared));
         self.final_called(id, &batch, end, now);
         self.finished.insert(id, result);
@@ -998,7 +1014,9 @@ impl GroupShard {
         }
         let id = batch.definition.id;
         self.newest_changed(id, batch.logical_time);
-        for parent in [id].into_iter().chain(batch.dependencies.iter().map(|d| d.declared.parent)) {
+        let counted: Vec<JobId> = batch.counted.iter().flat_map(|counted| counted.parents()).collect();
+        let listed = batch.dependencies.iter().map(|d| d.declared.parent);
+        for parent in [id].into_iter().chain(listed).chain(counted) {
             if self.jobs.get(&parent).is_some_and(|job| job.removed) {
                 self.forget_removed(parent);
             }

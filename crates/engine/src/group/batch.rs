@@ -9,6 +9,7 @@ use tidemill_model::{
     Parent, Token, WaivedParent, WorkerId,
 };
 
+use super::counted::Counted;
 use super::quality::Gate;
 use super::queue::ReadyKey;
 use super::things::{Need, Needs};
@@ -22,6 +23,8 @@ pub(crate) struct Batch {
     pub(crate) origin: Origin,
     pub(crate) parameters: Option<Arc<BTreeMap<String, String>>>,
     pub(crate) dependencies: Box<[WaitsFor]>,
+    /// Parents that it does not list.
+    pub(crate) counted: Option<Box<Counted>>,
     /// Attempts that have ended.
     pub(crate) attempts: u32,
     /// Workers that had it and did not start it.
@@ -94,7 +97,8 @@ impl Batch {
 
     /// Parents' dependencies that keep it back.
     pub(crate) fn unmet(&self) -> u32 {
-        self.dependencies.iter().filter(|dependency| !self.is_met(dependency, &[])).count() as u32
+        let listed = self.dependencies.iter().filter(|dependency| !self.is_met(dependency, &[]));
+        listed.count() as u32 + self.counted.as_ref().map_or(0, |counted| counted.unmet())
     }
 
     /// Whether one of its dependencies is met, or waived, or would be with `more` waivers.
@@ -127,7 +131,13 @@ impl Batch {
                 }
             }
         });
-        kept_back.count() as u32
+        let counted = self.counted.as_ref().map_or(0, |counted| match counted.contains(parent) {
+            true if time == self.logical_time => {
+                counted.unmet_after(parent, met, self.waives_counted(parent))
+            }
+            _ => counted.unmet(),
+        });
+        kept_back.count() as u32 + counted
     }
 
     /// The things outside that it waits for.
@@ -157,6 +167,11 @@ impl Batch {
         let mut withdrawn = self.needs.iter().flat_map(|needs| &needs.withdrawn);
         let known = withdrawn.find(|(of, _)| *of == (parent, time));
         known.map_or(self.generated, |(_, at)| *at)
+    }
+
+    /// Whether a person lets it run without some parent.
+    pub(crate) fn has_waivers(&self) -> bool {
+        !self.waived().is_empty() || self.counted.as_ref().is_some_and(|counted| counted.is_waived())
     }
 
     pub(crate) fn gate(&self) -> Option<&Gate> {

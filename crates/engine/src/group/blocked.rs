@@ -23,6 +23,7 @@ use tidemill_model::{BatchId, Condition, Event, JobId, Mapping, WaivedParent};
 
 use super::GroupShard;
 use super::batch::{Batch, Phase, WaitsFor};
+use super::counted::{Counted, at_same_time};
 use super::failure::{Stand, counts};
 
 /// Parents behind one another that are named in one answer.
@@ -94,22 +95,47 @@ impl GroupShard {
         times().filter(move |(time, met)| may_block && blocks(time, **met)).map(|(time, _)| *time)
     }
 
+    /// Whether a parent that a batch counts blocks it.
+    fn blocks_counted(&self, batch: &Batch, parent: JobId) -> bool {
+        let counted = batch.counted.as_ref().filter(|counted| counted.is_lost(parent));
+        let is_open = |counted: &Counted| !counted.is_told_met(parent) && !batch.waives_counted(parent);
+        let is_enough = || counts(&batch.definition, &at_same_time(parent), Stand::Failed);
+        counted.is_some_and(|counted| is_open(counted))
+            && (!is_enough() || self.is_blocked(parent, batch.logical_time))
+    }
+
+    /// The first time that blocks a batch, in the order of its definition.
+    fn first_blocking(&self, batch: &Batch) -> Option<(JobId, Timestamp)> {
+        let of = |dependency: &WaitsFor| {
+            let time = self.blocking(batch, dependency).next()?;
+            Some((dependency.declared.parent, time))
+        };
+        let Some(counted) = batch.counted.as_ref().filter(|counted| counted.has_lost()) else {
+            return batch.dependencies.iter().find_map(of);
+        };
+        batch.definition.parents.iter().find_map(|parent| match counted.contains(parent.job) {
+            true => self.blocks_counted(batch, parent.job).then_some((parent.job, batch.logical_time)),
+            false => batch.dependencies.iter().filter(|it| it.declared.parent == parent.job).find_map(of),
+        })
+    }
+
+    fn still_blocks(&self, batch: &Batch, known: &Blocker) -> bool {
+        let mut listed = batch.dependencies.iter().filter(|it| it.declared.parent == known.parent);
+        known.logical_time == batch.logical_time && self.blocks_counted(batch, known.parent)
+            || listed.any(|it| self.blocking(batch, it).any(|time| time == known.logical_time))
+    }
+
     /// What is to be on record of a batch and is not; `None`: nothing.
     fn block_turn(&self, id: BatchId, now: Timestamp) -> Option<Event> {
         let batch = self.batches.get(&id)?;
         let known = self.blocked.by_batch.get(&id);
-        let waits = matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. });
-        let dependencies = || batch.dependencies.iter().filter(move |_| waits);
-        let still = |known: &Blocker| {
-            let mut of_parent = dependencies().filter(|it| it.declared.parent == known.parent);
-            of_parent.any(|it| self.blocking(batch, it).any(|time| time == known.logical_time))
-        };
-        if known.is_some_and(still) {
+        let waiting = Some(batch).filter(|_| matches!(batch.phase, Phase::Waiting | Phase::Pausing { .. }));
+        if let (Some(batch), Some(known)) = (waiting, known)
+            && self.still_blocks(batch, known)
+        {
             return None;
         }
-        let first = dependencies().find_map(|dependency| {
-            self.blocking(batch, dependency).next().map(|time| (dependency.declared.parent, time))
-        });
+        let first = waiting.and_then(|batch| self.first_blocking(batch));
         match (first, known) {
             (Some((parent, logical_time)), known) => {
                 let since = known.map_or(now, |known| known.since);
@@ -160,7 +186,8 @@ impl GroupShard {
             return;
         }
         let waiters = self.waiters.get(&(parent, time)).into_iter().flatten();
-        let waiters: Vec<BatchId> = waiters.map(|(id, _)| *id).collect();
+        let mut waiters: Vec<BatchId> = waiters.map(|(id, _)| *id).collect();
+        waiters.extend(self.counting(parent, time));
         for id in waiters {
             self.look_for_block_by(id, may_block);
         }
@@ -184,6 +211,7 @@ impl GroupShard {
         let Some(batch) = self.batches.get(&id) else { return };
         let (job, time) = (batch.definition.id, batch.logical_time);
         self.tell_watchers(job, time);
+        self.note_lost(job, time);
         self.look_at_waiters(job, time);
     }
 

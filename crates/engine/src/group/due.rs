@@ -6,7 +6,8 @@ use tidemill_model::{
     BatchId, BatchResult, Event, FinalResult, JobId, JobType, PoolName, ReturnReason, WorkerId,
 };
 
-use super::batch::{Phase, Waiter};
+use super::batch::{Phase, Waiter, WaitsFor};
+use super::counted::{COUNTED, at_same_time};
 use super::failure::{Stand, counts};
 use super::queue::Lane;
 use super::{GroupShard, Timer};
@@ -161,9 +162,11 @@ impl GroupShard {
 
     fn tell(&self, parent: JobId, time: Timestamp, (id, index): Waiter) -> Vec<Event> {
         let Some(batch) = self.batches.get(&id) else { return Vec::new() };
-        let Some(dependency) = batch.dependencies.get(usize::from(index)) else { return Vec::new() };
+        let listed = batch.dependencies.get(usize::from(index)).map(WaitsFor::parent);
+        let declared = if index == COUNTED { Some(at_same_time(parent)) } else { listed };
+        let Some(declared) = declared else { return Vec::new() };
         let stand = self.stand_of(parent, time);
-        let met = counts(&batch.definition, &dependency.parent(), stand);
+        let met = counts(&batch.definition, &declared, stand);
         let unmet = batch.unmet_after(parent, time, met);
         let logical_time = time;
         if met {
@@ -189,6 +192,11 @@ impl GroupShard {
         time: Timestamp,
         after: Option<Waiter>,
     ) -> Option<Waiter> {
+        let listing = self.next_listing(parent, time, after);
+        listing.into_iter().chain(self.next_counting(parent, time, after)).min()
+    }
+
+    fn next_listing(&self, parent: JobId, time: Timestamp, after: Option<Waiter>) -> Option<Waiter> {
         let waiters = self.waiters.get(&(parent, time))?;
         let stand = self.stand_of(parent, time);
         let behind = match after {

@@ -71,15 +71,17 @@ impl GroupShard {
     /// run without a failure, too.
     pub(crate) fn lacks_a_failure(&self, batch: &Batch) -> bool {
         batch.definition.run_if == RunIf::Failure
-            && batch.waived().is_empty()
+            && !batch.has_waivers()
             && !self.parents_of(batch).any(|(parent, time)| self.stand_of(parent, time) == Stand::Failed)
     }
 
     /// Parents' times that it waits for, the own past left out.
     pub(crate) fn parents_of<'a>(&self, batch: &'a Batch) -> impl Iterator<Item = (JobId, Timestamp)> + 'a {
-        of_others(batch).flat_map(|dependency| {
+        let listed = of_others(batch).flat_map(|dependency| {
             dependency.declared.times.iter().map(|time| (dependency.declared.parent, *time))
-        })
+        });
+        let counted = batch.counted.iter().flat_map(|counted| counted.parents());
+        listed.chain(counted.map(|parent| (parent, batch.logical_time)))
     }
 
     /// How a batch is to be ended for its parents, and why; `None`: it is not.
@@ -88,10 +90,9 @@ impl GroupShard {
             return None;
         }
         if batch.definition.run_if == RunIf::Failure {
-            let mut parents = self.parents_of(batch);
             let idle = [Stand::Satisfied, Stand::Skipped];
-            let all = parents.all(|(parent, time)| idle.contains(&self.stand_of(parent, time)));
-            let is_idle = all && batch.waived().is_empty() && batch.unmet() == 0;
+            let is_met = |(parent, time)| idle.contains(&self.stand_of(parent, time));
+            let is_idle = !batch.has_waivers() && batch.unmet() == 0 && self.parents_of(batch).all(is_met);
             let message = "it runs only on failure, and none of its parents failed".to_owned();
             return is_idle.then_some((BatchResult::Skipped, message));
         }
@@ -100,8 +101,29 @@ impl GroupShard {
             OnParentFailure::Fail => BatchResult::Failed,
             OnParentFailure::Skip => BatchResult::Skipped,
         };
-        let (parent, time) = of_others(batch).find_map(|dependency| self.lost(batch, dependency))?;
+        let (parent, time) = self.first_lost(batch)?;
         Some((result, format!("its parent {} of {time} ended without success", self.name_of(parent))))
+    }
+
+    /// The first parent, in the order of the definition, for which a dependency cannot be met any more, and its time.
+    fn first_lost(&self, batch: &Batch) -> Option<(JobId, Timestamp)> {
+        let listed = || of_others(batch).find_map(|dependency| self.lost(batch, dependency));
+        let Some(counted) = batch.counted.as_ref().filter(|counted| counted.has_lost()) else {
+            return listed();
+        };
+        let time = batch.logical_time;
+        let is_lost = |parent: JobId| {
+            self.stand_of(parent, time) == Stand::Failed
+                && !counted.is_told_met(parent)
+                && !batch.waives_counted(parent)
+        };
+        batch.definition.other_parents().find_map(|parent| match counted.contains(parent) {
+            true => is_lost(parent).then_some((parent, time)),
+            false => {
+                let mut of_it = of_others(batch).filter(|dependency| dependency.declared.parent == parent);
+                of_it.find_map(|dependency| self.lost(batch, dependency))
+            }
+        })
     }
 
     /// A parent's time for which a dependency cannot be met any more.
@@ -167,9 +189,11 @@ impl GroupShard {
 
     /// The newest run of a parent's time is another one, or ended.
     pub(crate) fn reconsider_waiters(&mut self, parent: JobId, time: Timestamp) {
-        let Some(waiters) = self.waiters.get(&(parent, time)) else { return };
+        let listing = self.waiters.get(&(parent, time)).into_iter().flatten().map(|(id, _)| *id);
         let ruled = |id: &BatchId| self.batches.get(id).is_some_and(|batch| has_rule(&batch.definition));
-        let concerned: Vec<BatchId> = waiters.iter().map(|(id, _)| *id).filter(ruled).collect();
+        let mut concerned: Vec<BatchId> = listing.filter(ruled).collect();
+        concerned.extend(self.counting(parent, time).into_iter().filter(ruled));
+        concerned.sort_unstable();
         for id in concerned {
             self.reconsider_rule(id);
         }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tidemill_calendar::{Timetable, Zone};
 use tidemill_model::{
-    BatchId, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin, Parent, SkipReason,
+    BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin,
+    Parent, SkipReason,
 };
 
 use super::failure::counts;
@@ -124,7 +125,7 @@ impl GroupShard {
         parameters: BTreeMap<String, String>,
         next: Option<Fire>,
     ) -> Vec<Event> {
-        let dependencies = self.dependencies(job, &job.definition, logical_time);
+        let (dependencies, counted_parents) = self.waits_for(job, &job.definition, logical_time);
         let format = crate::schedule::time_format(&job.definition).unwrap_or_default();
         let facts = Facts {
             batch: self.next_batch_id(),
@@ -144,6 +145,7 @@ impl GroupShard {
             run,
             origin,
             dependencies,
+            counted_parents,
             things,
             quality_gate: job.definition.has_quality_gate(),
             earliest_start: self.earliest_start(&job.definition, logical_time),
@@ -158,18 +160,27 @@ impl GroupShard {
         events
     }
 
-    /// What a batch of the job would wait for, by one of its definitions.
-    pub(crate) fn dependencies(
+    /// What a batch of the job would wait for, by one of its definitions: what it lists, and what it counts.
+    pub(crate) fn waits_for(
         &self,
         job: &Job,
         definition: &JobDefinition,
         logical_time: Timestamp,
-    ) -> Vec<Dependency> {
-        let parents = definition.parents.iter();
-        let mut dependencies: Vec<Dependency> =
-            parents.map(|parent| self.resolve(job, definition, parent, logical_time)).collect();
+    ) -> (Vec<Dependency>, Option<CountedParents>) {
+        let are_counted = self.counts_parents(job, definition);
+        let mut counted = CountedParents { parents: 0, unmet: 0 };
+        let mut dependencies = Vec::new();
+        for parent in &definition.parents {
+            let dependency = self.resolve(job, definition, parent, logical_time);
+            if are_counted && self.is_countable(definition, parent) {
+                counted.parents += 1;
+                counted.unmet += u32::from(!dependency.is_satisfied(dependency.met.len()));
+            } else {
+                dependencies.push(dependency);
+            }
+        }
         bound_times(&mut dependencies);
-        dependencies
+        (dependencies, are_counted.then_some(counted))
     }
 
     pub(crate) fn next_batch_id(&self) -> BatchId {
@@ -298,6 +309,7 @@ impl GroupShard {
     /// How many logical times back the widest mapping of any child reaches.
     fn history_reach(&self, job: &Job) -> usize {
         let Some((newest, _)) = job.history.last() else { return 0 };
+        let own = job.definition.id;
         let reach = |child: &Job, mapping: Mapping| match mapping {
             Mapping::Same | Mapping::Latest => 1,
             Mapping::Offset(n) => usize::from(n) + 1,
@@ -305,14 +317,16 @@ impl GroupShard {
                 2 * self.times_of(&child.definition, &Known::Here(job), mapping, newest).len() + 1
             }
         };
-        let own = job.definition.id;
         let children = job.children.iter().filter_map(|id| self.jobs.get(id).map(Box::as_ref)).chain([job]);
-        children
-            .flat_map(|child| child.definition.parents.iter().map(move |parent| (child, parent)))
-            .filter(|(_, parent)| parent.job == own)
-            .map(|(child, parent)| reach(child, parent.mapping))
-            .max()
-            .unwrap_or(1)
+        let of_child = |child: &Job| {
+            // Found at once among very many parents, each of which asks.
+            if child.counts(own) {
+                return Some(1);
+            }
+            let parents = child.definition.parents.iter().filter(|parent| parent.job == own);
+            parents.map(|parent| reach(child, parent.mapping)).max()
+        };
+        children.filter_map(of_child).max().unwrap_or(1)
     }
 }
 

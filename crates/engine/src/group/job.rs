@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_calendar::Timetable;
-use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId};
+use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PARENTS};
 
+use super::counted::same_parents;
 use super::evicted::Evicted;
 use super::failing::Failed;
 use super::former::FormerNames;
@@ -39,6 +40,8 @@ pub(crate) struct Job {
     pub(crate) catching_up: bool,
     /// Jobs that name this one as parent.
     pub(crate) children: BTreeSet<JobId>,
+    /// Its parents with mapping `same`, in order of id, where they are many.
+    pub(crate) same_parents: Option<Arc<[JobId]>>,
     pub(crate) history: History,
     pub(crate) evicted: Evicted,
     pub(crate) limit: Limit,
@@ -98,6 +101,8 @@ impl Limit {
 
 impl Job {
     pub(crate) fn new(definition: Arc<JobDefinition>, enabled: bool, submitted: bool) -> Self {
+        let are_many = definition.parents.len() > LISTED_PARENTS;
+        let same_parents = are_many.then(|| same_parents(&definition));
         Self {
             definition,
             former_names: FormerNames::default(),
@@ -112,6 +117,7 @@ impl Job {
             failed: None,
             catching_up: false,
             children: BTreeSet::new(),
+            same_parents,
             history: History::default(),
             evicted: Evicted::default(),
             limit: Limit::default(),
@@ -201,6 +207,11 @@ impl Job {
     /// Its parents, itself left out.
     pub(crate) fn parents(&self) -> impl Iterator<Item = JobId> + '_ {
         self.definition.other_parents()
+    }
+
+    /// Whether `parent` is one of its parents with mapping `same`, which are many.
+    pub(crate) fn counts(&self, parent: JobId) -> bool {
+        self.same_parents.as_ref().is_some_and(|same| same.binary_search(&parent).is_ok())
     }
 
     /// Whether a batch for the logical time was ever generated, as far as the state remembers.

@@ -18,6 +18,7 @@ mod blocked;
 mod by_hand;
 mod calendars;
 mod cancel;
+mod counted;
 mod decide;
 mod deliver;
 mod due;
@@ -68,8 +69,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use tidemill_model::{
-    Actor, BatchId, BatchResult, GrantId, GroupId, GroupName, GroupSettings, Incarnation, JobId, OnSilence,
-    RerunPlace, RunSpec, ShardId, TimeoutKind, Token, WorkMessage, WorkerId,
+    Actor, BatchId, BatchResult, GrantId, GroupId, GroupName, GroupSettings, Incarnation, JobId,
+    LISTED_PARENTS, OnSilence, RerunPlace, RunSpec, ShardId, TimeoutKind, Token, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::batch::Batch;
@@ -122,6 +123,10 @@ pub struct GroupShard {
     pub(crate) waiters: BTreeMap<(JobId, Timestamp), BTreeSet<Waiter>>,
     /// Jobs that never had a batch → jobs for once that wait for the first one.
     pub(crate) first_waiters: BTreeMap<JobId, BTreeSet<Waiter>>,
+    /// Batches that count parents which they do not list, by logical time.
+    pub(crate) counted: BTreeMap<Timestamp, BTreeSet<BatchId>>,
+    /// Up to so many parents with mapping `same` a new batch lists.
+    pub(crate) listed_parents: usize,
     /// (parent, logical time) whose newest run changed, and the last waiter that has been told.
     pub(crate) changed: BTreeMap<(JobId, Timestamp), Option<Waiter>>,
     /// Generated batches whose dependency-triggered children are still to be generated.
@@ -300,6 +305,8 @@ impl GroupShard {
             tokens: FxHashMap::default(),
             waiters: BTreeMap::new(),
             first_waiters: BTreeMap::new(),
+            counted: BTreeMap::new(),
+            listed_parents: LISTED_PARENTS,
             changed: BTreeMap::new(),
             triggers: VecDeque::new(),
             foreign: Foreign::default(),

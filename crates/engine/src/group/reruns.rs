@@ -83,6 +83,7 @@ impl GroupShard {
             Facts { batch, run, attempt: 1, logical_time: time, format: format.as_ref(), values: None };
         let (mut events, things) = self.things_of(definition, &facts, &parameters);
         let outputs = self.outputs_of(definition, &facts, &parameters);
+        let (dependencies, counted_parents) = self.waits_for(job, definition, time);
         events.push(Event::BatchGenerated {
             batch,
             job: start.job,
@@ -90,7 +91,8 @@ impl GroupShard {
             logical_time: time,
             run,
             origin: if start.cold_start { Origin::ColdStart } else { Origin::Rerun },
-            dependencies: self.dependencies(job, definition, time),
+            dependencies,
+            counted_parents,
             things,
             quality_gate: definition.has_quality_gate(),
             parameters,

@@ -120,7 +120,9 @@ impl GroupShard {
     /// it no more.
     pub(crate) fn time_came(&mut self, job: JobId, time: Timestamp) {
         for heir in self.heirs(job).into_iter().filter(|heir| *heir != job) {
-            if self.waiters.contains_key(&(heir, time)) || self.followers.is_watched(heir, time) {
+            let is_awaited =
+                self.waiters.contains_key(&(heir, time)) || !self.counting(heir, time).is_empty();
+            if is_awaited || self.followers.is_watched(heir, time) {
                 self.newest_changed(heir, time);
             }
         }
@@ -144,6 +146,6 @@ impl GroupShard {
     /// Times of a job for which something waits, here or in another group.
     fn awaited(&self, job: JobId, from: Timestamp, to: Timestamp) -> BTreeSet<Timestamp> {
         let here = self.waiters.range((job, from)..(job, to)).map(|((_, time), _)| *time);
-        here.chain(self.followers.watched(job, from, to)).collect()
+        here.chain(self.counted_times(job, from, to)).chain(self.followers.watched(job, from, to)).collect()
     }
 }

@@ -9,7 +9,7 @@ use tidemill_calendar::Template;
 use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES, RunSpec};
 
 use super::GroupShard;
-use super::batch::{Batch, WaitsFor};
+use super::batch::Batch;
 use super::failure::Stand;
 use super::kept_texts::Kept;
 use crate::schedule::templates;
@@ -60,18 +60,26 @@ impl GroupShard {
             true => parent.to_owned(),
             false => format!("{}/{parent}", batch.definition.group),
         };
-        let is_named = |waits: &&WaitsFor| self.name_of(waits.declared.parent) == full;
+        let is_named = |parent: &JobId| self.name_of(*parent) == full;
         // A batch keeps its definition, which may be older than its parent's name.
-        let was_named = |waits: &&WaitsFor| self.was_named(waits.declared.parent, &full);
-        let waits = batch.dependencies.iter();
-        let waits = waits.clone().find(is_named).or_else(|| waits.clone().find(was_named));
-        let waits = waits.ok_or_else(|| fault(format!("the batch waits for no parent {full}")))?;
-        let times = || waits.declared.times.iter().zip(&waits.met);
-        let passed = |time: &Timestamp| self.stand_of(waits.declared.parent, *time) != Stand::Skipped;
-        let met = times().filter(|(time, met)| **met && passed(time)).map(|(time, _)| time).max();
-        let time = met.or_else(|| waits.declared.times.iter().max());
+        let was_named = |parent: &JobId| self.was_named(*parent, &full);
+        let parents = || {
+            let listed = batch.dependencies.iter().map(|waits| waits.declared.parent);
+            listed.chain(batch.counted.iter().flat_map(|counted| counted.parents()))
+        };
+        let parent = parents().find(is_named).or_else(|| parents().find(was_named));
+        let parent = parent.ok_or_else(|| fault(format!("the batch waits for no parent {full}")))?;
+        let time = match batch.dependencies.iter().find(|waits| waits.declared.parent == parent) {
+            Some(waits) => {
+                let times = || waits.declared.times.iter().zip(&waits.met);
+                let passed = |time: &Timestamp| self.stand_of(parent, *time) != Stand::Skipped;
+                let met = times().filter(|(time, met)| **met && passed(time)).map(|(time, _)| time).max();
+                met.or_else(|| waits.declared.times.iter().max()).copied()
+            }
+            None => Some(batch.logical_time),
+        };
         let time = time.ok_or_else(|| fault(format!("the batch waits for no batch of {full}")))?;
-        let passed_on = self.passed_on(waits.declared.parent, *time);
+        let passed_on = self.passed_on(parent, time);
         let passed_on = passed_on.ok_or_else(|| fault(format!("no batch of {full} for {time} is known")))?;
         if passed_on.dropped {
             return Err(fault(format!(

@@ -26,10 +26,25 @@ impl GroupShard {
             return Err(Rejection::NotWaitedFor { batch: id.0, reason: "it has started".to_owned() });
         }
         let things = self.waived_things(batch, what);
-        let parents = waived_parents(batch, what);
+        let mut parents = waived_parents(batch, what);
+        let (of_counted, counted_parents) = match what {
+            Waiver::All => Self::waivable_counted(batch, None),
+            Waiver::Parent { job, logical_time }
+                if logical_time.is_none_or(|wanted| wanted == batch.logical_time) =>
+            {
+                Self::waivable_counted(batch, Some(*job))
+            }
+            Waiver::Parent { .. } | Waiver::Path(_) | Waiver::ThirdParty(_) | Waiver::Quality => {
+                (Vec::new(), false)
+            }
+        };
+        let counted = batch.counted.as_ref().map_or(0, |counted| counted.unmet());
+        let counted_left = if counted_parents { 0 } else { counted.saturating_sub(of_counted.len() as u32) };
+        parents.extend(of_counted);
+        parents.sort();
         let gated = batch.gate().is_some_and(|gate| !gate.is_open());
         let quality = gated && matches!(what, Waiver::All | Waiver::Quality);
-        if things.is_empty() && parents.is_empty() && !quality {
+        if things.is_empty() && parents.is_empty() && !counted_parents && !quality {
             let reason = match what {
                 Waiver::All => "all its conditions are met".to_owned(),
                 Waiver::Path(path) => format!("it has no unmet path {path}"),
@@ -40,12 +55,13 @@ impl GroupShard {
             return Err(Rejection::NotWaitedFor { batch: id.0, reason });
         }
         let left = |dependency: &&WaitsFor| !batch.is_met(dependency, &parents);
-        let unmet = batch.dependencies.iter().filter(left).count() as u32;
+        let unmet = batch.dependencies.iter().filter(left).count() as u32 + counted_left;
         let (by, reason) = (by.clone(), reason.to_owned());
         Ok(Decision::events(vec![Event::DependencyOverridden {
             batch: id,
             things,
             parents,
+            counted_parents,
             quality,
             unmet,
             by,
@@ -65,7 +81,11 @@ impl GroupShard {
     }
 
     pub(crate) fn dependency_overridden(&mut self, now: Timestamp, event: &Event) {
-        let Event::DependencyOverridden { batch: id, things, parents, quality, .. } = event else { return };
+        let Event::DependencyOverridden { batch: id, things, parents, counted_parents, quality, .. } = event
+        else {
+            return;
+        };
+        self.waive_counted(*id, parents, *counted_parents);
         if *quality {
             self.settle_gate(*id);
         }

@@ -58,6 +58,7 @@ impl GroupShard {
             .collect();
         conditions.extend(self.why_no_failure(batch));
         if batch.grant().is_none() {
+            conditions.extend(self.why_counted(batch));
             conditions.extend(self.unmet_things(batch));
             conditions.extend(self.why_gated(batch));
         }
@@ -65,22 +66,19 @@ impl GroupShard {
         conditions.extend(self.why_held_back(id, batch));
         conditions.extend(self.why_pools(id, batch));
         conditions.extend(self.unmet_phase(batch));
-        let blocked = self.why_blocked(id);
-        let left_out = waits_for.iter().flat_map(|dependency| self.left_out(batch, dependency)).collect();
+        let (left_out, blocked) = (self.left_out(batch), self.why_blocked(id));
         Some(Why { batch: id, state: batch.state(), result: None, conditions, left_out, blocked })
     }
 
-    /// Times that the parent skipped. The own past has none: it holds what there was.
-    fn left_out(&self, batch: &Batch, dependency: &WaitsFor) -> Vec<LeftOut> {
-        let job = dependency.declared.parent;
-        let is_left_out =
-            |time: &&Timestamp| job != batch.definition.id && self.stand_of(job, **time) == Stand::Skipped;
-        let times = dependency.declared.times.iter().filter(is_left_out).take(LISTED_TIMES);
-        let left_out = times.map(|time| {
+    /// Parents' times that were skipped, before it runs. The own past has none: it holds what there was.
+    fn left_out(&self, batch: &Batch) -> Vec<LeftOut> {
+        let waits_for = self.parents_of(batch).filter(|_| batch.grant().is_none());
+        let skipped = waits_for.filter(|(parent, time)| self.stand_of(*parent, *time) == Stand::Skipped);
+        let left_out = skipped.take(LISTED_TIMES).map(|(job, logical_time)| {
             let name = self.name_of(job);
             let message =
-                format!("leaves out {name} of {time}: it skipped this time and has no batch for it");
-            LeftOut { job, logical_time: *time, message }
+                format!("leaves out {name} of {logical_time}: it skipped this time and has no batch for it");
+            LeftOut { job, logical_time, message }
         });
         left_out.collect()
     }
@@ -99,18 +97,11 @@ impl GroupShard {
         }
         let times = dependency.declared.times.iter().zip(&dependency.met);
         let any = if dependency.declared.mapping == Mapping::Any { "any of: " } else { "" };
+        let waits = format!("{any}waits for ");
         times
             .filter(|(time, met)| !**met && !batch.waived().contains(&waived(parent, **time)))
             .take(LISTED_TIMES)
-            .map(|(time, _)| {
-                let stands = self.how_parent_stands(parent, *time);
-                let message = format!("{any}waits for {name} of {time}: {stands}");
-                let mut condition = self.condition("dependency", message, batch);
-                condition.since = Some(batch.waits_since(parent, *time));
-                condition.job = Some(parent);
-                condition.logical_time = Some(*time);
-                condition
-            })
+            .map(|(time, _)| self.unmet_time(batch, &waits, parent, *time))
             .collect()
     }
 
@@ -121,17 +112,33 @@ impl GroupShard {
         }
         let open =
             self.parents_of(batch).filter(|(parent, time)| self.stand_of(*parent, *time) == Stand::Open);
-        open.take(LISTED_TIMES)
-            .map(|(parent, time)| {
-                let (name, stands) = (self.name_of(parent), self.how_parent_stands(parent, time));
-                let message =
-                    format!("it runs only on failure, and waits for the end of {name} of {time}: {stands}");
-                let mut condition = self.condition("dependency", message, batch);
-                condition.job = Some(parent);
-                condition.logical_time = Some(time);
-                condition
-            })
-            .collect()
+        let waits = "it runs only on failure, and waits for the end of ";
+        open.take(LISTED_TIMES).map(|(parent, time)| self.unmet_time(batch, waits, parent, time)).collect()
+    }
+
+    /// Of very many parents at its own logical time, some that keep it back, and how many more there are.
+    fn why_counted(&self, batch: &Batch) -> Vec<Condition> {
+        let time = batch.logical_time;
+        let unmet = Self::unmet_counted(batch).take(LISTED_TIMES);
+        let mut conditions: Vec<Condition> =
+            unmet.map(|parent| self.unmet_time(batch, "waits for ", parent, time)).collect();
+        let unmet = batch.counted.as_ref().map_or(0, |counted| counted.unmet()) as usize;
+        let more = unmet.saturating_sub(conditions.len());
+        if more > 0 {
+            let message = format!("waits for {more} more of its parents of {time}, {unmet} in all");
+            conditions
+                .push(Condition { logical_time: Some(time), ..self.condition("dependency", message, batch) });
+        }
+        conditions
+    }
+
+    /// What it is waiting to hear of a parent's time.
+    fn unmet_time(&self, batch: &Batch, waits: &str, parent: JobId, time: Timestamp) -> Condition {
+        let (name, stands) = (self.name_of(parent), self.how_parent_stands(parent, time));
+        let message = format!("{waits}{name} of {time}: {stands}");
+        let condition = self.condition("dependency", message, batch);
+        let since = Some(batch.waits_since(parent, time));
+        Condition { since, job: Some(parent), logical_time: Some(time), ..condition }
     }
 
     /// By what the shard of the other group said last.

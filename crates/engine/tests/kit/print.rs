@@ -137,10 +137,13 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
         }
         Event::TimesHeard { parent, times } => format!("heard {} has {} times", name(parent), times.len()),
         Event::JobSubmitted { definition } => format!("job submitted {}", definition.name),
-        Event::BatchGenerated { batch, job, logical_time, run, dependencies, .. } => {
+        Event::BatchGenerated { batch, job, logical_time, run, dependencies, counted_parents, .. } => {
+            let counted = counted_parents.iter();
+            let counted = counted.map(|it| format!("counted {}/{}", it.parents - it.unmet, it.parents));
             let waits: Vec<String> = dependencies
                 .iter()
                 .map(|d| format!("{} {}/{}", name(&d.parent), d.met.len(), d.times.len()))
+                .chain(counted)
                 .collect();
             let waits = if waits.is_empty() { String::new() } else { format!(", of {}", waits.join(", ")) };
             format!("b{} generated {} {} run {run}{waits}", n(batch.0), name(job), time(logical_time))
@@ -224,11 +227,21 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             let things: Vec<String> = things.iter().map(|thing| format!("h{}", n(thing.0))).collect();
             format!("forgotten {}", things.join(", "))
         }
-        Event::DependencyOverridden { batch, things, parents, quality, unmet, reason, .. } => {
+        Event::DependencyOverridden {
+            batch,
+            things,
+            parents,
+            counted_parents,
+            quality,
+            unmet,
+            reason,
+            ..
+        } => {
             let things: Vec<String> = things.iter().map(|thing| format!("h{}", n(thing.0))).collect();
             let parents: Vec<String> = parents.iter().map(|parent| name(&parent.job)).collect();
             let quality = if *quality { ["quality".to_owned()].to_vec() } else { Vec::new() };
-            let all = [things, parents, quality].concat().join(", ");
+            let counted = if *counted_parents { ["counted parents".to_owned()].to_vec() } else { Vec::new() };
+            let all = [things, parents, counted, quality].concat().join(", ");
             format!("b{} runs without {all}, unmet {unmet}: {reason}", n(batch.0))
         }
         Event::ChecksRequested { batch: Some(batch), .. } => format!("b{} checks requested", n(batch.0)),

@@ -153,6 +153,7 @@ impl Caches {
             run,
             origin,
             dependencies,
+            counted_parents,
             things,
             quality_gate,
             earliest_start,
@@ -170,7 +171,8 @@ impl Caches {
             unreachable!("called for that event only")
         };
         let (job_name, group_name, job_type) = self.names(*job);
-        let unmet = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
+        let listed = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
+        let unmet = listed + counted_parents.map_or(0, |counted| counted.unmet as usize);
         self.batches.put(BatchRow {
             id: batch.0,
             job_id: job.0,
@@ -188,6 +190,7 @@ impl Caches {
             state: state(BatchState::Waiting),
             result: None,
             unmet: i64::try_from(unmet).expect("an event is bounded in size"),
+            counted_parents: counted_parents.map_or(0, |counted| i64::from(counted.parents)),
             attempt: 0,
             attempts: 0,
             returned: 0,

@@ -102,7 +102,17 @@ impl Caches {
     }
 
     fn overridden(&mut self, at: Place, event: &Event) {
-        let Event::DependencyOverridden { batch, things, parents, quality, unmet, by, reason } = event else {
+        let Event::DependencyOverridden {
+            batch,
+            things,
+            parents,
+            counted_parents,
+            quality,
+            unmet,
+            by,
+            reason,
+        } = event
+        else {
             unreachable!("called for that event only")
         };
         self.overrides.put(OverrideRow {
@@ -112,6 +122,7 @@ impl Caches {
             batch_id: batch.0,
             things: json(things),
             parents: json(parents),
+            counted_parents: *counted_parents,
             quality: *quality,
             overridden_by: person(by),
             reason: reason.as_str().into(),
@@ -124,7 +135,7 @@ impl Caches {
                 overridden_at: Some(at.now),
             });
         }
-        if !parents.is_empty() {
+        if !parents.is_empty() || *counted_parents {
             self.batches.change((batch.0,), |row| {
                 row.unmet = i64::from(*unmet);
                 row.ready_at = (*unmet == 0).then_some(at.now);

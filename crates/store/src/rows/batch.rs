@@ -8,7 +8,7 @@ use crate::table::row;
 row! {
     /// A batch: one run of a job for one logical time.
     BatchRow in "batches", key (id: i64),
-    fixed (job_id, job_version, calendar_version, job_name, group_name, job_type, logical_time, run, origin, rerun_id, rerun_number, parameters, generated_at),
+    fixed (job_id, job_version, calendar_version, job_name, group_name, job_type, logical_time, run, origin, rerun_id, rerun_number, parameters, counted_parents, generated_at),
     indexes [[generated_at], [job_id, generated_at], [group_name, generated_at], [state, result, generated_at]] {
         /// Its id. Grows within a job.
         id: i64 = Int,
@@ -42,6 +42,9 @@ row! {
         result: Option<Arc<str>> = Name(16),
         /// Parents' dependencies that are not met.
         unmet: i64 = Int,
+        /// Parents at its own logical time that have no row in `batch_dependencies`, for they are many; `job_parents` names
+        /// them, and `unmet` counts those that are not met.
+        counted_parents: i64 = Int,
         /// Number of the newest attempt, from 1; 0: it was never assigned.
         attempt: i64 = Int,
         /// How many attempts were granted.
@@ -121,7 +124,8 @@ row! {
 }
 
 row! {
-    /// A logical time of a parent that a batch waits for, or waited for.
+    /// A logical time of a parent that a batch waits for, or waited for; where it waits for very many, `batches` counts
+    /// those of its own logical time, and they have no rows.
     BatchDependencyRow in "batch_dependencies", key (batch_id: i64, parent_id: i64, logical_time: i64),
     fixed (mapping), indexes [[parent_id, logical_time]] {
         /// The batch that waits.

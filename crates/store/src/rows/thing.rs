@@ -80,7 +80,7 @@ row! {
 row! {
     /// A person let a batch run without some of its conditions.
     OverrideRow in "overrides", key (partition_no: i64, journal_offset: i64, event_index: i64),
-    fixed (batch_id, things, parents, quality, overridden_by, reason, overridden_at), indexes [[batch_id]] {
+    fixed (batch_id, things, parents, counted_parents, quality, overridden_by, reason, overridden_at), indexes [[batch_id]] {
         /// The partition of the journal.
         partition_no: i64 = Int,
         /// The record there.
@@ -93,6 +93,8 @@ row! {
         things: Arc<str> = Json,
         /// Parents and logical times that it runs without, as a JSON list.
         parents: Arc<str> = Json,
+        /// 1: also without any of the parents that `batches.counted_parents` counts.
+        counted_parents: bool = Bool,
         /// 1: without the quality service's word.
         quality: bool = Bool,
         /// Who: application, or application/person.

@@ -97,6 +97,7 @@ pub(crate) fn batch_row(id: i64) -> BatchRow {
         state: 0,
         result: None,
         unmet: 0,
+        counted_parents: 0,
         attempt: 0,
         attempts: 0,
         returned: 0,
