@@ -139,6 +139,8 @@ impl From<Rejection> for Problem {
             | Rejection::BatchUnfinished { .. }
             | Rejection::JobUnfinished { .. }
             | Rejection::JobInUse { .. }
+            | Rejection::JobNotMoved { .. }
+            | Rejection::JobMoving { .. }
             | Rejection::CalendarInUse { .. }
             | Rejection::PoolInUse { .. }
             | Rejection::UserElsewhere { .. }
@@ -178,7 +180,7 @@ impl From<Rejection> for Problem {
                     "must be assigned to a group first: POST /api/pull/users, or `tidemill pull user assign`";
                 problem.errors = vec![FieldError::new("user", user, rule)];
             }
-            Rejection::UserMoving { .. } => problem.retry_after_s = Some(1),
+            Rejection::UserMoving { .. } | Rejection::JobMoving { .. } => problem.retry_after_s = Some(1),
             Rejection::ApplyRunning { .. } | Rejection::RevisionChanged { .. } => {
                 problem.retry_after_s = Some(1)
             }

@@ -29,13 +29,14 @@ type Thing = (JobId, Timestamp, ShardId);
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
     /// What the watched times of jobs went through, in their own journals, from the first watch on.
-    lives: HashMap<(JobId, Timestamp), Vec<Stand>>,
+    lives: HashMap<(JobId, Timestamp), Life>,
     watches: BTreeMap<Thing, Watch>,
     heard: BTreeMap<Thing, Vec<(Stand, Place)>>,
     /// What the last attempt of a batch passed on, and what others heard of it, as fingerprints.
     passed: HashMap<BatchId, u64>,
     heard_passed: Vec<(BatchId, u64, Place)>,
-    follows: BTreeMap<(JobId, ShardId), (Follow, Place)>,
+    /// By whom jobs are followed, and in which shard.
+    follows: BTreeMap<(JobId, ShardId, ShardId), (Follow, Place)>,
     generated: BTreeMap<Thing, Owed>,
     generations_heard: BTreeMap<Thing, (u64, Place)>,
     /// Which shards wait for what, and which were told of a job as a parent, by their own journals.
@@ -47,8 +48,12 @@ pub(crate) struct Foreign {
     lanes: BTreeMap<(ShardId, ShardId), (u64, u64)>,
 }
 
+/// By the version with which the job came to the shard that tells it; 0: it was defined there.
+type Life = BTreeMap<u32, Vec<Stand>>;
+
 #[derive(Debug)]
 struct Watch {
+    tenure: u32,
     /// Where the life stood when it ended; `None`: it lasts.
     closed: Option<usize>,
     owed: Owed,
@@ -94,23 +99,26 @@ impl Foreign {
                 }
             }
             Event::ParentFollowed { job, by, what } => {
-                self.follows.insert((*job, *by), (*what, place(at)));
+                self.follows.insert((*job, id, *by), (*what, place(at)));
             }
             Event::ParentWatched { job, by, times } => {
+                let tenure = shard.tenure(*job);
                 for time in times {
-                    let life = self.lives.entry((*job, *time)).or_default();
+                    let life = self.lives.entry((*job, *time)).or_default().entry(tenure).or_default();
                     if life.is_empty() {
                         life.push(shard.stand(*job, *time));
                     }
-                    let watch = Watch { closed: None, owed: self.owed(at, id, *by) };
-                    self.watches.insert((*job, *time, *by), watch);
+                    let watch = Watch { tenure, closed: None, owed: self.owed(at, id, *by) };
+                    self.watch((*job, *time, *by), watch);
                 }
             }
             Event::ParentUnwatched { job, by, times } => {
+                let tenure = shard.tenure(*job);
                 for time in times {
-                    let stands = self.lives.get(&(*job, *time)).map_or(0, Vec::len);
-                    let watch = Watch { closed: stands.checked_sub(1), owed: self.owed(at, id, *by) };
-                    self.watches.insert((*job, *time, *by), watch);
+                    let life = self.lives.get(&(*job, *time)).and_then(|life| life.get(&tenure));
+                    let stands = life.map_or(0, Vec::len);
+                    let watch = Watch { tenure, closed: stands.checked_sub(1), owed: self.owed(at, id, *by) };
+                    self.watch((*job, *time, *by), watch);
                 }
             }
             Event::StandingsHeard { parent, standings } => {
@@ -150,7 +158,7 @@ impl Foreign {
             | Event::JobSwitched { job, .. }
             | Event::JobRemoved { job }
             | Event::FireMoved { job, .. } => *job,
-            Event::JobReceived { definition, .. } => definition.id,
+            Event::JobReceived { definition, .. } | Event::JobTaken { definition, .. } => definition.id,
             _ => return,
         };
         let keys = self.lives.keys().filter(|(job, _)| *job == moved || shard.inherits_times(*job));
@@ -159,8 +167,16 @@ impl Foreign {
         }
     }
 
+    /// Partitions are read one after another, so one of a later tenure may stand there already.
+    fn watch(&mut self, thing: Thing, watch: Watch) {
+        if self.watches.get(&thing).is_none_or(|known| known.tenure <= watch.tenure) {
+            self.watches.insert(thing, watch);
+        }
+    }
+
     fn changed(&mut self, job: JobId, time: Timestamp, shard: &Shard) {
-        if let Some(life) = self.lives.get_mut(&(job, time)) {
+        let life = self.lives.get_mut(&(job, time));
+        if let Some(life) = life.and_then(|life| life.get_mut(&shard.tenure(job))) {
             let stand = shard.stand(job, time);
             if life.last() != Some(&stand) {
                 life.push(stand);
@@ -170,8 +186,8 @@ impl Foreign {
 
     /// Whoever follows the job is to hear of a generation.
     fn owe_generation(&mut self, at: &At<'_>, from: ShardId, job: JobId, time: Timestamp) {
-        let of_job = self.follows.range((job, ShardId::CATALOGUE)..=(job, ShardId::MAX));
-        let by = of_job.filter(|(_, (what, _))| *what == Follow::Generations).map(|((_, by), _)| *by);
+        let of_job = self.follows.range((job, from, ShardId::CATALOGUE)..=(job, from, ShardId::MAX));
+        let by = of_job.filter(|(_, (what, _))| *what == Follow::Generations).map(|((_, _, by), _)| *by);
         for by in by.collect::<Vec<_>>() {
             let owed = self.owed(at, from, by);
             self.generated.entry((job, time, by)).or_insert(owed).times += 1;
@@ -193,9 +209,10 @@ impl Foreign {
                 breaks(found, Invariant::HeardOfOtherGroupsWasSo, *place, why);
             }
         }
-        let none = Vec::new();
         for ((job, time, by), heard) in &self.heard {
-            let life = self.lives.get(&(*job, *time)).unwrap_or(&none);
+            let life = self.lives.get(&(*job, *time));
+            let life: Vec<Stand> =
+                life.into_iter().flat_map(|life| life.values().flatten().copied()).collect();
             let mut reached = 0;
             for (stand, place) in heard {
                 match life[reached..].iter().position(|lived| lived.agrees(stand)) {
@@ -226,7 +243,8 @@ impl Foreign {
     /// Nobody is followed or watched by a shard that has nothing there that wants it.
     fn was_wanted(&self, found: &mut Findings) {
         let rule = Invariant::HeardOfOtherGroupsWasSo;
-        for ((job, by), (_, place)) in self.follows.iter().filter(|(follow, _)| !self.told.contains(follow)) {
+        let was_told = |job: &JobId, by: &ShardId| self.told.contains(&(*job, *by));
+        for ((job, _, by), (_, place)) in self.follows.iter().filter(|((job, _, by), _)| !was_told(job, by)) {
             let why = format!("shard {by} follows {job}, which is no parent there");
             breaks(found, rule, *place, why);
         }
@@ -240,8 +258,11 @@ impl Foreign {
     fn all_was_heard(&self, found: &mut Findings) {
         let rule = Invariant::WatchesAnswered;
         for (thing @ (job, time, by), watch) in &self.watches {
-            let Some(life) = self.lives.get(&(*job, *time)) else { continue };
-            let last = watch.closed.unwrap_or(life.len() - 1);
+            let Some(lives) = self.lives.get(&(*job, *time)) else { continue };
+            let before: usize = lives.range(..watch.tenure).map(|(_, life)| life.len()).sum();
+            let Some(own) = lives.get(&watch.tenure).filter(|own| !own.is_empty()) else { continue };
+            let last = before + watch.closed.unwrap_or(own.len() - 1);
+            let life: Vec<Stand> = lives.values().flatten().copied().collect();
             let heard = self.heard.get(thing).and_then(|heard| heard.last()).map(|(stand, _)| stand);
             let reached = heard.and_then(|heard| life.iter().rposition(|stand| stand.agrees(heard)));
             if reached.is_none_or(|reached| reached < last) && !self.may_be_behind(*by, &watch.owed) {

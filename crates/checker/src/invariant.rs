@@ -79,6 +79,8 @@ invariants! {
     AppliesCarriedOut => "applies_carried_out",
     /// A name in a group is that of one job; a job that gets another name keeps its id, and the record says which name it had.
     NamesMeanOneJob => "names_mean_one_job",
+    /// A job moves to another group only when asked and with nothing unfinished, and takes along every logical time with its newest run and its next fire.
+    MovedJobsKeepTheirRuns => "moved_jobs_keep_their_runs",
     /// A job is deleted when its shard has said that nothing of it is unfinished, or together with the end of that; a refused deletion changes nothing.
     JobsDeletedWhenNothingUnfinished => "jobs_deleted_when_nothing_unfinished",
     /// A rerun or cold start runs what its plan says, once, after what it waits for, never more at once than was wished, and nothing after it was cancelled; its plan is approved as it was made.

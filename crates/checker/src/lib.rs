@@ -31,6 +31,7 @@ mod homes;
 mod invariant;
 mod link;
 mod messages;
+mod moves;
 mod parents;
 mod partition;
 mod permits;

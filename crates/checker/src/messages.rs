@@ -15,6 +15,7 @@ use crate::at::At;
 use crate::findings::{Findings, Violation};
 use crate::foreign::Foreign;
 use crate::homes::{Homes, released};
+use crate::moves::Moves;
 use crate::parents::Parents;
 use crate::permits::PermitReports;
 use crate::requests::fingerprint;
@@ -56,6 +57,7 @@ pub(crate) struct Messages {
     pub(crate) foreign: Foreign,
     pub(crate) permits: PermitReports,
     pub(crate) homes: Homes,
+    pub(crate) moves: Moves,
     pools: BTreeMap<PoolName, Arc<Pool>>,
     templates: BTreeMap<TemplateName, Arc<Template>>,
     /// The calendars, and the shards that have them.
@@ -80,6 +82,7 @@ const REPORTS_AT_ONCE: usize = 200;
 impl Messages {
     /// Notes what an event of the catalogue sends. `None` of a job: it is not known where it runs.
     pub(crate) fn sends(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) {
+        self.moves.decided(at, event, (&self.jobs, &self.groups), found);
         match event {
             Event::GroupDefined { name, shard, .. } => {
                 let is_new = self.groups.insert(name.clone(), *shard).is_none();
@@ -95,9 +98,11 @@ impl Messages {
                     self.send(at, *shard, says(&Event::TemplateReceived { template }), found);
                 }
             }
-            Event::JobDefined { definition, .. } => {
+            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
                 let Some(to) = self.groups.get(&definition.group).copied() else { return };
-                if let Some(from) = self.jobs.insert(definition.id, to).filter(|from| *from != to) {
+                let before = self.jobs.insert(definition.id, to);
+                let is_moved = matches!(event, Event::JobMoved { .. });
+                if let Some(from) = before.filter(|from| *from != to && !is_moved) {
                     self.send(at, from, says(&Event::JobRemoved { job: definition.id }), found);
                 }
                 self.send_calendar_of(at, definition, to, found);
@@ -114,7 +119,13 @@ impl Messages {
                 for (to, parents) in self.parents.changed_with(definition.id) {
                     self.send_parents(at, to, &parents, found);
                 }
+                for to in self.groups.values().copied().filter(|_| is_moved).collect::<BTreeSet<_>>() {
+                    if let Some(parent) = self.parents.moved(definition.id, to) {
+                        self.send(at, to, says(&Event::ParentsReceived { parents: vec![parent] }), found);
+                    }
+                }
             }
+            Event::JobMoveAsked { from, .. } => self.send(at, *from, says(event), found),
             Event::ThirdPartyReported { report, .. } => {
                 let key = (Arc::clone(&report.code), report.logical_time);
                 if report.ready {
@@ -350,6 +361,7 @@ impl Messages {
         self.foreign.finish(at_rest, found);
         self.permits.finish(at_rest, found);
         self.homes.finish(at_rest, found);
+        self.moves.finish(at_rest, found);
         for ((from, to), lane) in &self.lanes {
             let rule = Invariant::MessagesBetweenShardsOnceInOrder;
             if let Some(place) = lane.acknowledged_in.filter(|_| lane.acknowledged > lane.received) {
@@ -415,6 +427,13 @@ fn says(event: &Event) -> Option<u64> {
         }
         Event::JobDefined { definition, enabled, .. } | Event::JobReceived { definition, enabled, .. } => {
             fingerprint(&("job", text(definition), enabled))
+        }
+        Event::JobMoveAsked { job, .. } | Event::JobReleased { job, .. } | Event::JobKept { job, .. } => {
+            fingerprint(&("release job", job))
+        }
+        Event::JobMoved { definition, enabled, moved, .. }
+        | Event::JobTaken { definition, enabled, moved, .. } => {
+            fingerprint(&("take job", text(definition), enabled, serde_json::to_string(moved).ok()))
         }
         Event::ParentsReceived { parents } => fingerprint(&("parents", serde_json::to_string(parents).ok())),
         Event::Frozen { group, freeze } => fingerprint(&("freeze", group.is_none(), Some(freeze.latest))),

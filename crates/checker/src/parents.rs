@@ -91,6 +91,11 @@ impl Parents {
         told
     }
 
+    /// After a move: what everybody else hears of where the job is.
+    pub(crate) fn moved(&self, id: JobId, to: ShardId) -> Option<ForeignParent> {
+        Some(ForeignParent { moved: true, ..self.as_seen_from(id, to)? })
+    }
+
     fn as_seen_from(&self, id: JobId, shard: ShardId) -> Option<ForeignParent> {
         let job = self.jobs.get(&id).filter(|job| job.shard != shard)?;
         let mut line = id;
@@ -102,6 +107,7 @@ impl Parents {
             found
         });
         let (schedule, firing) = grid.map_or((None, None), |(schedule, firing)| (Some(schedule), firing));
-        Some(ForeignParent { job: id, name: job.name.clone(), shard: job.shard, schedule, firing })
+        let (name, shard, moved) = (job.name.clone(), job.shard, false);
+        Some(ForeignParent { job: id, name, shard, schedule, firing, moved })
     }
 }

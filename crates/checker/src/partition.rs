@@ -304,6 +304,9 @@ impl Partition {
             event @ (Event::UserReleased { .. } | Event::UserKept { .. }) => {
                 shared.messages.homes.told(at, shard, event, shared.found);
             }
+            event @ (Event::JobReleased { .. } | Event::JobKept { .. }) => {
+                shared.messages.moves.told(at, shard, event, shared.found);
+            }
             event if shard == ShardId::CATALOGUE => shared.messages.sends(at, event, shared.found),
             _ => {}
         }
@@ -364,8 +367,10 @@ fn now_not_ahead_of_the_log(
 /// Who waits for the end of a move, and what it hears.
 fn end_of_move(event: &Event) -> Option<(&RequestId, Outcome)> {
     match event {
-        Event::UserMoved { request, .. } => Some((request.as_ref()?, Outcome::Answered(Answer::Done))),
-        Event::UserMoveRefused { request, reason, .. } => {
+        Event::UserMoved { request, .. } | Event::JobMoved { request, .. } => {
+            Some((request.as_ref()?, Outcome::Answered(Answer::Done)))
+        }
+        Event::UserMoveRefused { request, reason, .. } | Event::JobMoveRefused { request, reason, .. } => {
             Some((request.as_ref()?, Outcome::Refused(reason.clone())))
         }
         _ => None,

@@ -17,7 +17,10 @@ pub(crate) fn puts_off(events: &[Event]) -> bool {
     let asks = |event: &Event| {
         matches!(
             event,
-            Event::UnfinishedAsked { .. } | Event::ApplyCommitted { .. } | Event::UserMoveAsked { .. }
+            Event::UnfinishedAsked { .. }
+                | Event::ApplyCommitted { .. }
+                | Event::JobMoveAsked { .. }
+                | Event::UserMoveAsked { .. }
         )
     };
     // An answer of a shard may ask again, for a wish that was put off before.
@@ -31,9 +34,13 @@ pub(crate) fn decided(event: &Event) -> Option<Decided<'_>> {
         (request, reply_to, outcome.clone())
     } else if let Event::ApplyFinished { request, reply_to, .. } = event {
         (request, reply_to, finished())
-    } else if let Event::UserMoved { request, reply_to, .. } = event {
+    } else if let Event::UserMoved { request, reply_to, .. } | Event::JobMoved { request, reply_to, .. } =
+        event
+    {
         (request, reply_to, Outcome::Answered(Answer::Done))
-    } else if let Event::UserMoveRefused { request, reply_to, reason, .. } = event {
+    } else if let Event::UserMoveRefused { request, reply_to, reason, .. }
+    | Event::JobMoveRefused { request, reply_to, reason, .. } = event
+    {
         (request, reply_to, Outcome::Refused(reason.clone()))
     } else {
         return None;

@@ -186,6 +186,12 @@ fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, 
         | Event::JobReceived { .. }
         | Event::JobSwitched { .. }
         | Event::JobRemoved { .. }
+        | Event::JobMoveAsked { .. }
+        | Event::JobMoved { .. }
+        | Event::JobMoveRefused { .. }
+        | Event::JobReleased { .. }
+        | Event::JobKept { .. }
+        | Event::JobTaken { .. }
         | Event::JobSubmitted { .. }
         | Event::UnfinishedAsked { .. }
         | Event::UnfinishedTold { .. }

@@ -201,6 +201,12 @@ impl Model {
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
             | Event::JobDeleted { .. }
+            | Event::JobMoveAsked { .. }
+            | Event::JobMoved { .. }
+            | Event::JobMoveRefused { .. }
+            | Event::JobReleased { .. }
+            | Event::JobKept { .. }
+            | Event::JobTaken { .. }
             | Event::MessageReceived { .. }
             | Event::OutboxAcknowledged { .. }
             | Event::TemplateDefined { .. }

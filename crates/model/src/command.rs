@@ -12,9 +12,9 @@ use crate::rerun::{AskedRuns, RecordedBatch, RerunPlace, RerunWish, RunEnd, Star
 use crate::{
     AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
     Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobName, JobSpec, JobType, MarkedResult, Measure, Nonce, PathAnswer, PermitReport, Pool, PoolName,
-    PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing, ThingId, ThirdPartyReport,
-    Token, Usage, Waiver, WorkerId, WorkerLabel,
+    JobName, JobSpec, JobType, MarkedResult, Measure, MovedJob, Nonce, PathAnswer, PermitReport, Pool,
+    PoolName, PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing, ThingId,
+    ThirdPartyReport, Token, Usage, Waiver, WorkerId, WorkerLabel,
 };
 use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};
@@ -288,6 +288,38 @@ pub enum ShardMessage {
         /// Which job.
         job: JobId,
     },
+    // ---- jobs that move to another group
+    /// The job is to leave the receiving shard, unless something of it is unfinished.
+    ReleaseJob {
+        /// Which job.
+        job: JobId,
+        /// After this it stays: nobody waits for it any more.
+        until: Timestamp,
+    },
+    /// To the catalogue: the job has left the sender.
+    TellJobReleased {
+        /// Which job.
+        job: JobId,
+        /// What was known of it.
+        moved: Arc<MovedJob>,
+    },
+    /// To the catalogue: the job has not left the sender.
+    TellJobKept {
+        /// Which job.
+        job: JobId,
+        /// Why not.
+        reason: Rejection,
+    },
+    /// The receiving shard runs the job from now on.
+    TakeJob {
+        /// Its definition in the group.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// What its old group knew of it.
+        moved: Arc<MovedJob>,
+    },
+
     // ---- parents in other groups
     /// Jobs of other groups that are parents here, or changed as such.
     Parents {
@@ -549,6 +581,13 @@ pub enum Command {
         job: JobId,
         /// Its new name.
         name: JobName,
+    },
+    /// Gives a job to another group (JOB-9), unless something of it is unfinished.
+    MoveJob {
+        /// Which job.
+        job: JobId,
+        /// The group that runs it from then on.
+        to: GroupName,
     },
     /// Switches generation on or off.
     SwitchJob {

@@ -17,9 +17,10 @@ use crate::rerun::{
 use crate::{
     Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, DataPath, FinalResult, Follow,
     ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
-    JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, Nonce, Outcome,
-    PermitReport, Pool, PoolName, PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId, Standing,
-    Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId, WorkerLabel,
+    JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, MovedJob, Nonce,
+    Outcome, PermitReport, Pool, PoolName, PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId,
+    Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId,
+    WorkerLabel,
 };
 use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};
@@ -307,6 +308,64 @@ pub enum Event {
     JobDeleted {
         /// Which.
         job: JobId,
+    },
+    /// The shard of a job's group is asked to let it go to another group (JOB-9).
+    JobMoveAsked {
+        /// Which.
+        job: JobId,
+        /// The shard that is asked.
+        from: ShardId,
+        /// The group it is to have.
+        to: GroupName,
+        /// After this the job stays.
+        until: Timestamp,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who wants it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// The shard of a job's old group has let it go, and this is its definition now: the same in another group.
+    JobMoved {
+        /// As it is in its new group.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// It is known by its id only.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unnamed: bool,
+        /// The group that it was of.
+        previous_group: GroupName,
+        /// The shard that let it go.
+        from: ShardId,
+        /// What was known of it there.
+        moved: Arc<MovedJob>,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
+        /// Who wanted it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
+    },
+    /// The shard of a job's group did not let it go; it is as it was.
+    JobMoveRefused {
+        /// Which.
+        job: JobId,
+        /// Why not.
+        reason: Rejection,
+        /// The wish's request id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// Who waits for the outcome.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<InstanceId>,
     },
 
     /// Before jobs are deleted, the shards that run them are asked whether something of them is unfinished.
@@ -969,6 +1028,32 @@ pub enum Event {
     JobRemoved {
         /// Which job.
         job: JobId,
+    },
+    /// The shard let a job go to another group, and decides nothing of it any more. Its batches stay.
+    JobReleased {
+        /// Which job.
+        job: JobId,
+        /// What was known of it.
+        moved: Arc<MovedJob>,
+    },
+    /// The shard did not let a job go.
+    JobKept {
+        /// Which job.
+        job: JobId,
+        /// Why not.
+        reason: Rejection,
+    },
+    /// The shard runs a job that another group had.
+    JobTaken {
+        /// As accepted.
+        definition: Arc<JobDefinition>,
+        /// Whether it generates batches.
+        enabled: bool,
+        /// The fire that is to come.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<Fire>,
+        /// What its old group knew of it.
+        moved: Arc<MovedJob>,
     },
     /// The catalogue was told what is unfinished.
     UnfinishedTold {
@@ -1670,6 +1755,9 @@ impl Event {
             Event::JobEnabled { .. } => "job.enabled",
             Event::JobDisabled { .. } => "job.disabled",
             Event::JobDeleted { .. } => "job.deleted",
+            Event::JobMoveAsked { .. } => "job.move_asked",
+            Event::JobMoved { .. } => "job.moved",
+            Event::JobMoveRefused { .. } => "job.move_refused",
             Event::TemplateDefined { .. } => "template.defined",
             Event::TemplateRemoved { .. } => "template.removed",
             Event::UsersAssigned { .. } => "users.assigned",
@@ -1714,6 +1802,9 @@ impl Event {
             Event::JobReceived { .. } => "job.received",
             Event::JobSwitched { .. } => "job.switched",
             Event::JobRemoved { .. } => "job.removed",
+            Event::JobReleased { .. } => "job.released",
+            Event::JobKept { .. } => "job.kept",
+            Event::JobTaken { .. } => "job.taken",
             Event::JobSubmitted { .. } => "job.submitted",
             Event::UnfinishedAsked { .. } => "unfinished.asked",
             Event::UnfinishedTold { .. } => "unfinished.told",
@@ -1814,10 +1905,16 @@ impl Event {
             Event::KeyDefined { app, .. } | Event::KeyRevoked { app } => format!("key/{app}"),
             Event::JobDefined { definition, .. }
             | Event::JobReceived { definition, .. }
+            | Event::JobMoved { definition, .. }
+            | Event::JobTaken { definition, .. }
             | Event::JobSubmitted { definition } => format!("job/{}", definition.id),
             Event::JobEnabled { job }
             | Event::JobDisabled { job }
             | Event::JobDeleted { job }
+            | Event::JobMoveAsked { job, .. }
+            | Event::JobMoveRefused { job, .. }
+            | Event::JobReleased { job, .. }
+            | Event::JobKept { job, .. }
             | Event::JobSwitched { job, .. }
             | Event::JobRemoved { job }
             | Event::JobCancelled { job, .. }

@@ -24,6 +24,9 @@ pub struct ForeignParent {
     /// Its validity and the days of its calendar, where they leave some of those out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub firing: Option<Firing>,
+    /// It has come from another group (JOB-9): where it is known as a parent, it is to be asked there from now on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub moved: bool,
 }
 
 /// How one logical time of a job stands: its newest run decides.

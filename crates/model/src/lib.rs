@@ -20,6 +20,7 @@ mod freeze;
 mod id;
 mod live;
 mod mark;
+mod moved;
 mod name;
 mod parent_list;
 mod pools;
@@ -62,6 +63,7 @@ pub use live::{
     PostWith, ToldShard, Why,
 };
 pub use mark::MarkedResult;
+pub use moved::{MovedJob, MovedRuns};
 pub use name::{
     Account, CalendarName, GroupName, JobName, JobType, NameError, PoolName, TemplateName, WorkerLabel,
 };

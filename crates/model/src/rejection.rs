@@ -100,6 +100,22 @@ pub enum Rejection {
         /// What needs it, by name.
         reason: String,
     },
+    /// The job cannot go to another group now.
+    #[error("job {job} cannot be moved: {reason}")]
+    JobNotMoved {
+        /// `group/name`.
+        job: String,
+        /// What keeps it, and what to do.
+        reason: String,
+    },
+    /// The job is on its way from one group to another.
+    #[error("job {job} is being moved to group {group}; try again in a moment")]
+    JobMoving {
+        /// `group/name`, as it was.
+        job: String,
+        /// Where it goes.
+        group: String,
+    },
     /// The calendar cannot be removed while jobs use it.
     #[error("calendar {calendar} cannot be removed: {reason}")]
     CalendarInUse {
@@ -305,6 +321,8 @@ impl Rejection {
             Rejection::BatchUnfinished { .. } => "batch_unfinished",
             Rejection::JobUnfinished { .. } => "job_unfinished",
             Rejection::JobInUse { .. } => "job_in_use",
+            Rejection::JobNotMoved { .. } => "job_not_moved",
+            Rejection::JobMoving { .. } => "job_moving",
             Rejection::CalendarInUse { .. } => "calendar_in_use",
             Rejection::PoolInUse { .. } => "pool_in_use",
             Rejection::UserUnknown { .. } => "user_unknown",

@@ -173,9 +173,10 @@ impl Fold {
 /// The job whose timer runs from this fact on, or is gone.
 fn resumed(event: &Event) -> Option<JobId> {
     match event {
-        Event::JobReceived { definition, next: Some(_), .. } => Some(definition.id),
+        Event::JobReceived { definition, next: Some(_), .. }
+        | Event::JobTaken { definition, next: Some(_), .. } => Some(definition.id),
         Event::JobSwitched { job, next: Some(_), .. } | Event::FireMoved { job, next: Some(_) } => Some(*job),
-        Event::JobRemoved { job } => Some(*job),
+        Event::JobRemoved { job } | Event::JobReleased { job, .. } => Some(*job),
         _ => None,
     }
 }
@@ -222,6 +223,7 @@ fn requester<'a>(source: &'a Source, made: &'a [Recorded]) -> Option<&'a Actor> 
     let named = made.iter().find_map(|recorded| match &recorded.event {
         Event::ApplyAdvanced { by, .. }
         | Event::ApplyFinished { by, .. }
+        | Event::JobMoved { by, .. }
         | Event::RemovalDecided { by, .. } => by.as_ref(),
         _ => None,
     });
@@ -302,6 +304,9 @@ impl Caches {
             | Event::JobReceived { .. }
             | Event::JobSwitched { .. }
             | Event::JobRemoved { .. }
+            | Event::JobMoved { .. }
+            | Event::JobReleased { .. }
+            | Event::JobTaken { .. }
             | Event::JobSubmitted { .. }
             | Event::FireMoved { .. }
             | Event::FiresSkipped { .. } => self.apply_job(at, event),
@@ -388,6 +393,9 @@ impl Caches {
             | Event::AlarmRaised { .. }
             | Event::ChecksRequested { .. }
             | Event::ThirdPartyForgotten { .. }
+            | Event::JobMoveAsked { .. }
+            | Event::JobMoveRefused { .. }
+            | Event::JobKept { .. }
             | Event::UnfinishedAsked { .. }
             | Event::UnfinishedTold { .. }
             | Event::UnfinishedHeard { .. }

@@ -220,7 +220,11 @@ pub trait ReadTables: Tables {
     /// # Errors
     /// The database.
     fn shard_job(&self, job: i64) -> Result<Option<ShardJobRow>, Error> {
-        one(self, Select::new(ShardJobRow::TABLE, &["job_id"]).equal("job_id", job))
+        // While a job moves, the tables may show it in two shards; the version grows with the move.
+        let mut rows =
+            all(self, &Select::new(ShardJobRow::TABLE, &["job_id", "shard_no"]).equal("job_id", job))?;
+        rows.sort_by_key(|row: &ShardJobRow| row.version);
+        Ok(rows.pop())
     }
 
     /// Fires of a job that made no batch, in the order of the journal.

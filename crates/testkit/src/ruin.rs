@@ -69,6 +69,7 @@ const GIVEN_UP: &[Invariant] = &[
     // A move is told by the old shard, recorded by the catalogue and taken in by the new shard, in three journals: one
     // that lost its end may have the user still, or not yet.
     Invariant::UsersHaveOneHome,
+    Invariant::MovedJobsKeepTheirRuns,
     Invariant::PermitsAccountedFor,
     // What an owner of lost records sends late links to them or is of a later epoch, and is void.
     Invariant::ChainUnbroken,
@@ -298,6 +299,7 @@ impl World {
                 Command::DeleteJob { .. }
                     | Command::ApplyJobs { .. }
                     | Command::CommitApply { .. }
+                    | Command::MoveJob { .. }
                     | Command::MoveUser { .. }
                     | Command::RemoveUser { .. }
             )

@@ -217,6 +217,11 @@ impl Known {
             Event::JobDefined { definition, enabled, .. } => {
                 self.job(definition, ShardId(definition.group_id.0 as u16), *enabled, false);
             }
+            Event::JobMoved { definition, enabled, request, .. } => {
+                self.job(definition, ShardId(definition.group_id.0 as u16), *enabled, false);
+                let done = Outcome::Answered(Answer::Done);
+                self.outcomes.extend(request.clone().map(|request| (request, done)));
+            }
             Event::JobSubmitted { definition } => self.job(definition, shard, false, true),
             Event::JobEnabled { job } | Event::JobDisabled { job } => {
                 if let Some(known) = self.jobs.get_mut(job) {
@@ -232,7 +237,8 @@ impl Known {
             Event::UserMoved { request: Some(request), .. } => {
                 self.outcomes.insert(request.clone(), Outcome::Answered(Answer::Done));
             }
-            Event::UserMoveRefused { request: Some(request), reason, .. } => {
+            Event::UserMoveRefused { request: Some(request), reason, .. }
+            | Event::JobMoveRefused { request: Some(request), reason, .. } => {
                 self.outcomes.insert(request.clone(), Outcome::Refused(reason.clone()));
             }
             Event::JobDeleted { job } => {

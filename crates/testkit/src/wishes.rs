@@ -131,6 +131,7 @@ impl World {
             3..8 => self.keys(&mut rng.aside("keys")),
             8..11 if index > 4 => self.rename(&mut rng.aside("rename")),
             11..15 if index > 4 => self.bulk(&mut rng.aside("bulk")),
+            15..21 if index > 4 => self.move_job(&mut rng.aside("move")),
             _ => {}
         }
         if rng.range(0, 500) == 0 {
@@ -381,7 +382,10 @@ impl World {
             true => (tidemill_model::BatchId::mint(77_777, batch.shard()), None),
             false => (batch, recorded),
         };
-        self.ask(batch.shard(), Command::RerunBatch { batch, job, logical_time, recorded });
+        let moved =
+            self.known.jobs.get(&job).map(|job| job.shard).filter(|_| job.shard() == ShardId::CATALOGUE);
+        let shard = moved.unwrap_or(batch.shard());
+        self.ask(shard, Command::RerunBatch { batch, job, logical_time, recorded });
     }
 
     fn kill(&mut self, rng: &mut Rng) {
@@ -439,6 +443,18 @@ impl World {
         let Some(job) = self.some_job(rng, false) else { return };
         let name = format!("j{}", rng.below(16)).try_into().expect("a name");
         self.ask(ShardId::CATALOGUE, Command::RenameJob { job: job.id, name });
+    }
+
+    /// JOB-9: to any group, its own among them. One that is disabled first can mostly go.
+    fn move_job(&mut self, rng: &mut Rng) {
+        let Some(job) = self.some_job(rng, false) else { return };
+        let to = format!("g{}", rng.below(self.plan.groups) + 1).try_into().expect("a name");
+        let later = if rng.chance(50) { 400 } else { 0 };
+        if later > 0 {
+            self.ask(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: false });
+            self.ask_later(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: true }, 2 * later);
+        }
+        self.ask_later(ShardId::CATALOGUE, Command::MoveJob { job: job.id, to }, later);
     }
 
     fn delete(&mut self, rng: &mut Rng) {

@@ -13,7 +13,7 @@ use tidemill_model::{
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
-use super::run::{Generated, written};
+use super::run::{Generated, JobPlace, job_place, written};
 use crate::app::{App, shard_of};
 use crate::auth::Caller;
 use crate::body::{Body, parse};
@@ -306,9 +306,27 @@ pub(super) async fn mark(
     let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
     let result = known.map_err(|_| Problem::field("result", result, "must be success, failed or skipped"))?;
     let (job, logical_time, recorded) = identity(&app, batch).await?;
+    if let Some(place) = moved_to(&app, job, shard).await? {
+        let rule = format!(
+            "stays with the group that ran it, and its job runs in group {} now, which decides what counts; run it \
+             again instead",
+            place.group
+        );
+        return Err(Problem::field("batch", batch, rule));
+    }
     let run = Some(recorded.run);
     let command = Command::MarkBatch { batch, job, logical_time, result, reason, run };
     written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+}
+
+/// Where a job runs that is not in this shard any more (JOB-9).
+async fn moved_to(app: &App, job: JobId, shard: ShardId) -> Result<Option<JobPlace>, Problem> {
+    match job_place(app, job).await {
+        Ok(place) => Ok(Some(place).filter(|place| place.shard != shard)),
+        // The tables may not show the job yet; its shard knows it.
+        Err(problem) if problem.code == "unknown" => Ok(None),
+        Err(problem) => Err(problem),
+    }
 }
 
 /// A batch's job and logical time, and what else its shard may not hold any more (GEN-10).
@@ -334,6 +352,11 @@ pub(super) async fn rerun(
     let batch: BatchId = id("batch", &text)?;
     let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
     let (job, logical_time, recorded) = identity(&app, batch).await?;
+    let moved = moved_to(&app, job, shard).await?;
+    if let Some(place) = &moved {
+        caller.may_act(&place.group)?;
+    }
+    let shard = moved.map_or(shard, |place| place.shard);
     let command = Command::RerunBatch { batch, job, logical_time, recorded: Some(Box::new(recorded)) };
     Generated::of(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
 }

@@ -63,7 +63,7 @@ pub(crate) fn calls() -> Calls {
         rerun_calls(bulk_calls(batch_calls(version_calls(job_calls(Calls::new()))))),
     ))))));
     calls = dead_letter_calls(calls);
-    for call in ["run", "enable", "disable", "rename"] {
+    for call in ["run", "enable", "disable", "rename", "move"] {
         // The document has them as `/api/jobs/{id}/{name}`.
         let path = format!("/api/jobs/{{id}}/{call}");
         calls.router = calls.router.route(&path, get(jobs::get_named_like_a_call));
@@ -182,6 +182,18 @@ fn job_calls(calls: Calls) -> Calls {
             .takes::<run::RenameRequest>()
             .gives::<Written>(),
             run::rename,
+        )
+        .add(
+            Call::new(
+                Verb::Post,
+                "/api/jobs/{id}/move",
+                "Gives a job to another group, unless something of it is unfinished; its id and its run numbers stay",
+            )
+            .role(Role::User)
+            .settles()
+            .takes::<run::MoveRequest>()
+            .gives::<Written>(),
+            run::move_to,
         )
 }
 

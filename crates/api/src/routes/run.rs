@@ -7,7 +7,7 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, Concerned, JobId, JobName, ShardId};
+use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, ShardId};
 
 use super::jobs::job_row;
 use crate::Problem;
@@ -172,6 +172,40 @@ pub(super) async fn rename(
     params.only(&[])?;
     let RenameRequest { name } = parse(body)?;
     change(app, caller, path, headers, |job| Command::RenameJob { job, name }).await
+}
+
+/// The group that a job goes to.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct MoveRequest {
+    /// Its name.
+    group: GroupName,
+}
+
+/// Gives a job to another group (JOB-9), unless something of it is unfinished; its id and its run numbers stay, and its
+/// batches stay with the group that ran them.
+pub(super) async fn move_to(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    params: Params,
+    headers: HeaderMap,
+    Body(body): Body,
+) -> Result<(StatusCode, Json<Written>), Problem> {
+    params.only(&[])?;
+    let MoveRequest { group } = parse(body)?;
+    let job: JobId = id("job", &text)?;
+    if job.shard() != ShardId::CATALOGUE {
+        let rule =
+            "was submitted to run once, and stays in the group where it was; submit it to the other group";
+        return Err(Problem::field("job", job, rule));
+    }
+    let place = job_place(&app, job).await?;
+    caller.may_act(&place.group)?;
+    caller.may_act(group.as_str())?;
+    let command = Command::MoveJob { job, to: group.clone() };
+    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    settled(&app, in_force::by_job(job, group.as_str()), done).await
 }
 
 /// Removes a definition (JOB-9): refused while something of it is unfinished, unless `cancel=true` ends that.

@@ -267,6 +267,8 @@ async fn rejections_of_the_owner_keep_their_fields() {
         invalid("jobs[0].schedule.cron", "* *", "has 2 fields"),
         Rejection::Cycle { path: vec!["demo/a".into(), "other/b".into(), "demo/a".into()] },
         Rejection::JobInUse { job: "demo/a".into(), reason: "other/b waits for it".into() },
+        Rejection::JobNotMoved { job: "demo/a".into(), reason: "it has unfinished batches".into() },
+        Rejection::JobMoving { job: "demo/a".into(), group: "other".into() },
         Rejection::LimitReached { what: "the number of jobs".into(), limit: 5 },
         Rejection::Quarantined { reason: "panicked".into() },
     ];
@@ -327,6 +329,8 @@ async fn rejections_of_the_owner_keep_their_fields() {
         }
     "#]],
     );
+    assert_eq!(send(apply()).await.code(), (409, "job_not_moved"));
+    assert_eq!(send(apply()).await.code(), (409, "job_moving"));
     let limit = send(apply()).await;
     assert_eq!((limit.code(), limit.retry_after.as_deref()), ((429, "limit_reached"), Some("5")));
     assert_eq!(send(apply()).await.code(), (500, "quarantined"));

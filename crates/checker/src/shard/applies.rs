@@ -53,7 +53,9 @@ impl Applies {
     /// What the event says that cannot be.
     fn wrong(&self, event: &Event) -> Option<String> {
         match event {
-            Event::JobDefined { definition, .. } => self.stray(Some(&key_of(definition)), None),
+            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
+                self.stray(Some(&key_of(definition)), None)
+            }
             Event::JobEnabled { job } | Event::JobDisabled { job } => {
                 let key = self.known.get(job).map(|known| key_of(&known.definition));
                 self.stray(key.as_ref(), None)
@@ -81,13 +83,21 @@ impl Applies {
 
     /// JOB-9: a name means one job; a job gets another one only where the record says which one it had.
     fn wrong_name(&self, event: &Event) -> Option<String> {
-        let Event::JobDefined { definition, unnamed: false, previous_name, .. } = event else { return None };
+        let (definition, had) = match event {
+            Event::JobDefined { definition, unnamed: false, previous_name, .. } => {
+                let had = previous_name.as_ref().map(|name| (definition.group.to_string(), name.to_string()));
+                (definition, had)
+            }
+            Event::JobMoved { definition, unnamed: false, previous_group, .. } => {
+                (definition, Some((previous_group.to_string(), definition.name.to_string())))
+            }
+            _ => return None,
+        };
         let (key, id) = (key_of(definition), definition.id);
         if let Some(other) = self.names.get(&key).filter(|other| **other != id) {
             return Some(format!("job {id} gets the name {}, which job {other} has", definition.full_name()));
         }
         let known = self.known.get(&id).map(|known| key_of(&known.definition));
-        let had = previous_name.as_ref().map(|name| (definition.group.to_string(), name.to_string()));
         let expected = known.filter(|known| *known != key);
         (had != expected).then(|| format!("job {id} had the name {expected:?}, and its record says {had:?}"))
     }
@@ -133,6 +143,14 @@ impl Applies {
                     self.names.remove(&(definition.group.to_string(), previous.to_string()));
                 }
                 if !unnamed {
+                    self.names.insert(key_of(definition), definition.id);
+                }
+                let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);
+                self.known.insert(definition.id, Known { definition, enabled, unnamed });
+            }
+            Event::JobMoved { definition, enabled, unnamed, previous_group, .. } => {
+                if !unnamed {
+                    self.names.remove(&(previous_group.to_string(), definition.name.to_string()));
                     self.names.insert(key_of(definition), definition.id);
                 }
                 let (definition, enabled, unnamed) = (Arc::clone(definition), *enabled, *unnamed);

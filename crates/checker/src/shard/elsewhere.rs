@@ -163,6 +163,11 @@ impl Shard {
         !self.jobs.contains_key(&job)
     }
 
+    /// The version with which the job came from another group; 0: it was defined in this one.
+    pub(crate) fn tenure(&self, job: JobId) -> u32 {
+        self.jobs.get(&job).and_then(|job| job.tenure).unwrap_or(0)
+    }
+
     /// How a logical time of a job of this shard stands.
     pub(crate) fn stand(&self, job: JobId, time: Timestamp) -> Stand {
         let run = self.runs.get(&(job, time));

@@ -79,6 +79,9 @@ impl Shard {
 
     /// `reruns_keep_their_facts`: a planned run is not left out for what its owner has to know.
     pub(super) fn run_left_out(&self, at: &At<'_>, job: JobId, reason: RunSkip, found: &mut Findings) {
+        if self.jobs.get(&job).is_some_and(|job| job.tenure.is_some()) {
+            return;
+        }
         let known = self.jobs.get(&job).map_or(0, |job| job.versions.len());
         if reason == RunSkip::UnknownDefinition && known <= KEPT_VERSIONS {
             let why =

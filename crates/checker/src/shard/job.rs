@@ -117,6 +117,8 @@ pub(super) struct Job {
     /// How often the next fire has failed.
     pub(super) failures: u32,
     pub(super) removed: bool,
+    /// It came from another group, whose versions of it are not known here, with this one.
+    pub(super) tenure: Option<u32>,
     /// Of a job for once: its logical times, its unfinished batches, and how often one has ended.
     pub(super) once: Once,
 }
@@ -140,6 +142,7 @@ impl Job {
             suspended: false,
             failures: 0,
             removed: false,
+            tenure: None,
             once: Once::default(),
         }
     }
@@ -181,11 +184,25 @@ impl Shard {
             let why = format!("job {id} is received in version {} after {before}", definition.version);
             at.breaks(found, Invariant::VersionsRise, why);
         }
-        self.relate(id, &version);
         // One whose timer was suspended goes on where it stood, so that nothing due is left out.
         let old = self.jobs.get(&id).filter(|job| job.enabled);
         let kept = old.filter(|job| job.newest().is_some_and(|(_, old)| old.fires_like(&version)));
         let kept = kept.and_then(|job| job.next);
+        self.job_known(at, definition, enabled, (kept, next), found);
+    }
+
+    /// The shard runs a job by this definition. `kept` is the fire that was to come before.
+    pub(super) fn job_known(
+        &mut self,
+        at: &At<'_>,
+        definition: &JobDefinition,
+        enabled: bool,
+        (kept, next): (Option<Fire>, Option<Fire>),
+        found: &mut Findings,
+    ) {
+        let id = definition.id;
+        let version = Version::of(definition);
+        self.relate(id, &version);
         self.first_fire(at, (id, &version), enabled, (kept, next), found);
         let skips_off = self.jobs.get(&id).map(|job| job.skips_when_off(id)).unwrap_or_default();
         let job = self.jobs.entry(id).or_insert_with(|| Job::new(definition, enabled));

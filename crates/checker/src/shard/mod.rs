@@ -25,6 +25,7 @@ mod generation;
 mod job;
 mod life;
 mod marks;
+mod moves;
 mod outputs;
 mod overlap;
 mod placement;
@@ -203,7 +204,7 @@ impl Shard {
                 AlarmKind::ChecksLate | AlarmKind::QualityRefused | AlarmKind::QualityUnanswered => {}
                 AlarmKind::ColdStartSkipped => {}
             },
-            Event::JobDefined { definition, .. } => {
+            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
                 self.versions_rise(at, definition.id, definition.version, found);
             }
             Event::JobDeleted { job } => {
@@ -223,6 +224,10 @@ impl Shard {
             Event::JobRemoved { job } => {
                 self.late.retain(|_, late| late.job != *job);
                 self.job_removed(*job);
+            }
+            Event::JobReleased { job, moved } => self.job_released(at, *job, moved, found),
+            Event::JobTaken { definition, enabled, next, moved } => {
+                self.job_taken(at, (definition, moved), *enabled, *next, found);
             }
             Event::JobSubmitted { definition } => self.job_submitted(definition),
             // What is evicted stays known, time by time.
@@ -319,6 +324,9 @@ impl Shard {
             | Event::Thawed { .. }
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
+            | Event::JobMoveAsked { .. }
+            | Event::JobMoveRefused { .. }
+            | Event::JobKept { .. }
             | Event::UnfinishedAsked { .. }
             | Event::UnfinishedTold { .. }
             | Event::UnfinishedHeard { .. }

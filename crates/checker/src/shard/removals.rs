@@ -76,7 +76,10 @@ impl Removals {
                 self.is_changed = true;
                 self.cleared = delete.iter().copied().filter(|job| self.is_free(*job)).collect();
             }
-            Event::JobDefined { .. } | Event::JobEnabled { .. } | Event::JobDisabled { .. } => {
+            Event::JobDefined { .. }
+            | Event::JobMoved { .. }
+            | Event::JobEnabled { .. }
+            | Event::JobDisabled { .. } => {
                 self.is_changed = true;
             }
             Event::RemovalDecided { question, .. } => {

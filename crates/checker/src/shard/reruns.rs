@@ -210,7 +210,7 @@ impl Reruns {
 
     fn fold(&mut self, event: &Event) {
         match event {
-            Event::JobDefined { definition, .. } => {
+            Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
                 self.known.insert(definition.id, Arc::clone(definition));
             }
             Event::JobDeleted { job } => {

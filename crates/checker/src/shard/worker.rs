@@ -327,6 +327,7 @@ fn speaks_for(command: &Command, worker: &WorkerId) -> bool {
         | Command::DefineCalendar { .. }
         | Command::RemoveCalendar { .. }
         | Command::RenameJob { .. }
+        | Command::MoveJob { .. }
         | Command::SwitchJob { .. }
         | Command::DeleteJob { .. }
         | Command::PlanRerun(_)

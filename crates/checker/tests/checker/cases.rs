@@ -6,8 +6,8 @@ use tidemill_checker::Invariant;
 
 use crate::kit::Case;
 use crate::{
-    applies, bulks, commands, dependencies, facts, firing, foreign, generation, journal, life, pools, pulls,
-    removals, reruns, shards, things, workers,
+    applies, bulks, commands, dependencies, facts, firing, foreign, generation, journal, life, moves, pools,
+    pulls, removals, reruns, shards, things, workers,
 };
 
 fn cases() -> Vec<Case> {
@@ -19,6 +19,7 @@ fn cases() -> Vec<Case> {
         applies::names(),
         bulks::cases(),
         removals::cases(),
+        moves::cases(),
         reruns::cases(),
         generation::cases(),
         firing::cases(),

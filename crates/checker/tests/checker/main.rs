@@ -15,6 +15,7 @@ mod generation;
 mod journal;
 mod kit;
 mod life;
+mod moves;
 mod pools;
 mod pulls;
 mod removals;

@@ -29,7 +29,7 @@ pub(super) const MAX_BYTES: usize = 170 * 1024;
 /// Parents of a job in all.
 const MAX_PARENTS: usize = 20_000;
 /// Those of other groups, or at other logical times than the batch's own: every batch lists them.
-const MAX_LISTED_PARENTS: usize = 1_000;
+pub(super) const MAX_LISTED_PARENTS: usize = 1_000;
 const MAX_ERRORS: usize = 20;
 /// Logical times of all its parents together that a batch of a job may wait for.
 pub(crate) const MAX_DECLARED_TIMES: usize = 2_000;
@@ -58,6 +58,7 @@ impl Catalogue {
         let accepted = self.accept(specs, &names)?;
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
+        self.check_all_stay(&definitions)?;
         let order = self.check_graph(&definitions, |index| format!("jobs[{index}]"))?;
         let pruned = self.pruned(&names, prune, &definitions)?;
         let rewritten: BTreeSet<JobId> = names.ids().chain(pruned.iter().map(|(id, _)| *id)).collect();
@@ -75,6 +76,7 @@ impl Catalogue {
         let written: Vec<&JobSpec> = specs.iter().collect();
         let checked = self.check(&written, prune)?;
         let gone = checked.gone();
+        let mut warnings: Vec<String> = checked.move_warnings().collect();
         let Checked { accepted, order, pruned } = checked;
         let bytes: usize = accepted.iter().map(|(definition, _)| of_definition(definition)).sum();
         if accepted.len() + pruned.len() > MAX_JOBS || bytes > MAX_BYTES {
@@ -87,8 +89,7 @@ impl Catalogue {
         if let Some(asked) = self.may_remove(&gone, terms, removal)? {
             return Ok(Decision::events(vec![asked]));
         }
-        let warnings =
-            accepted.iter().filter_map(|(definition, _)| overlap_warning(definition, now)).collect();
+        warnings.extend(accepted.iter().filter_map(|(definition, _)| overlap_warning(definition, now)));
         let mut facts = BTreeMap::new();
         let mut changes = Vec::with_capacity(accepted.len() + pruned.len());
         for (definition, enabled) in accepted {
@@ -123,6 +124,7 @@ impl Catalogue {
         };
         definition.parents.extend(parents.iter().map(|job| Parent { job: *job, mapping: mapping(*job) }));
         let definition = Arc::new(definition);
+        self.check_all_stay([&definition])?;
         self.check_graph(&[Arc::clone(&definition)], |_| String::new())?;
         let event = Event::JobDefined { definition, enabled, unnamed: true, previous_name: None };
         Ok(Decision::answered(vec![event], Answer::Submitted { job: id, batch: None }))

@@ -18,8 +18,7 @@ impl Catalogue {
     /// Before a definition goes to its shard: what it names of other groups.
     pub(super) fn tell_foreign_parents(&mut self, definition: &JobDefinition) {
         let Some(to) = self.groups.get(&definition.group).map(|group| group.shard) else { return };
-        let parents = definition.parents.iter().map(|parent| parent.job);
-        let foreign = parents.filter_map(|parent| self.as_foreign(parent, to)).collect();
+        let foreign = definition.other_parents().filter_map(|parent| self.as_foreign(parent, to)).collect();
         self.send_parents(to, foreign);
     }
 
@@ -59,6 +58,18 @@ impl Catalogue {
         }
     }
 
+    /// After a job came from another group: a batch of any group may still wait for it where it was, or ask there.
+    pub(super) fn tell_everybody_where(&mut self, id: JobId) {
+        let own = self.shard_of(id);
+        let others = self.groups.values().map(|group| group.shard).filter(|shard| Some(*shard) != own);
+        for to in others.collect::<BTreeSet<_>>() {
+            if let Some(parent) = self.as_foreign(id, to) {
+                let parents = vec![ForeignParent { moved: true, ..parent }];
+                self.post.send(to, ShardMessage::Parents { parents });
+            }
+        }
+    }
+
     fn send_parents(&mut self, to: ShardId, parents: Vec<ForeignParent>) {
         for firing in parents.iter().filter_map(|parent| parent.firing.as_ref()) {
             self.send_calendar(to, firing.calendar.as_ref());
@@ -80,6 +91,7 @@ impl Catalogue {
             shard,
             schedule,
             firing: grid.and_then(JobDefinition::grid_firing),
+            moved: false,
         })
     }
 

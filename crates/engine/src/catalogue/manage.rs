@@ -111,6 +111,7 @@ impl Catalogue {
 
     pub(super) fn switch_job(&self, job: JobId, enabled: bool) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        self.check_stays(job)?;
         let event = if enabled { Event::JobEnabled { job } } else { Event::JobDisabled { job } };
         let events = if known.enabled == enabled { Vec::new() } else { vec![event] };
         Ok(Decision::answered(events, Answer::Done))
@@ -132,6 +133,7 @@ impl Catalogue {
         known: &super::Job,
         goes_too: &dyn Fn(JobId) -> bool,
     ) -> Result<(), Rejection> {
+        self.check_stays(job)?;
         let children = self.children.get(&job).into_iter().flatten().filter(|child| !goes_too(**child));
         let names: Vec<String> = children
             .filter_map(|child| self.jobs.get(child))

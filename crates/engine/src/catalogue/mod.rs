@@ -10,6 +10,7 @@ mod foreign;
 mod freeze;
 mod graph;
 mod manage;
+mod moves;
 mod names;
 mod plan;
 mod pools;
@@ -36,6 +37,7 @@ pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::bulk::Bulks;
 use self::calendars::Calendars;
 use self::freeze::Freezes;
+use self::moves::Moves;
 pub use self::plan::check_jobs;
 use self::pools::Pools;
 pub(crate) use self::remove::Wisher;
@@ -59,6 +61,8 @@ pub struct Catalogue {
     pub(crate) freezes: Freezes,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) names: BTreeMap<(GroupName, JobName), JobId>,
+    /// Jobs on their way from one group to another.
+    pub(crate) moves: Moves,
     /// Job → those that name it as parent.
     pub(crate) children: BTreeMap<JobId, BTreeSet<JobId>>,
     pub(crate) calendars: Calendars,
@@ -141,6 +145,7 @@ impl Catalogue {
             }
             Command::ReportBulk { bulk, outcomes } => self.report_bulk(*bulk, outcomes).into(),
             Command::RenameJob { job, name } => self.rename_job(*job, name).into(),
+            Command::MoveJob { job, to } => self.move_job(*job, to, now, wisher).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
             Command::DefineCalendar { calendar } => self.define_calendar(calendar).into(),
@@ -230,8 +235,13 @@ impl Catalogue {
                 if let Some(previous) = previous_name {
                     self.names.remove(&(definition.group.clone(), previous.clone()));
                 }
-                self.job_defined(definition, *enabled, *unnamed);
+                let (definition, enabled) = (Arc::clone(definition), *enabled);
+                let message = ShardMessage::Job { definition: Arc::clone(&definition), enabled };
+                self.job_defined(Job { definition, enabled, unnamed: *unnamed }, message);
             }
+            Event::JobMoveAsked { .. } => self.job_move_asked(event),
+            Event::JobMoved { .. } => self.job_moved(event),
+            Event::JobMoveRefused { job, .. } => self.job_move_refused(*job),
             Event::JobEnabled { job } => self.switched(*job, true),
             Event::JobDisabled { job } => self.switched(*job, false),
             Event::JobDeleted { job } => self.job_deleted(*job),
@@ -319,6 +329,9 @@ impl Catalogue {
             | Event::JobReceived { .. }
             | Event::JobSwitched { .. }
             | Event::JobRemoved { .. }
+            | Event::JobReleased { .. }
+            | Event::JobKept { .. }
+            | Event::JobTaken { .. }
             | Event::JobSubmitted { .. }
             | Event::BatchGenerated { .. }
             | Event::FiresSkipped { .. }
@@ -375,7 +388,9 @@ impl Catalogue {
         }
     }
 
-    fn job_defined(&mut self, definition: &Arc<JobDefinition>, enabled: bool, unnamed: bool) {
+    /// The message is what its group's shard hears.
+    fn job_defined(&mut self, job: Job, message: ShardMessage) {
+        let definition = Arc::clone(&job.definition);
         let id = definition.id;
         self.revision += 1;
         match self.jobs.get(&id) {
@@ -391,17 +406,17 @@ impl Catalogue {
         for parent in definition.other_parents() {
             self.children.entry(parent).or_default().insert(id);
         }
-        if !unnamed {
+        if !job.unnamed {
             self.names.insert((definition.group.clone(), definition.name.clone()), id);
         }
-        self.send_calendar_of(definition);
-        self.tell_foreign_parents(definition);
-        self.send(&definition.group, ShardMessage::Job { definition: Arc::clone(definition), enabled });
+        self.send_calendar_of(&definition);
+        self.tell_foreign_parents(&definition);
+        self.send(&definition.group, message);
         let shard = self.groups.get(&definition.group).map(|group| group.shard);
         if let (Some(shard), Some(data)) = (shard, &definition.data) {
             self.listen(shard, &data.third_party);
         }
-        let old = self.jobs.insert(id, Job { definition: Arc::clone(definition), enabled, unnamed });
+        let old = self.jobs.insert(id, job);
         self.tell_foreign_children(id, old.as_ref().map(|old| old.definition.as_ref()));
     }
 
@@ -443,6 +458,7 @@ fn changes_definitions(command: &Command) -> bool {
             | Command::CommitApply { .. }
             | Command::DefineJob { .. }
             | Command::RenameJob { .. }
+            | Command::MoveJob { .. }
             | Command::SwitchJob { .. }
             | Command::DeleteJob { .. }
             | Command::DefineCalendar { .. }

@@ -160,6 +160,7 @@ impl Catalogue {
     /// Gives a job another name in its group.
     pub(super) fn rename_job(&self, job: JobId, name: &JobName) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
+        self.check_stays(job)?;
         let old = &known.definition;
         if known.unnamed {
             let rule = format!("job {job} is known by its id only, and has no name of its own to change");

@@ -35,7 +35,7 @@ impl Catalogue {
     ) -> Result<ApplyPlan, Rejection> {
         let checked = self.check(jobs, prune)?;
         let mut changes = Vec::new();
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = checked.move_warnings().collect();
         let new: BTreeMap<JobId, &JobDefinition> =
             checked.accepted.iter().map(|(definition, _)| (definition.id, definition.as_ref())).collect();
         let name = |id: JobId| {

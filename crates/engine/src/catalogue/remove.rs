@@ -210,7 +210,17 @@ impl Catalogue {
                 let refused = self.user_not_let_go(user, reason);
                 return Ok(Decision::events(vec![received, refused]));
             }
+            ShardMessage::TellJobReleased { job, moved } => {
+                let moved = self.job_let_go(from, *job, moved);
+                return Ok(Decision::events([received].into_iter().chain(moved).collect()));
+            }
+            ShardMessage::TellJobKept { job, reason } => {
+                let refused = self.job_not_let_go(*job, reason);
+                return Ok(Decision::events(vec![received, refused]));
+            }
             ShardMessage::Group { .. }
+            | ShardMessage::ReleaseJob { .. }
+            | ShardMessage::TakeJob { .. }
             | ShardMessage::Template { .. }
             | ShardMessage::ForgetTemplate { .. }
             | ShardMessage::Users { .. }

@@ -168,6 +168,7 @@ impl Catalogue {
         if let Some(expected) = commit.if_revision.filter(|expected| *expected != self.revision) {
             return Err(Rejection::RevisionChanged { expected, revision: self.revision });
         }
+        self.check_nothing_moves()?;
         let jobs: Vec<&JobSpec> = staging.parts.values().flat_map(|part| part.iter()).collect();
         let checked = self.check(&jobs, commit.prune)?;
         let delete = checked.gone();

@@ -16,6 +16,16 @@ pub(super) fn value_named(definition: &JobDefinition, parent: &str) -> Option<(S
     })
 }
 
+/// Where a definition reads a value of a job by a name without its group: the field, and `values.PARENT.KEY`.
+pub(super) fn value_by_short_name(definition: &JobDefinition) -> Option<(String, String)> {
+    let texts = texts(definition);
+    texts.filter(|(_, text)| text.contains("${values.")).find_map(|(field, text)| {
+        let template = Template::parse(text).ok()?;
+        let (name, key) = template.value_names().find(|(name, _)| !name.contains('/'))?;
+        Some((field, format!("values.{name}.{key}")))
+    })
+}
+
 /// A parent as written, as `group/name`.
 fn full(definition: &JobDefinition, name: &str) -> String {
     if name.contains('/') { name.to_owned() } else { format!("{}/{name}", definition.group) }

@@ -67,6 +67,12 @@ impl GroupShard {
                     self.skips_changed(*job, before);
                 }
             }
+            Event::JobReleased { job, moved } => self.job_released(now, *job, moved),
+            Event::JobKept { job, reason } => self.job_kept(*job, reason),
+            Event::JobTaken { definition, enabled, next, moved } => {
+                self.job_received(now, definition, *enabled, *next);
+                self.job_taken(definition.id, *enabled, moved);
+            }
             Event::UnfinishedTold { question, jobs } => {
                 let message = ShardMessage::TellUnfinished { question: *question, jobs: jobs.clone() };
                 self.post.send(ShardId::CATALOGUE, message);
@@ -258,6 +264,9 @@ impl GroupShard {
             | Event::JobEnabled { .. }
             | Event::JobDisabled { .. }
             | Event::JobDeleted { .. }
+            | Event::JobMoveAsked { .. }
+            | Event::JobMoved { .. }
+            | Event::JobMoveRefused { .. }
             | Event::UnfinishedAsked { .. }
             | Event::UnfinishedHeard { .. }
             | Event::RemovalDecided { .. }
@@ -426,7 +435,7 @@ impl GroupShard {
         self.promote(id);
     }
 
-    fn job_removed(&mut self, now: Timestamp, id: JobId) {
+    pub(crate) fn job_removed(&mut self, now: Timestamp, id: JobId) {
         self.set_next(id, None);
         self.calendars.settled(id);
         self.forget_late_of(id);
@@ -458,12 +467,18 @@ impl GroupShard {
     }
 
     fn is_needed(&self, id: JobId, job: &Job) -> bool {
-        let mut waited_for = self.waiters.range((id, Timestamp::MIN)..=(id, Timestamp::MAX));
-        waited_for.next().is_some()
-            || self.is_counted(id)
-            || self.first_waiters.contains_key(&id)
-            || job.unfinished().next().is_some()
-            || self.followers.concern(id)
+        self.is_waited_for(id) || job.unfinished().next().is_some()
+    }
+
+    /// Whether a batch waits for one of the job, here or in another group, or a job of another group names it.
+    pub(crate) fn is_waited_for(&self, id: JobId) -> bool {
+        self.waits_for_any_of(id) || self.first_waiters.contains_key(&id) || self.followers.concern(id)
+    }
+
+    /// Whether a batch of this shard waits for a time of the job.
+    pub(crate) fn waits_for_any_of(&self, id: JobId) -> bool {
+        let mut listed = self.waiters.range((id, Timestamp::MIN)..=(id, Timestamp::MAX));
+        listed.next().is_some() || self.is_counted(id)
     }
 
     fn leave_parents(&mut self, job: &Job) {

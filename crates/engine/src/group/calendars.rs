@@ -40,6 +40,11 @@ impl Calendars {
         self.moved.first().copied()
     }
 
+    /// Whether its next fire is to be computed anew.
+    pub(crate) fn is_moved(&self, job: JobId) -> bool {
+        self.moved.contains(&job)
+    }
+
     /// Its next fire is known, or it has none.
     pub(crate) fn settled(&mut self, job: JobId) {
         self.moved.remove(&job);
@@ -75,20 +80,25 @@ impl GroupShard {
     /// The next fire of a job whose calendar has changed. What is due already is not moved any more.
     pub(crate) fn fire_moved(&self, id: JobId, now: Timestamp) -> Vec<Event> {
         let Some(job) = self.jobs.get(&id) else { return Vec::new() };
-        let due = job.next.filter(|next| next.at <= now);
-        let anew = || {
-            let timetable = job.schedule.as_ref()?;
-            match job.next.filter(|_| timetable.shifts()) {
-                // None of its logical times is lost, though one may have been due already.
-                Some(next) => timetable.at_or_after_logical(next.logical_time),
-                None => timetable.first_after(now),
-            }
-        };
-        vec![Event::FireMoved { job: id, next: due.or_else(anew) }]
+        vec![Event::FireMoved { job: id, next: anew(job.schedule.as_deref(), job.next, now) }]
     }
 
     pub(crate) fn apply_fire_moved(&mut self, id: JobId, next: Option<Fire>) {
         self.calendars.settled(id);
         self.set_next(id, next);
     }
+}
+
+/// The fire to come of a job whose calendar may have changed.
+pub(crate) fn anew(timetable: Option<&Timetable>, next: Option<Fire>, now: Timestamp) -> Option<Fire> {
+    let due = next.filter(|next| next.at <= now);
+    let anew = || {
+        let timetable = timetable?;
+        match next.filter(|_| timetable.shifts()) {
+            // None of its logical times is lost, though one may have been due already.
+            Some(next) => timetable.at_or_after_logical(next.logical_time),
+            None => timetable.first_after(now),
+        }
+    };
+    due.or_else(anew)
 }

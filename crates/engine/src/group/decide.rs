@@ -90,6 +90,7 @@ impl GroupShard {
             | Command::ResumeRerun { .. }
             | Command::CancelRerun { .. }
             | Command::RenameJob { .. }
+            | Command::MoveJob { .. }
             | Command::SwitchJob { .. }
             | Command::ReportThirdParty(_)
             | Command::ReportChecks(_)

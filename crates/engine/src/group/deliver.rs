@@ -47,6 +47,8 @@ impl GroupShard {
             ShardMessage::Unwatch { job, times } => {
                 Event::ParentUnwatched { job: *job, by: from, times: times.clone() }
             }
+            // Of before the job went to another group, which says how it stands now.
+            ShardMessage::Stands { job, .. } if !self.may_tell_of(*job, from) => return Ok(Vec::new()),
             ShardMessage::Stands { job, standings } => {
                 Event::StandingsHeard { parent: *job, standings: standings.clone() }
             }
@@ -76,6 +78,10 @@ impl GroupShard {
             ShardMessage::ForgetCalendar { name } => Event::CalendarForgotten { name: name.clone() },
             ShardMessage::Freeze { scope, freeze } => {
                 Event::FreezeReceived { scope: *scope, freeze: freeze.clone() }
+            }
+            ShardMessage::ReleaseJob { job, until } => self.release_job(*job, *until, now),
+            ShardMessage::TakeJob { definition, enabled, moved } => {
+                self.take_job(definition, *enabled, moved, now)
             }
             ShardMessage::Remove { job } => Event::JobRemoved { job: *job },
             ShardMessage::AskUnfinished { question, jobs } => {
@@ -107,6 +113,8 @@ impl GroupShard {
             | ShardMessage::ReportPermits { .. }
             | ShardMessage::TellReleased { .. }
             | ShardMessage::TellKept { .. }
+            | ShardMessage::TellJobReleased { .. }
+            | ShardMessage::TellJobKept { .. }
             | ShardMessage::TellRuns { .. }
             | ShardMessage::TellEnd { .. } => {
                 let what = "an answer to the catalogue".to_owned();

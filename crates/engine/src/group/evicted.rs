@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tidemill_model::{BatchResult, JobDefinition};
+use tidemill_model::{BatchResult, JobDefinition, MovedRuns};
 
 use super::history::Newest;
 use super::kept_texts::{Kept, KeptTexts, Texts};
@@ -46,9 +46,36 @@ impl Evicted {
             self.runs.insert(time, newest.run);
         }
         self.set_result(time, newest.result.unwrap_or(BatchResult::Failed));
-        self.set_version(time, next, &newest.definition);
+        self.set_version(time, next, newest.definition.version);
+        self.keep_definition(&newest.definition);
         put(&mut self.parameters, MAX_PARAMETERS, time, newest.parameters.as_ref());
         put(&mut self.values, MAX_VALUES, time, newest.values.as_ref());
+    }
+
+    /// Adds what another group knew of a time. The definition of then was one of that group, and is not known here.
+    pub(crate) fn add_moved(&mut self, time: Timestamp, of: &MovedRuns) {
+        let next = self.times.first_after(time);
+        self.times.insert(time);
+        if of.run > 0 {
+            self.runs.insert(time, of.run);
+        }
+        self.set_result(time, of.result);
+        self.set_version(time, next, of.version);
+        let texts = |texts: &Texts| (!texts.is_empty()).then(|| Arc::new(texts.clone()));
+        put(&mut self.parameters, MAX_PARAMETERS, time, texts(&of.parameters).as_ref());
+        put(&mut self.values, MAX_VALUES, time, texts(&of.values).as_ref());
+        if of.parameters_dropped {
+            dropped(&mut self.parameters, MAX_PARAMETERS, time);
+        }
+        if of.values_dropped {
+            dropped(&mut self.values, MAX_VALUES, time);
+        }
+    }
+
+    /// All of them, oldest first.
+    pub(crate) fn times(&self) -> impl Iterator<Item = Timestamp> + '_ {
+        let first = self.times.first_after(Timestamp::MIN);
+        std::iter::successors(first, |time| self.times.first_after(*time))
     }
 
     pub(crate) fn holds(&self, time: Timestamp) -> bool {
@@ -112,8 +139,7 @@ impl Evicted {
     }
 
     /// `next`: the first time after it that was held before.
-    fn set_version(&mut self, time: Timestamp, next: Option<Timestamp>, definition: &Arc<JobDefinition>) {
-        let version = definition.version;
+    fn set_version(&mut self, time: Timestamp, next: Option<Timestamp>, version: u32) {
         let before = self.version(time);
         if let (Some(next), Some(before)) = (next, before) {
             self.versions.entry(next).or_insert(before);
@@ -125,6 +151,10 @@ impl Evicted {
         if let Some(next) = next.filter(|next| self.versions.get(next) == Some(&version)) {
             self.versions.remove(&next);
         }
+    }
+
+    fn keep_definition(&mut self, definition: &Arc<JobDefinition>) {
+        let version = definition.version;
         self.definitions.entry(version).or_insert_with(|| Arc::clone(definition));
         if self.definitions.len() > MAX_DEFINITIONS {
             self.drop_definition();
@@ -146,4 +176,8 @@ fn put(kept: &mut Option<Box<KeptTexts>>, most: usize, time: Timestamp, texts: O
     if kept.is_some() || texts.is_some() {
         kept.get_or_insert_with(|| Box::new(KeptTexts::new(most))).put(time, texts);
     }
+}
+
+fn dropped(kept: &mut Option<Box<KeptTexts>>, most: usize, time: Timestamp) {
+    kept.get_or_insert_with(|| Box::new(KeptTexts::new(most))).drop_of(time);
 }

@@ -84,6 +84,13 @@ impl Finals {
         self.due.keys().next().copied()
     }
 
+    /// Whether a final command of the job has not ended.
+    pub(crate) fn has_of(&self, job: tidemill_model::JobId) -> bool {
+        let due = self.due.values().map(|(_, ended)| ended.as_ref());
+        let mut of = due.chain(self.held.values().map(|held| &held.of)).chain(self.unplaced.all());
+        of.any(|ended| ended.definition.id == job)
+    }
+
     /// The attempt that the batch has has ended.
     pub(crate) fn note(&mut self, id: BatchId, batch: &Batch, outcome: &AttemptOutcome) {
         if final_command(&batch.definition).is_some()

@@ -140,6 +140,20 @@ impl GroupShard {
         }
     }
 
+    /// The job has come from another group: who asked for it before is told what there is.
+    pub(crate) fn tell_of_taken(&mut self, job: JobId) {
+        let follows = self.followers.follows.get(&job).into_iter().flatten();
+        let follows = follows.filter(|(_, what)| **what == Follow::Generations).map(|(shard, _)| *shard);
+        for shard in follows.collect::<Vec<_>>() {
+            self.followers.untold.entry(shard).or_default().known.insert(job);
+            self.tell_shard(shard);
+        }
+        let watched = self.followers.watches.range((job, Timestamp::MIN)..=(job, Timestamp::MAX));
+        for time in watched.map(|((_, time), _)| *time).collect::<Vec<_>>() {
+            self.tell_watchers(job, time);
+        }
+    }
+
     /// A batch of the job was generated: other shards that follow it are told.
     pub(crate) fn tell_followers(&mut self, job: JobId, time: Timestamp) {
         let Some(follows) = self.followers.follows.get(&job) else { return };

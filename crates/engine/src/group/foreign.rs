@@ -104,6 +104,13 @@ struct Unsaid {
     watch: BTreeSet<(JobId, Timestamp)>,
 }
 
+impl Unsaid {
+    fn forget(&mut self, job: JobId) {
+        self.follow.remove(&job);
+        self.watch.retain(|(of, _)| *of != job);
+    }
+}
+
 impl Foreign {
     pub(crate) fn is_empty(&self) -> bool {
         self.parents.is_empty()
@@ -127,6 +134,38 @@ impl Foreign {
         self.unsaid.get(&to).is_some_and(|unsaid| !unsaid.follow.is_empty())
     }
 
+    /// The parent is a job of this shard from now on: its children here.
+    pub(crate) fn came_here(&mut self, parent: JobId) -> BTreeSet<JobId> {
+        self.times.retain(|(job, _), _| *job != parent);
+        for unsaid in self.unsaid.values_mut() {
+            unsaid.forget(parent);
+        }
+        self.unsaid.retain(|_, unsaid| *unsaid != Unsaid::default());
+        self.parents.remove(&parent).map(|parent| parent.children).unwrap_or_default()
+    }
+
+    /// The parent is a job of another shard from now on, which has to hear what this one wants of it. Where it was
+    /// before, and what was wanted there: whether to follow it, and its times.
+    fn went_to(&mut self, parent: JobId, shard: ShardId) -> Option<(ShardId, bool, Vec<Timestamp>)> {
+        let known = self.parents.get_mut(&parent).filter(|known| known.shard != shard)?;
+        let old = std::mem::replace(&mut known.shard, shard);
+        let was_followed = std::mem::replace(&mut known.said, Follow::Nothing) != Follow::Nothing;
+        if let Some(unsaid) = self.unsaid.get_mut(&old) {
+            unsaid.forget(parent);
+        }
+        let of_it = (parent, Timestamp::MIN)..=(parent, Timestamp::MAX);
+        let said =
+            self.times.range(of_it.clone()).filter(|(_, watched)| watched.said).map(|((_, time), _)| *time);
+        let said = said.collect();
+        self.times.retain(|(job, _), watched| *job != parent || watched.wanted);
+        let unsaid = self.unsaid.entry(shard).or_default();
+        for (key, watched) in self.times.range_mut(of_it) {
+            watched.said = false;
+            unsaid.watch.insert(*key);
+        }
+        Some((old, was_followed, said))
+    }
+
     fn shard_of(&self, parent: JobId) -> Option<ShardId> {
         self.parents.get(&parent).map(|parent| parent.shard)
     }
@@ -146,6 +185,11 @@ impl GroupShard {
 
     pub(crate) fn parents_received(&mut self, parents: &[ForeignParent]) {
         for told in parents {
+            self.parent_went(told.job, told.shard);
+            let is_known = self.foreign.get(told.job).is_some() || self.orphans.contains_key(&told.job);
+            if told.moved && !is_known && !self.waits_for_any_of(told.job) {
+                continue;
+            }
             let spec = told.schedule.as_ref();
             let schedule = spec.and_then(|spec| self.calendars.timetable_of(spec, told.firing.as_ref()));
             if let Some(known) = self.foreign.get_mut(told.job) {
@@ -170,10 +214,21 @@ impl GroupShard {
                 }
             }
             if let Some(known) = self.foreign.get_mut(told.job) {
-                known.expected = known.children.is_empty();
+                known.expected = known.children.is_empty() && !told.moved;
             }
             self.follow_foreign(told.job);
             self.say(told.shard);
+        }
+    }
+
+    /// JOB-9: its old shard is told that nothing of here asks there any more, its new one what this one wants.
+    pub(crate) fn parent_went(&mut self, parent: JobId, shard: ShardId) {
+        let Some((old, was_followed, said)) = self.foreign.went_to(parent, shard) else { return };
+        for times in said.chunks(MAX_TIMES) {
+            self.post.send(old, ShardMessage::Unwatch { job: parent, times: times.to_vec() });
+        }
+        if was_followed {
+            self.post.send(old, ShardMessage::Follow { job: parent, what: Follow::Nothing });
         }
     }
 
@@ -320,6 +375,11 @@ impl GroupShard {
         let message =
             if wanted { ShardMessage::Watch { job, times } } else { ShardMessage::Unwatch { job, times } };
         self.post.send(to, message);
+    }
+
+    /// Whether the shard can say how a job stands: it runs the job, as far as this one was told.
+    pub(crate) fn may_tell_of(&self, parent: JobId, from: ShardId) -> bool {
+        self.foreign.shard_of(parent).is_none_or(|shard| shard == from)
     }
 
     pub(crate) fn standings_heard(&mut self, parent: JobId, standings: &[Standing]) {

@@ -86,6 +86,12 @@ impl KeptTexts {
         }
     }
 
+    /// The time had some, which are not known here.
+    pub(crate) fn drop_of(&mut self, time: Timestamp) {
+        self.take(time);
+        self.dropped.insert(time);
+    }
+
     fn take(&mut self, time: Timestamp) {
         let Some(texts) = self.by_time.remove(&time) else { return };
         self.bytes -= ENTRY_BYTES;

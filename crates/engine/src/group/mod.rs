@@ -39,6 +39,7 @@ mod kept_texts;
 mod lease;
 mod machine;
 mod mark;
+mod moves;
 mod overlap;
 mod place;
 mod pools;

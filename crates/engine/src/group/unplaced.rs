@@ -45,6 +45,10 @@ impl Unplaced {
         Some(removed)
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Ended> {
+        self.waiting.values().map(|(_, ended)| &**ended)
+    }
+
     fn get(&self, id: BatchId) -> Option<&Ended> {
         self.waiting.get(&id).map(|(_, ended)| &**ended)
     }

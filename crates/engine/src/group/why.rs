@@ -35,6 +35,10 @@ impl GroupShard {
             LiveQuery::NewestBatch { job } => {
                 let Some(job) = self.jobs.get(job) else { return LiveAnswer::NotFound };
                 let newest = job.history.last().map(|(_, newest)| newest);
+                if newest.is_none() && job.newest_upto(Timestamp::MAX).is_some() {
+                    // Another group ran it, so that its id is not known here.
+                    return LiveAnswer::NotFound;
+                }
                 let live = newest.and_then(|newest| self.batches.get(&newest.batch));
                 let state = newest.map(|_| live.map_or(BatchState::Finished, Batch::state));
                 LiveAnswer::NewestBatch { batch: newest.map(|newest| newest.batch), state }

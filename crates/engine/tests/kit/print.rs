@@ -36,6 +36,20 @@ pub(crate) fn brief(event: &Event, names: &BTreeMap<JobId, String>) -> Option<St
             format!("job switched {} {enabled}, next {next}", name(job))
         }
         Event::JobRemoved { job } => format!("job removed {}", name(job)),
+        Event::JobMoveAsked { job, from, .. } => format!("shard {from} asked to release {}", name(job)),
+        Event::JobMoved { definition, .. } => {
+            format!("job moved {} v{}", definition.full_name(), definition.version)
+        }
+        Event::JobMoveRefused { reason, .. } => format!("not moved: {reason}"),
+        Event::JobReleased { job, moved } => {
+            let times: u32 = moved.runs.iter().map(|of| of.times).sum();
+            format!("job released {} with {times} times", name(job))
+        }
+        Event::JobKept { job, reason } => format!("job kept {}: {reason}", name(job)),
+        Event::JobTaken { definition, next, .. } => {
+            let next = next.map_or("never".to_owned(), |next| time(&next.at));
+            format!("job taken {} v{}, next {next}", definition.full_name(), definition.version)
+        }
         Event::UnfinishedAsked { question, jobs, .. } => {
             let names: Vec<String> = jobs.iter().map(name).collect();
             format!("asked {question}: unfinished of {}", names.join(", "))

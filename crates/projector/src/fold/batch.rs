@@ -170,7 +170,7 @@ impl Caches {
         else {
             unreachable!("called for that event only")
         };
-        let (job_name, group_name, job_type) = self.names(*job);
+        let (job_name, group_name, job_type) = self.names(at, *job);
         let listed = dependencies.iter().filter(|it| !it.is_satisfied(it.met.len())).count();
         let unmet = listed + counted_parents.map_or(0, |counted| counted.unmet as usize);
         self.batches.put(BatchRow {
@@ -233,13 +233,13 @@ impl Caches {
             });
         }
         if *origin == Origin::Schedule && is_copy(*job) {
-            self.fires_next(job.0, *next);
+            self.fires_next(at, job.0, *next);
         }
     }
 
     /// Name, group and type, as the shard knows them.
-    fn names(&self, job: JobId) -> (Arc<str>, Arc<str>, Arc<str>) {
-        let copy = self.shard_jobs.get(&(job.0,));
+    fn names(&self, at: Place, job: JobId) -> (Arc<str>, Arc<str>, Arc<str>) {
+        let copy = self.shard_jobs.get(&(job.0, at.shard));
         let copy = copy.map(|row| (row.name.clone(), row.group_name.clone(), row.job_type.clone()));
         let submitted = || {
             let row = self.jobs.get(&(job.0,))?;

@@ -45,8 +45,13 @@ impl Caches {
                     row.changed_by = by;
                 });
             }
-            Event::JobReceived { definition, enabled, next } => self.shard_jobs.put(ShardJobRow {
+            Event::JobMoved { definition, enabled, unnamed, .. } => {
+                self.define(at, definition, *enabled, *unnamed);
+            }
+            Event::JobReceived { definition, enabled, next }
+            | Event::JobTaken { definition, enabled, next, .. } => self.shard_jobs.put(ShardJobRow {
                 job_id: definition.id.0,
+                shard_no: at.shard,
                 version: i64::from(definition.version),
                 group_name: definition.group.as_str().into(),
                 name: definition.name.as_str().into(),
@@ -56,11 +61,13 @@ impl Caches {
                 next_logical_time: next.map(|next| next.logical_time.as_millisecond()),
             }),
             Event::JobSwitched { job, enabled, next } => {
-                self.shard_jobs.change((job.0,), |row| row.enabled = *enabled);
-                self.fires_next(job.0, *next);
+                self.shard_jobs.change((job.0, at.shard), |row| row.enabled = *enabled);
+                self.fires_next(at, job.0, *next);
             }
-            Event::FireMoved { job, next } => self.fires_next(job.0, *next),
-            Event::JobRemoved { job } => self.shard_jobs.remove((job.0,)),
+            Event::FireMoved { job, next } => self.fires_next(at, job.0, *next),
+            Event::JobRemoved { job } | Event::JobReleased { job, .. } => {
+                self.shard_jobs.remove((job.0, at.shard));
+            }
             Event::JobSubmitted { definition } => {
                 let row = JobRow {
                     submitted: true,
@@ -84,15 +91,15 @@ impl Caches {
                     skipped_at: at.now,
                 });
                 if is_copy(*job) {
-                    self.fires_next(job.0, *next);
+                    self.fires_next(at, job.0, *next);
                 }
             }
             other => unreachable!("{} is not about jobs", other.kind()),
         }
     }
 
-    pub(super) fn fires_next(&mut self, job: i64, next: Option<Fire>) {
-        self.shard_jobs.change((job,), |row| {
+    pub(super) fn fires_next(&mut self, at: Place, job: i64, next: Option<Fire>) {
+        self.shard_jobs.change((job, at.shard), |row| {
             row.next_fire_at = next.map(|next| next.at.as_millisecond());
             row.next_logical_time = next.map(|next| next.logical_time.as_millisecond());
         });

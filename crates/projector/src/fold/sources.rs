@@ -15,22 +15,28 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
             rows.freezes.need((super::group::scope(group.as_ref()),));
         }
         Event::GroupDefined { group, .. } => rows.worker_groups.need((i64::from(group.0),)),
-        Event::JobDefined { definition, .. } => rows.jobs.need((definition.id.0,)),
+        Event::JobDefined { definition, .. } | Event::JobMoved { definition, .. } => {
+            rows.jobs.need((definition.id.0,))
+        }
         Event::JobEnabled { job } | Event::JobDisabled { job } | Event::JobDeleted { job } => {
             rows.jobs.need((job.0,));
         }
         Event::JobSwitched { job, .. } | Event::FireMoved { job, .. } | Event::FiresSkipped { job, .. } => {
             if is_copy(*job) {
-                rows.shard_jobs.need((job.0,));
+                rows.shard_jobs.need((job.0, shard));
             }
         }
-        Event::JobReceived { definition, .. } => rows.shard_jobs.expect_new((definition.id.0,)),
-        Event::JobRemoved { job } => rows.shard_jobs.expect_new((job.0,)),
+        Event::JobReceived { definition, .. } | Event::JobTaken { definition, .. } => {
+            rows.shard_jobs.expect_new((definition.id.0, shard));
+        }
+        Event::JobRemoved { job } | Event::JobReleased { job, .. } => {
+            rows.shard_jobs.expect_new((job.0, shard));
+        }
         Event::JobSubmitted { definition } => rows.jobs.expect_new((definition.id.0,)),
         Event::BatchGenerated { batch, job, .. } => {
             rows.batches.expect_new((batch.0,));
             if is_copy(*job) {
-                rows.shard_jobs.need((job.0,));
+                rows.shard_jobs.need((job.0, shard));
             } else {
                 rows.jobs.need((job.0,));
             }
@@ -147,6 +153,9 @@ pub(super) fn need(rows: &mut Caches, shard: i64, event: &Event) {
         | Event::ThirdPartyForgotten { .. }
         | Event::ChecksRecovered { .. }
         | Event::FinalCommandGranted { .. }
+        | Event::JobMoveAsked { .. }
+        | Event::JobMoveRefused { .. }
+        | Event::JobKept { .. }
         | Event::UnfinishedAsked { .. }
         | Event::UnfinishedTold { .. }
         | Event::UnfinishedHeard { .. }

@@ -105,6 +105,12 @@ pub(super) fn marked(recorded: &Recorded, mut tell: impl FnMut(Marked)) {
         | Event::JobReceived { .. }
         | Event::JobSwitched { .. }
         | Event::JobRemoved { .. }
+        | Event::JobMoveAsked { .. }
+        | Event::JobMoved { .. }
+        | Event::JobMoveRefused { .. }
+        | Event::JobReleased { .. }
+        | Event::JobKept { .. }
+        | Event::JobTaken { .. }
         | Event::UnfinishedTold { .. }
         | Event::CancelReceived { .. }
         | Event::RunsTold { .. }

@@ -79,6 +79,17 @@ fn catalogue() -> Vec<Value> {
     ]
 }
 
+fn moved_job() -> Value {
+    let hours = json!({
+        "first": FIRE[1], "times": 24, "step_ns": 3_600_000_000_000_i64, "result": "success", "version": 1,
+    });
+    let again = json!({
+        "first": FIRE[0], "run": 2, "result": "failed", "version": 2, "parameters": {"day": "1"},
+        "values": {"rows": "7"},
+    });
+    json!({"runs": [hours, again], "next": fire(), "passed": FIRE[1], "catching_up": true})
+}
+
 fn wishes() -> Vec<Value> {
     let job = json!({
         "name": "load", "group": "demo", "owner": "ann", "type": "shell", "command": "load ${yyyyMMdd-1d}",
@@ -104,6 +115,18 @@ fn wishes() -> Vec<Value> {
             "question": 1, "request": "w-1", "reply_to": "api-1", "outcome": {"answered": "done"},
         }}),
         json!({"job_cancelled": {"job": 4096, "shard": 1, "by": by}}),
+        json!({"job_move_asked": {
+            "job": 4096, "from": 1, "to": "other", "until": "2026-03-01T10:02:00Z", "request": "w-1",
+            "reply_to": "api-1", "by": by,
+        }}),
+        json!({"job_moved": {
+            "definition": definition(4096, 3), "enabled": true, "previous_group": "lake", "from": 2,
+            "moved": moved_job(), "request": "w-1", "reply_to": "api-1", "by": by,
+        }}),
+        json!({"job_move_refused": {
+            "job": 4096, "reason": {"job_not_moved": {"job": "demo/load", "reason": "its final command has not ended"}},
+            "request": "w-1", "reply_to": "api-1",
+        }}),
         json!({"cancel_received": {"job": 4096, "by": by}}),
         json!({"loss_accepted": {
             "by": "ann", "reason": "the topic was recreated", "done": 41, "kept_from": 60, "resumed_at": 64,
@@ -264,6 +287,13 @@ fn shard() -> Vec<Value> {
         json!({"job_received": {"definition": definition(4096, 2), "enabled": true, "next": fire()}}),
         json!({"job_switched": {"job": 4096, "enabled": true, "next": fire()}}),
         json!({"job_removed": {"job": 4096}}),
+        json!({"job_released": {"job": 4096, "moved": moved_job()}}),
+        json!({"job_kept": {
+            "job": 4096, "reason": {"job_not_moved": {"job": "demo/load", "reason": "its final command has not ended"}},
+        }}),
+        json!({"job_taken": {
+            "definition": definition(4096, 3), "enabled": true, "next": fire(), "moved": moved_job(),
+        }}),
         json!({"job_submitted": {"definition": definition(4097, 1)}}),
         json!({"fires_skipped": {
             "job": 4096, "from": "2026-02-01T00:00:00Z", "to": FIRE[1], "count": 682, "reason": "too_old",

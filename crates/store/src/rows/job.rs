@@ -8,7 +8,7 @@ use crate::table::row;
 row! {
     /// A job: its newest definition. A deleted job keeps its row.
     JobRow in "jobs", key (id: i64),
-    fixed (submitted, group_id, defined_at), indexes [[group_name, name], [name]] {
+    fixed (submitted, defined_at), indexes [[group_name, name], [name]] {
         /// Id of the job, for ever.
         id: i64 = Int,
         /// Counts the accepted changes, from 1.
@@ -112,10 +112,12 @@ row! {
 
 row! {
     /// A definition of the catalogue as the shard of its group holds it, with the next fire.
-    ShardJobRow in "shard_jobs", key (job_id: i64),
+    ShardJobRow in "shard_jobs", key (job_id: i64, shard_no: i64),
     fixed (), indexes [[next_fire_at]] {
         /// Which job.
         job_id: i64 = Int,
+        /// Which shard holds it.
+        shard_no: i64 = Int,
         /// The version that the shard acts on.
         version: i64 = Int,
         /// The group it belongs to.

@@ -136,6 +136,18 @@ pub(crate) enum JobCommand {
         #[arg(value_name = "NEW_NAME")]
         name: String,
     },
+    /// Give a job to another group; its id, its run numbers and its next fire stay
+    ///
+    /// Its batches stay with the group that ran them; run one again, and it runs in the new group. Refused while something of
+    /// the job is unfinished, while it is a parent, and while a rerun lists it. A job without a schedule that has parents has
+    /// to be disabled first.
+    Move {
+        /// Id, or group/name
+        job: String,
+        /// The group that runs it from then on
+        #[arg(value_name = "GROUP")]
+        group: String,
+    },
     /// Show the next logical times, or a given one, with all templates resolved
     Preview {
         /// Id, or group/name

@@ -86,6 +86,11 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
             let answer = session.client.post(&path, Some(&json!({ "name": name })))?;
             Ok(write::show(session, &answer, |_| format!("Job {job} renamed to {name}.")))
         }
+        JobCommand::Move { job, group } => {
+            let path = format!("/api/jobs/{}/move", id_of(session, &job)?);
+            let answer = session.client.post(&path, Some(&json!({ "group": group })))?;
+            Ok(write::show(session, &answer, |_| format!("Job {job} moved to group {group}.")))
+        }
         JobCommand::Preview { job, n, after, at } => {
             let query = match at {
                 Some(at) => vec![("at", at.to_string())],

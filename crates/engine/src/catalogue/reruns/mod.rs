@@ -207,6 +207,12 @@ impl Catalogue {
         self.reruns.live.iter().find(|(_, rerun)| rerun.has_work()).map(|(id, _)| *id)
     }
 
+    /// A rerun that lists the job and has not ended.
+    pub(super) fn rerun_of(&self, job: JobId) -> Option<RerunId> {
+        let lists = |rerun: &Rerun| rerun.jobs.iter().any(|planned| planned.definition.id == job);
+        self.reruns.live.iter().find(|(_, rerun)| lists(rerun)).map(|(id, _)| *id)
+    }
+
     /// What it asks for.
     pub(super) fn carry_on(&self, id: RerunId) -> Vec<Event> {
         let Some(rerun) = self.reruns.live.get(&id) else { return Vec::new() };

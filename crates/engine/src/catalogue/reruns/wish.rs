@@ -56,6 +56,7 @@ impl Catalogue {
             let what = "the number of jobs of one plan".to_owned();
             return Err(Rejection::LimitReached { what, limit: MAX_JOBS as u64 });
         }
+        jobs.iter().try_for_each(|id| self.check_stays(*id))?;
         let rerun = RerunId::mint(self.reruns.minted + 1, ShardId::CATALOGUE);
         let groups: BTreeSet<GroupName> =
             jobs.iter().filter_map(|id| Some(self.jobs.get(id)?.definition.group.clone())).collect();

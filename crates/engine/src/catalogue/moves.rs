@@ -1,0 +1,282 @@
+//! JOB-9: a job goes from one group to another, and keeps its id, its run numbers and the fire that is to come.
+//!
+//! What became of a job's logical times only the shard of its group knows, so a move asks that shard first.
+//!
+//! ```text
+//!  catalogue   JobMoveAsked ───────────────────────► JobMoved ───────┐
+//!                  └─ ReleaseJob ─┐  ┌─ TellJobReleased ─┘           └─ TakeJob ─┐
+//!  old shard                      ▼  │                                           │
+//!                             JobReleased                                        │
+//!  new shard                                                                     └► JobTaken
+//! ```
+//!
+//! *Invariant:* a job is run by at most one shard. The old one forgets it with the record that says what it knew, and
+//! from there on that record's message, the catalogue's record and its message carry it, each in a numbered outbox,
+//! until the new shard has it. A shard that cannot let it go says why (`JobKept`, `JobMoveRefused`), and it is as it was.
+//!
+//! *Invariant:* from `JobMoveAsked` to the end nothing else changes the job, nobody becomes its child, no plan lists it,
+//! and its name is taken in both groups. So what was found good when the move was asked still is when it is done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tidemill_model::{
+    Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobId, Mapping, MovedJob, Parent, Rejection,
+    RequestId, ShardId, ShardMessage,
+};
+
+use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};
+use super::graph::Overlay;
+use super::values::value_by_short_name;
+use super::{Catalogue, Job, Wisher};
+use crate::decision::Decision;
+
+/// Jobs that are on their way at once.
+const MAX_MOVING: usize = 64;
+/// After this nobody waits for the outcome any more, and a job is not let go.
+const MAX_WAIT: SignedDuration = SignedDuration::from_secs(60);
+/// Children that a refusal names.
+const NAMED_CHILDREN: usize = 10;
+
+/// Jobs on their way from one group to another.
+pub(crate) type Moves = BTreeMap<JobId, Move>;
+
+/// A wish that waits for the answer of the shard of the job's group.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Move {
+    to: GroupName,
+    request: Option<RequestId>,
+    reply_to: Option<InstanceId>,
+    by: Option<Actor>,
+}
+
+impl Catalogue {
+    pub(super) fn move_job(
+        &self,
+        id: JobId,
+        to: &GroupName,
+        now: Timestamp,
+        wisher: Wisher<'_>,
+    ) -> Result<Decision, Rejection> {
+        let job = self.jobs.get(&id).ok_or_else(|| Rejection::unknown("job", id))?;
+        self.check_stays(id)?;
+        let group = self.groups.get(to);
+        let group = group.ok_or_else(|| Rejection::field("group", to, "there is no such group"))?;
+        if job.definition.group == *to {
+            return Ok(Decision::answered(Vec::new(), Answer::Done));
+        }
+        self.check_move(id, job, to)?;
+        self.check_room_for_move(to, group.shard)?;
+        let from = self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.group))?;
+        Ok(Decision::events(vec![Event::JobMoveAsked {
+            job: id,
+            from,
+            to: to.clone(),
+            until: now.saturating_add(MAX_WAIT).unwrap_or(Timestamp::MAX),
+            request: wisher.request.cloned(),
+            reply_to: wisher.reply_to.cloned(),
+            by: Some(wisher.actor.clone()),
+        }]))
+    }
+
+    /// Whether the definition can be one of the other group, and nothing of the catalogue needs the job where it is.
+    fn check_move(&self, id: JobId, job: &Job, to: &GroupName) -> Result<(), Rejection> {
+        let definition = &job.definition;
+        if !job.unnamed && self.names.contains_key(&(to.clone(), definition.name.clone())) {
+            let rule = format!("group {to} has a job {} already; rename one of them first", definition.name);
+            return Err(Rejection::field("group", to, rule));
+        }
+        let pools = definition.pools.iter().filter_map(|used| self.pool_spec(&used.name));
+        if let Some((pool, of)) =
+            pools.filter_map(|pool| Some((&pool.name, pool.group.as_ref()?))).find(|(_, of)| *of != to)
+        {
+            let rule =
+                format!("the job uses pool {pool}, which is for jobs of group {of} only; take it out first");
+            return Err(Rejection::field("group", to, rule));
+        }
+        if let Some((field, value)) = value_by_short_name(definition) {
+            let rule = format!(
+                "field {field} of the job reads ${{{value}}}, which names a job of its group; write group/name there \
+                 first"
+            );
+            return Err(Rejection::field("group", to, rule));
+        }
+        let is_listed = |parent: &&Parent| {
+            let of_group = |known: &Job| known.definition.group == *to;
+            parent.mapping != Mapping::Same || !self.jobs.get(&parent.job).is_some_and(of_group)
+        };
+        if definition.parents.iter().filter(is_listed).count() > MAX_LISTED_PARENTS {
+            let rule = format!(
+                "more than {MAX_LISTED_PARENTS} parents of the job would be in other groups, each of which every batch \
+                 lists; put jobs between them first"
+            );
+            return Err(Rejection::field("group", to, rule));
+        }
+        self.check_not_needed_here(id, job)
+    }
+
+    fn check_not_needed_here(&self, id: JobId, job: &Job) -> Result<(), Rejection> {
+        let stays = |reason: String| Rejection::JobNotMoved { job: job.definition.full_name(), reason };
+        let children = self.children.get(&id).into_iter().flatten();
+        let children: Vec<String> = children
+            .filter_map(|child| self.jobs.get(child))
+            .take(NAMED_CHILDREN)
+            .map(|child| child.definition.full_name())
+            .collect();
+        if !children.is_empty() {
+            let reason = format!(
+                "it is a parent of {}; point them elsewhere first, and back when it has moved",
+                children.join(", ")
+            );
+            return Err(stays(reason));
+        }
+        if let Some(rerun) = self.rerun_of(id) {
+            let reason = format!("rerun {rerun} lists it and has not ended; wait for that, or cancel it");
+            return Err(stays(reason));
+        }
+        if job.enabled && self.depends_on_generations(&job.definition) {
+            let reason = "which batches it gets, or waits for, follows from what its parents generate, and of that \
+                          something could be lost on the way; disable it first, and enable it when it has moved";
+            return Err(stays(reason.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether batches of the job come with those of its parents, or wait for the newest that a parent without any
+    /// grid has: both go by what its shard was told of generations.
+    fn depends_on_generations(&self, definition: &JobDefinition) -> bool {
+        let mut parents = definition.parents.iter().filter(|parent| parent.job != definition.id);
+        let today = Overlay::new(self, &[]);
+        parents.any(|parent| {
+            definition.schedule.is_none()
+                || parent.mapping == Mapping::Latest && today.grid(parent.job).is_none()
+        })
+    }
+
+    /// The messages that wait for a group's shard are bounded, with the jobs that are on their way to it.
+    fn check_room_for_move(&self, to: &GroupName, shard: ShardId) -> Result<(), Rejection> {
+        if self.moves.len() >= MAX_MOVING {
+            let what = "the number of jobs that are being moved".to_owned();
+            return Err(Rejection::LimitReached { what, limit: MAX_MOVING as u64 });
+        }
+        let coming = self.moves.values().filter(|of| of.to == *to).count();
+        if self.post.room(shard) <= coming {
+            let what =
+                format!("the number of messages that group {to} has not taken in; later there is room");
+            return Err(Rejection::LimitReached { what, limit: crate::outbox::MAX_ON_THEIR_WAY as u64 });
+        }
+        Ok(())
+    }
+
+    /// Refuses what would change a job that is on its way, or count on where it is.
+    pub(super) fn check_stays(&self, id: JobId) -> Result<(), Rejection> {
+        let Some((of, job)) = self.moves.get(&id).zip(self.jobs.get(&id)) else { return Ok(()) };
+        Err(Rejection::JobMoving { job: job.definition.full_name(), group: of.to.to_string() })
+    }
+
+    /// The same of these jobs, and of those that the definitions name as parents.
+    pub(super) fn check_all_stay<'a>(
+        &self,
+        definitions: impl IntoIterator<Item = &'a Arc<JobDefinition>>,
+    ) -> Result<(), Rejection> {
+        if self.moves.is_empty() {
+            return Ok(());
+        }
+        let mut concerned = definitions
+            .into_iter()
+            .flat_map(|definition| [definition.id].into_iter().chain(definition.other_parents()));
+        concerned.try_for_each(|id| self.check_stays(id))
+    }
+
+    /// A wish that is carried out in many steps does not begin while a job is on its way.
+    pub(super) fn check_nothing_moves(&self) -> Result<(), Rejection> {
+        self.moves.keys().try_for_each(|id| self.check_stays(*id))
+    }
+
+    /// The job has left its old group: this record says where it is now.
+    pub(super) fn job_let_go(&self, from: ShardId, id: JobId, moved: &Arc<MovedJob>) -> Option<Event> {
+        let (wish, job) = self.moves.get(&id).zip(self.jobs.get(&id))?;
+        let group = self.groups.get(&wish.to)?;
+        let old = job.definition.as_ref();
+        let definition = JobDefinition {
+            group: wish.to.clone(),
+            group_id: group.id,
+            version: old.version + 1,
+            ..old.clone()
+        };
+        Some(Event::JobMoved {
+            definition: Arc::new(definition),
+            enabled: job.enabled,
+            unnamed: job.unnamed,
+            previous_group: old.group.clone(),
+            from,
+            moved: Arc::clone(moved),
+            request: wish.request.clone(),
+            reply_to: wish.reply_to.clone(),
+            by: wish.by.clone(),
+        })
+    }
+
+    pub(super) fn job_not_let_go(&self, id: JobId, reason: &Rejection) -> Event {
+        let wish = self.moves.get(&id);
+        Event::JobMoveRefused {
+            job: id,
+            reason: reason.clone(),
+            request: wish.and_then(|wish| wish.request.clone()),
+            reply_to: wish.and_then(|wish| wish.reply_to.clone()),
+        }
+    }
+
+    pub(super) fn job_move_asked(&mut self, event: &Event) {
+        let Event::JobMoveAsked { job, from, to, until, request, reply_to, by } = event else { return };
+        if let Some(known) = self.jobs.get(job).filter(|known| !known.unnamed) {
+            self.names.insert((to.clone(), known.definition.name.clone()), *job);
+        }
+        let (request, reply_to, by) = (request.clone(), reply_to.clone(), by.clone());
+        self.moves.insert(*job, Move { to: to.clone(), request, reply_to, by });
+        self.post.send(*from, ShardMessage::ReleaseJob { job: *job, until: *until });
+    }
+
+    pub(super) fn job_moved(&mut self, event: &Event) {
+        let Event::JobMoved { definition, enabled, unnamed, previous_group, moved, .. } = event else {
+            return;
+        };
+        self.moves.remove(&definition.id);
+        if !unnamed {
+            self.names.remove(&(previous_group.clone(), definition.name.clone()));
+        }
+        let (id, enabled, unnamed) = (definition.id, *enabled, *unnamed);
+        let (definition, moved) = (Arc::clone(definition), Arc::clone(moved));
+        let message = ShardMessage::TakeJob { definition: Arc::clone(&definition), enabled, moved };
+        self.job_defined(Job { definition, enabled, unnamed }, message);
+        self.tell_everybody_where(id);
+    }
+
+    pub(super) fn job_move_refused(&mut self, id: JobId) {
+        let Some(of) = self.moves.remove(&id) else { return };
+        if let Some(known) = self.jobs.get(&id).filter(|known| !known.unnamed) {
+            self.names.remove(&(of.to, known.definition.name.clone()));
+        }
+    }
+}
+
+impl Checked<'_> {
+    /// Who deletes a job in one group and defines one of its name in another has mostly meant to move it.
+    pub(super) fn move_warnings(&self) -> impl Iterator<Item = String> + '_ {
+        let defined = self
+            .accepted
+            .iter()
+            .map(|(definition, _)| definition)
+            .filter(|definition| definition.version == 1);
+        defined.filter_map(|new| {
+            let is_it = |old: &&JobDefinition| old.name == new.name && old.group != new.group;
+            let old = self.pruned.iter().map(|(_, job)| job.definition.as_ref()).find(is_it)?.full_name();
+            let (name, group) = (new.full_name(), &new.group);
+            Some(format!(
+                "job {old} is deleted, and job {name} is another one: with `tidemill job move {old} {group}` before this \
+                 apply it is the same job, with its id and its run numbers"
+            ))
+        })
+    }
+}
