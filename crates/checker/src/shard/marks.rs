@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use tidemill_model::{Actor, BatchId, BatchResult, Command, Event, JobId};
 
 use super::Shard;
+use super::moves::ELSEWHERE;
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -13,7 +14,7 @@ const RULE: Invariant = Invariant::MarksAreAccountedFor;
 impl Shard {
     /// `marks_are_accounted_for`; true: the batch has finished, and this was all about it.
     pub(super) fn marked(&mut self, at: &At<'_>, event: &Event, found: &mut Findings) -> bool {
-        let Event::BatchMarked { batch, job, logical_time, result, by, reason, .. } = event else {
+        let Event::BatchMarked { batch, job, logical_time, result, by, reason, run, .. } = event else {
             return false;
         };
         let (id, result) = (*batch, BatchResult::from(*result));
@@ -28,14 +29,14 @@ impl Shard {
             self.marks.insert(id, result);
             return false;
         }
-        self.finished_marked(at, id, (*job, *logical_time), result, found)
+        self.finished_marked(at, (id, *run), (*job, *logical_time), result, found)
     }
 
     /// The newest run's result changes, and only that.
     fn finished_marked(
         &mut self,
         at: &At<'_>,
-        id: BatchId,
+        (id, number): (BatchId, Option<u32>),
         of: (JobId, Timestamp),
         result: BatchResult,
         found: &mut Findings,
@@ -48,7 +49,9 @@ impl Shard {
             at.breaks(found, RULE, why);
             return true;
         };
-        if run.batch != id {
+        // Of a job that came back from another group, runs are known by their numbers.
+        let is_newest = run.batch == id || run.batch == ELSEWHERE && number == Some(run.number);
+        if !is_newest {
             let why = format!("batch {id} is marked, and {} is the newest run", run.batch);
             at.contradicts(found, RULE, why, &[run.said]);
             return true;

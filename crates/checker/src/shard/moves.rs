@@ -15,7 +15,7 @@ use crate::findings::Findings;
 use crate::requests::fingerprint;
 
 /// The batch of a run that another group made.
-const ELSEWHERE: BatchId = BatchId(0);
+pub(super) const ELSEWHERE: BatchId = BatchId(0);
 
 impl Shard {
     /// `moved_jobs_keep_their_runs`, of the group that lets a job go.
