@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use tidemill_log::{From, Log, Reader, Topic};
 
-/// Stands in a record once for each event.
-const EVENT: &str = "{\"shard\":";
+/// Stands in a record once for each event. Its shard does not: lists of parents name shards, too.
+const EVENT: &str = ",\"event\":{";
 const RECORDS_AT_ONCE: usize = 1_000;
 const POLL: Duration = Duration::from_millis(200);
 
