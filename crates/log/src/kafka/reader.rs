@@ -20,10 +20,12 @@ use super::context::Plain;
 use crate::signal::{Heard, Signal, deadline};
 use crate::{Error, Reader, Record, Source, Topic, Waker};
 
-/// The client's own events are served at least this often.
+/// The broker has so long to answer a question on the side.
 const EVENTS: Duration = Duration::from_secs(1);
-/// After this long without a record the broker is asked whether there is none.
-const QUIET: Duration = Duration::from_secs(5);
+/// After this long without a record the broker is asked whether there is none, and after this long again whether it came.
+const QUIET: Duration = Duration::from_millis(600);
+/// How late that is noticed. With the question and its answer a client that fetches no more is found within 2 s.
+const LOOK: Duration = Duration::from_millis(300);
 
 pub(crate) struct KafkaReader {
     config: KafkaConfig,
@@ -56,12 +58,12 @@ impl Watch {
     }
 
     /// Whether what the broker had a while ago has still not come. `ask` gives the partition's end.
-    fn is_stalled(&mut self, next: u64, ask: impl FnOnce() -> Option<u64>) -> bool {
-        if self.since.elapsed() < QUIET {
+    fn is_stalled(&mut self, now: Instant, next: u64, ask: impl FnOnce() -> Option<u64>) -> bool {
+        if now.saturating_duration_since(self.since) < QUIET {
             return false;
         }
         let stalled = self.end.is_some_and(|end| next < end);
-        *self = Self { since: Instant::now(), end: ask() };
+        *self = Self { since: now, end: ask() };
         stalled
     }
 }
@@ -110,7 +112,7 @@ impl KafkaReader {
         let (consumer, name, partition) = (&self.consumer, &self.name, self.partition);
         let ask = || consumer.fetch_watermarks(name, number(partition), EVENTS).ok();
         let ask = || ask().and_then(|(_, high)| u64::try_from(high).ok());
-        if self.watch.is_stalled(self.next, ask) {
+        if self.watch.is_stalled(Instant::now(), self.next, ask) {
             tracing::warn!(
                 topic = self.name,
                 partition,
@@ -205,7 +207,7 @@ impl Reader for KafkaReader {
                 return Ok(records);
             }
             self.look_after()?;
-            match self.signal.wait(end.min(Instant::now() + EVENTS)) {
+            match self.signal.wait(end.min(Instant::now() + LOOK)) {
                 Heard::News => {}
                 Heard::Woken => return Ok(Vec::new()),
                 Heard::Nothing if Instant::now() >= end => return Ok(Vec::new()),
@@ -227,15 +229,39 @@ mod tests {
     #[test]
     fn reader_is_stalled_when_what_was_there_before_does_not_come() {
         let mut watch = Watch::new();
-        let long_ago = || Instant::now().checked_sub(QUIET).unwrap();
-        assert!(!watch.is_stalled(7, || unreachable!()), "nothing is asked before it has been quiet");
+        let mut now = watch.since;
+        assert!(!watch.is_stalled(now, 7, || unreachable!()), "nothing is asked before it has been quiet");
         for (next, end, stalled) in
             [(7, Some(7), false), (7, Some(9), false), (8, Some(9), true), (8, None, true)]
         {
-            watch.since = long_ago();
-            assert_eq!(watch.is_stalled(next, || end), stalled, "{next}");
+            now += QUIET;
+            assert_eq!(watch.is_stalled(now, next, || end), stalled, "{next}");
         }
-        watch.since = long_ago();
-        assert!(!watch.is_stalled(8, || None), "a broker that does not answer tells nothing");
+        assert!(!watch.is_stalled(now + QUIET, 8, || None), "a broker that does not answer tells nothing");
+    }
+
+    /// A client that fetches no more, though there is more, is found within 2 s; one that has everything is not.
+    #[test]
+    fn stalled_client_is_found_within_two_seconds() {
+        let begin = Instant::now();
+        for (next, end, found) in [(7, Some(9), true), (9, Some(9), false), (7, None, false)] {
+            let mut watch = Watch::new();
+            watch.since = begin;
+            let looks = (1..=6).map(|look| begin + look * LOOK);
+            let first = looks.into_iter().find(|now| watch.is_stalled(*now, next, || end));
+            assert_eq!(first.is_some(), found, "{next} of {end:?}");
+            assert!(first.is_none_or(|at| at - begin < Duration::from_secs(2)));
+        }
+    }
+
+    /// What came while nobody asked was not missed: the end of a moment ago is what counts.
+    #[test]
+    fn client_that_reads_on_is_not_stalled() {
+        let begin = Instant::now();
+        let mut watch = Watch { since: begin, end: None };
+        for look in 1..20_u32 {
+            let end = u64::from(look) * 10;
+            assert!(!watch.is_stalled(begin + look * QUIET, end, || Some(end + 10)), "{look}");
+        }
     }
 }
