@@ -1,5 +1,6 @@
 //! Carrying out effects: appends to the work, replies, commands and dead-letters topics. All of them can be
-//! said again, so a failed one is only noted; the owner then repeats what is outstanding.
+//! said again, so a failed one is only noted; the owner then repeats what is outstanding. One that no log takes, for it
+//! is too large, would be repeated for ever: it is set aside.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidemill_engine::Effect;
-use tidemill_log::{From, Log, NewRecord, Producer, Topic};
+use tidemill_log::{AppendError, From, Log, MAX_RECORD_BYTES, NewRecord, Producer, Topic};
 use tidemill_model::{Actor, Command, CommandRecord, ShardId};
 
 /// What stands on the dead-letters topic.
@@ -15,11 +16,16 @@ use tidemill_model::{Actor, Command, CommandRecord, ShardId};
 struct DeadLetter<'a> {
     topic: &'a str,
     partition: u32,
-    offset: u64,
+    /// Of the record; absent: it was never in the topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
     reason: &'a str,
-    /// The raw record, as text where it is text, else in hexadecimal.
+    /// The raw record, as text where it is text, else in hexadecimal; of one that was never in the topic its beginning.
     record: String,
 }
+
+/// So much of a record that was never in its topic is kept, bytes.
+const EXCERPT_BYTES: usize = 16 * 1024;
 
 pub(crate) struct Effects {
     log: Arc<dyn Log>,
@@ -101,6 +107,7 @@ impl Effects {
         let hex = || raw.iter().map(|byte| format!("{byte:02x}")).collect();
         let record = std::str::from_utf8(&raw).map_or_else(|_| hex(), str::to_owned);
         tracing::warn!(partition = self.partition, offset, reason, "a command was set aside on dead-letters");
+        let offset = Some(offset);
         let letter = DeadLetter { topic: "commands", partition: self.partition, offset, reason, record };
         self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
     }
@@ -115,12 +122,69 @@ impl Effects {
 
     fn append(&mut self, topic: Topic, partition: u32, key: &str, value: &impl Serialize) {
         let value = serde_json::to_vec(value).expect("messages are plain data with string keys");
+        if key.len() + value.len() > MAX_RECORD_BYTES {
+            return self.set_aside(topic, partition, &value);
+        }
         let lost = Arc::clone(&self.lost);
-        let done = Box::new(move |result: Result<u64, _>| {
-            if result.is_err() {
-                lost.store(true, Ordering::Release);
+        let done = Box::new(move |result: Result<u64, _>| match result {
+            Ok(_) => {}
+            // To say it again would not make it smaller.
+            Err(AppendError::TooLarge) => {
+                tracing::error!(%topic, partition, "a record was too large for the log's broker and is given up; raise its bound to {MAX_RECORD_BYTES} bytes");
             }
+            Err(_) => lost.store(true, Ordering::Release),
         });
         self.waiting.push(NewRecord { topic, partition, key: key.as_bytes().to_vec(), value, done });
+    }
+
+    fn set_aside(&mut self, topic: Topic, partition: u32, value: &[u8]) {
+        let bytes = value.len();
+        let reason = format!("the record takes {bytes} bytes, and the log takes {MAX_RECORD_BYTES}");
+        tracing::error!(%topic, partition, bytes, "a record was set aside on dead-letters: {reason}");
+        let record = String::from_utf8_lossy(&value[..bytes.min(EXCERPT_BYTES)]).into_owned();
+        let letter = DeadLetter { topic: topic.name(), partition, offset: None, reason: &reason, record };
+        self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemill_log::MemoryLog;
+    use tidemill_model::{InstanceId, Outcome, Rejection, Reply, RequestId};
+
+    fn reply(reason: String) -> Effect {
+        let outcome = Outcome::Refused(Rejection::Quarantined { reason });
+        let reply = Reply { request: RequestId::new("r"), outcome, partition: 0, offset: 1 };
+        Effect::Reply { to: InstanceId::new("i"), reply }
+    }
+
+    fn records(log: &MemoryLog, topic: Topic) -> Vec<serde_json::Value> {
+        let of_partition = |partition: u32| {
+            let mut reader = log.reader(topic, partition, From::Start).unwrap();
+            reader.poll(10, Duration::ZERO).unwrap()
+        };
+        let records = (0..log.partitions(topic)).flat_map(of_partition);
+        records.map(|record| serde_json::from_slice(&record.value).unwrap()).collect()
+    }
+
+    /// EVT-9: what no log takes is said once more to nobody: it is set aside, and what else there is to say goes on.
+    #[test]
+    fn record_that_is_too_large_is_set_aside_and_not_repeated() {
+        let log = MemoryLog::new(1);
+        let mut effects = Effects::new(Arc::new(log.clone()), 0).unwrap();
+        effects.act(&reply("x".repeat(MAX_RECORD_BYTES)));
+        effects.act(&reply("short".to_owned()));
+        effects.send_off();
+        effects.producer.flush(Duration::from_secs(30)).unwrap();
+        assert!(!effects.begin_again_if_lost());
+        assert_eq!(records(&log, Topic::Replies).len(), 1);
+        let letters = records(&log, Topic::DeadLetters);
+        let [letter] = &letters[..] else { panic!("{letters:?}") };
+        assert_eq!(
+            (&letter["topic"], &letter["partition"], letter.get("offset")),
+            (&"replies".into(), &0.into(), None)
+        );
+        assert_eq!(letter["record"].as_str().unwrap().len(), EXCERPT_BYTES);
     }
 }
