@@ -30,6 +30,17 @@ pub enum Error {
         /// Why not.
         source: serde_json::Error,
     },
+    /// What the log has stored is not what was written.
+    #[error(
+        "partition {partition}: {damage}. Nothing can be decided there before the log is whole again: stop this process, put \
+         a copy of the log back that is whole, or repair what stores it, and start again; the other partitions go on"
+    )]
+    Damaged {
+        /// Which partition.
+        partition: u32,
+        /// What is wrong, and where.
+        damage: tidemill_log::Error,
+    },
     /// The journal was made for another number of partitions.
     #[error("partition {partition}: the journal was made for {journal} partitions, the log has {log}")]
     PartitionCount {

@@ -255,6 +255,9 @@ impl Turn<'_> {
             tidemill_log::Error::OffsetOutOfRange { topic: Topic::Commands, wanted, .. } => {
                 Error::CommandsLost { partition, offset: wanted }
             }
+            damage @ (tidemill_log::Error::Damaged { .. } | tidemill_log::Error::Gap { .. }) => {
+                Error::Damaged { partition, damage }
+            }
             source => Error::Log { partition, operation: "reading", source },
         }
     }

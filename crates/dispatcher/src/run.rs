@@ -1,7 +1,7 @@
 //! All partitions that are suggested to this process, each on a thread of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ const SUGGESTION_PATIENCE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Dispatcher {
     live: LiveHandle,
+    failed: Arc<Mutex<BTreeSet<u32>>>,
     stop: Sender<()>,
     thread: JoinHandle<Result<(), Error>>,
 }
@@ -36,25 +37,31 @@ struct Partition {
 pub fn run(config: Config, log: Arc<dyn Log>, incarnation: &str) -> Result<Dispatcher, Error> {
     let (stop, stopped) = bounded(1);
     let live = LiveHandle::default();
+    let failed = Arc::<Mutex<BTreeSet<u32>>>::default();
     let coordinator = Coordinator {
         config,
         log,
         incarnation: incarnation.to_owned(),
         live: live.clone(),
         partitions: BTreeMap::new(),
-        failed: BTreeSet::new(),
+        failed: Arc::clone(&failed),
     };
     let thread = thread::Builder::new()
         .name("dispatcher".to_owned())
         .spawn(move || coordinator.run(&stopped))
         .map_err(Error::Thread)?;
-    Ok(Dispatcher { live, stop, thread })
+    Ok(Dispatcher { live, failed, stop, thread })
 }
 
 impl Dispatcher {
     /// Questions to the owners of this process.
     pub fn live(&self) -> LiveHandle {
         self.live.clone()
+    }
+
+    /// Whether it leaves the partition alone from now on, for an error that it has told.
+    pub fn has_given_up(&self, partition: u32) -> bool {
+        lock(&self.failed).contains(&partition)
     }
 
     /// Whether it has ended by itself, which only an error makes it do.
@@ -80,7 +87,7 @@ struct Coordinator {
     incarnation: String,
     live: LiveHandle,
     partitions: BTreeMap<u32, Partition>,
-    failed: BTreeSet<u32>,
+    failed: Arc<Mutex<BTreeSet<u32>>>,
 }
 
 impl Coordinator {
@@ -95,7 +102,7 @@ impl Coordinator {
                 break;
             }
             for partition in suggested {
-                if !self.partitions.contains_key(&partition) && !self.failed.contains(&partition) {
+                if !self.partitions.contains_key(&partition) && !lock(&self.failed).contains(&partition) {
                     let owned = self.own(partition)?;
                     self.partitions.insert(partition, owned);
                 }
@@ -157,12 +164,16 @@ impl Coordinator {
                 }
                 Err(error) => {
                     tracing::error!(partition = number, %error, "this process leaves the partition alone from now on");
-                    self.failed.insert(number);
+                    lock(&self.failed).insert(number);
                 }
             }
         }
         Ok(())
     }
+}
+
+fn lock(failed: &Mutex<BTreeSet<u32>>) -> MutexGuard<'_, BTreeSet<u32>> {
+    failed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn end(partition: Partition) -> Result<(), Error> {

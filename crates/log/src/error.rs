@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::{Topic, VoidReason};
+use crate::{FrameError, Topic, VoidReason};
 
 /// The source of an error, whatever back end it comes from.
 pub type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -136,6 +136,18 @@ pub enum Error {
         found: u32,
         /// In the configuration.
         wanted: u32,
+    },
+    /// A record is not what was written.
+    #[error("record {offset} of the journal of partition {partition} in {} is damaged: {reason}", file.display())]
+    Damaged {
+        /// Which journal.
+        partition: u32,
+        /// Where.
+        offset: u64,
+        /// What stores it.
+        file: PathBuf,
+        /// What is wrong.
+        reason: FrameError,
     },
     /// A journal has a record that does not belong into its chain.
     #[error("the journal of partition {partition} is damaged at offset {offset}: {reason}")]

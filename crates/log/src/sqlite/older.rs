@@ -8,7 +8,7 @@ use super::directory::Directory;
 use super::file::table;
 use super::trim::Kept;
 use crate::lane::{Lane, Older};
-use crate::{Error, Record};
+use crate::{Error, Frame, Record, Topic};
 
 /// One answer holds no more than this, and one record.
 pub(crate) const CHUNK_BYTES: usize = 8 << 20;
@@ -88,6 +88,12 @@ impl Older for OnDisk {
         for (record, offset) in records.iter().zip(from..) {
             if record.offset != offset {
                 return Err(Error::Gap { topic, partition, offset });
+            }
+            // Nothing else is ever stored in a journal.
+            if topic == Topic::Journal
+                && let Err(reason) = Frame::decode(&record.value)
+            {
+                return Err(Error::Damaged { partition, offset, file: self.path.clone(), reason });
             }
         }
         if records.is_empty() { Err(Error::Gap { topic, partition, offset: from }) } else { Ok(records) }
