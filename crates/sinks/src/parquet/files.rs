@@ -1,7 +1,8 @@
 //! Where files are: the local file system, or one that is mounted.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::layout;
@@ -38,7 +39,8 @@ pub trait Files: Send {
     fn place(&self, name: &str) -> String;
 }
 
-/// The local file system, or one that is mounted.
+/// The local file system, or one that is mounted. Files are for other programs to read, so that the mode of the root
+/// directory says who may, and not the umask of the process: that keeps its own files to itself.
 pub struct LocalFiles {
     root: PathBuf,
     /// Locked for as long as the sink lives.
@@ -57,6 +59,23 @@ impl LocalFiles {
         move |source| Error::Outage { what, place, source: source.into() }
     }
 
+    /// The directory with those above it, each new one with the mode of the root.
+    fn make(&self, directory: &Path) -> io::Result<()> {
+        fs::create_dir_all(&self.root)?;
+        let mode = fs::metadata(&self.root)?.permissions();
+        let new: Vec<_> = directory.ancestors().take_while(|above| !above.exists()).collect();
+        fs::create_dir_all(directory)?;
+        new.into_iter().try_for_each(|above| fs::set_permissions(above, mode.clone()))
+    }
+
+    /// A file with the root's mode, without the right to execute.
+    fn create(&self, path: &Path) -> io::Result<File> {
+        let file = File::create(path)?;
+        let mode = fs::metadata(&self.root)?.mode() & 0o666;
+        file.set_permissions(Permissions::from_mode(mode))?;
+        Ok(file)
+    }
+
     fn sync(&self, directory: &Path) -> Result<(), Error> {
         let synced = File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(self.failed("make a file durable", directory))
@@ -67,7 +86,7 @@ impl Files for LocalFiles {
     fn begin(&mut self, partition: u32) -> Result<(), Error> {
         const WHAT: &str = "prepare the directory of the task logs";
         let directory = self.root.join(layout::TEMPORARY);
-        fs::create_dir_all(&directory).map_err(self.failed(WHAT, &directory))?;
+        self.make(&directory).map_err(self.failed(WHAT, &directory))?;
         let path = directory.join(format!("lock-{partition}"));
         let lock = File::create(&path).map_err(self.failed(WHAT, &path))?;
         match lock.try_lock() {
@@ -107,9 +126,9 @@ impl Files for LocalFiles {
     fn put(&self, directory: &str, name: &str, bytes: &[u8]) -> Result<(), Error> {
         const WHAT: &str = "write a file";
         let directory = self.root.join(directory);
-        fs::create_dir_all(&directory).map_err(self.failed(WHAT, &directory))?;
+        self.make(&directory).map_err(self.failed(WHAT, &directory))?;
         let (path, temporary) = (directory.join(name), self.root.join(layout::TEMPORARY).join(name));
-        let mut file = File::create(&temporary).map_err(self.failed(WHAT, &temporary))?;
+        let mut file = self.create(&temporary).map_err(self.failed(WHAT, &temporary))?;
         file.write_all(bytes).and_then(|()| file.sync_all()).map_err(self.failed(WHAT, &temporary))?;
         fs::rename(&temporary, &path).map_err(self.failed(WHAT, &path))?;
         self.sync(&directory)?;
@@ -118,5 +137,23 @@ impl Files for LocalFiles {
 
     fn place(&self, name: &str) -> String {
         format!("{name} below {}", self.root.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever may read the root may read what is stored there, whatever the umask.
+    #[test]
+    fn files_have_the_mode_of_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o770)).unwrap();
+        let mut files = LocalFiles::new(dir.path());
+        files.begin(1).unwrap();
+        files.put("dt=2026-03-01/h=1", "p1.parquet", b"x").unwrap();
+        let mode = |name: &str| fs::metadata(dir.path().join(name)).unwrap().mode() & 0o777;
+        let modes = ["dt=2026-03-01", "dt=2026-03-01/h=1", "dt=2026-03-01/h=1/p1.parquet"].map(mode);
+        assert_eq!(modes, [0o770, 0o770, 0o660]);
     }
 }
