@@ -115,7 +115,7 @@ impl Site {
             shard: self.shard,
             data_dir: directory.join("worker"),
             slots,
-            internal_key: "an internal key for benches".to_owned(),
+            logs_key: "a logs key for benches".to_owned(),
             worker_private_key: hex(&worker_key().to_bytes()),
         });
         config.shim = vec![own, "--shim".to_owned()];

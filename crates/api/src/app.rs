@@ -6,16 +6,19 @@ use std::time::{Duration, Instant};
 
 use tidemill_model::ShardId;
 use tidemill_producers::Submitter;
+use tidemill_serving::Limits;
 use tidemill_store::hints::Hints;
 use tidemill_store::rows::GroupRow;
 use tidemill_store::{ReadTables, Tables};
 use tokio::sync::{Semaphore, watch};
 
+use crate::arrivals::Arrivals;
 use crate::auth::Keys;
 use crate::bulk_carrier::Bulks;
 use crate::homes::Homes;
 use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past, SentCommands};
 use crate::position::JournalPosition;
+use crate::streams::Streams;
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
 
@@ -55,9 +58,14 @@ pub(crate) struct App {
     pub(crate) homes: Homes,
     pub(crate) bulks: Bulks,
     pub(crate) requests: Arc<Semaphore>,
-    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) arrivals: Arc<Arrivals>,
+    pub(crate) streams: Arc<Streams>,
+    /// Threads that read the feed for streams.
+    pub(crate) feed_reads: Arc<Semaphore>,
     pub(crate) waiting_pulls: Arc<Semaphore>,
     pub(crate) asking_pulls: Arc<Semaphore>,
+    /// Whether it was ready, and when that was looked at.
+    pub(crate) ready: tokio::sync::Mutex<Option<(Instant, Result<(), String>)>>,
     /// True once the program stops.
     pub(crate) stopping: watch::Receiver<bool>,
     groups: Mutex<Option<(Instant, Arc<[GroupRow]>)>>,
@@ -68,19 +76,31 @@ pub(crate) struct App {
 /// How long the list of groups is kept; a group that is not in it is looked for at once.
 const GROUPS_FOR: Duration = Duration::from_secs(1);
 
+/// Streams for which the feed is read at once; the others wait their turn.
+const FEED_READS: usize = 4;
+
 impl App {
-    pub(crate) fn new(config: Config, deps: Deps, stopping: watch::Receiver<bool>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        config: Config,
+        limits: &Limits,
+        deps: Deps,
+        stopping: watch::Receiver<bool>,
+    ) -> Result<Self, Error> {
         config.check().map_err(Error::Config)?;
+        let config = config.within(limits);
         let peer_timeout = Duration::from_millis(config.peer_timeout_ms);
         Ok(Self {
             keys: Keys::new(config.key_cache()),
             homes: Homes::default(),
             bulks: Bulks::default(),
-            logs: WorkerLogs::new(&config.internal_key, peer_timeout)?,
+            logs: WorkerLogs::new(&config.logs_key, peer_timeout)?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
-            streams: Arc::new(Semaphore::new(config.max_streams)),
+            arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
+            streams: Streams::new(config.max_streams, config.max_streams_per_key),
+            feed_reads: Arc::new(Semaphore::new(FEED_READS)),
             waiting_pulls: Arc::new(Semaphore::new(config.max_waiting_pulls)),
             asking_pulls: Arc::new(Semaphore::new(config.max_asking_pulls)),
+            ready: tokio::sync::Mutex::default(),
             stopping,
             groups: Mutex::default(),
             written: Mutex::default(),

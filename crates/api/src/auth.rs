@@ -1,4 +1,4 @@
-//! Who calls, and what they may (API-5).
+//! Who calls (API-5); what they may is in [`crate::rights`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,93 +6,19 @@ use std::time::{Duration, Instant};
 
 use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
-use tidemill_model::{Actor, Role};
+use tidemill_model::{Account, Role};
 use tidemill_store::ReadTables;
 use tidemill_store::rows::AppKeyRow;
 
 use crate::Problem;
 use crate::app::App;
+use crate::rights::{Caller, role_named};
 
 /// A key's name is at most this long.
 const MAX_NAME_BYTES: usize = 200;
 
-/// The actor of those who show the cluster's secret.
+/// The actor of those who show the operator's secret.
 const OPERATOR: &str = "operator";
-
-/// Who calls: a key that is good.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    pub(crate) app: Arc<str>,
-    pub(crate) role: Role,
-    /// The groups that it is bound to; empty: all.
-    pub(crate) groups: Arc<[String]>,
-    /// The person, as the application names them.
-    pub(crate) user: Option<Arc<str>>,
-}
-
-impl Caller {
-    pub(crate) fn actor(&self) -> Actor {
-        Actor { app: Arc::clone(&self.app), user: self.user.clone() }
-    }
-
-    /// Whether the key reaches the group at all.
-    pub(crate) fn reaches(&self, group: &str) -> bool {
-        self.groups.is_empty() || self.groups.iter().any(|bound| bound == group)
-    }
-
-    pub(crate) fn may_read(&self, group: &str) -> Result<(), Problem> {
-        if self.reaches(group) {
-            return Ok(());
-        }
-        let bound = self.groups.join(", ");
-        Err(Problem::forbidden(format!(
-            "key {} is bound to {bound}; it does not reach group {group}",
-            self.app
-        )))
-    }
-
-    /// Whether the key may submit to the group and act on its jobs, batches and workers.
-    pub(crate) fn may_act(&self, group: &str) -> Result<(), Problem> {
-        self.has_role(Role::User)?;
-        self.may_read(group)
-    }
-
-    pub(crate) fn has_role(&self, needed: Role) -> Result<(), Problem> {
-        if self.role >= needed {
-            return Ok(());
-        }
-        let (role, needed) = (role_name(self.role), role_name(needed));
-        Err(Problem::forbidden(format!("key {} is a {role}; this needs a {needed}", self.app)))
-    }
-
-    /// The group that a list is about: as asked for, or the only one that the key reaches. `None`: all.
-    pub(crate) fn listed_group(&self, asked: Option<String>) -> Result<Option<String>, Problem> {
-        match (asked, &self.groups[..]) {
-            (Some(group), _) => self.may_read(&group).map(|()| Some(group)),
-            (None, []) => Ok(None),
-            (None, [group]) => Ok(Some(group.clone())),
-            (None, groups) => {
-                let rule =
-                    format!("must name one of the groups that this key is bound to: {}", groups.join(", "));
-                Err(Problem::field("group", "", rule))
-            }
-        }
-    }
-}
-
-pub(crate) fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Viewer => "viewer",
-        Role::User => "user",
-        Role::Administrator => "administrator",
-        Role::SuperAdministrator => "super_administrator",
-    }
-}
-
-fn role_named(name: &str) -> Option<Role> {
-    let roles = [Role::Viewer, Role::User, Role::Administrator, Role::SuperAdministrator];
-    roles.into_iter().find(|role| role_name(*role) == name)
-}
 
 /// SHA-256 of a secret, in hexadecimal.
 pub(crate) fn hash_of(secret: &str) -> String {
@@ -100,6 +26,17 @@ pub(crate) fn hash_of(secret: &str) -> String {
     // Of every request, so without a text for each byte.
     let digits = |byte: &u8| [byte >> 4, byte & 15].map(|half| char::from(DIGITS[usize::from(half)]));
     Sha256::digest(secret.as_bytes()).iter().flat_map(digits).collect()
+}
+
+/// Stands for what a request asks for (API-4).
+pub(crate) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    let digest = hash.finalize();
+    u64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
 }
 
 /// Compares without telling by its time where the first difference is.
@@ -157,17 +94,14 @@ impl Keys {
 }
 
 impl App {
-    /// The operator, where the header shows the cluster's secret: `Authorization: Bearer <internal_key>`.
+    /// The operator, where the header shows the operator's secret: `Authorization: Bearer <operator_key>`.
     pub(crate) fn operator(&self, headers: &HeaderMap) -> Option<Caller> {
         let shown = headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?.trim();
-        let secret = &self.config.internal_key;
+        let secret = &self.config.operator_key;
         let fits = !secret.is_empty() && is_equal(&hash_of(shown), &hash_of(secret));
-        fits.then(|| Caller {
-            app: OPERATOR.into(),
-            role: Role::SuperAdministrator,
-            groups: Arc::default(),
-            user: user_of(headers),
-        })
+        let operator =
+            || Caller::new(OPERATOR.into(), Role::SuperAdministrator, Arc::default(), Arc::default());
+        fits.then(|| operator().for_user(user_of(headers)))
     }
 
     /// Who shows these credentials.
@@ -195,11 +129,12 @@ impl App {
         };
         let role = role_named(&key.role);
         let groups = serde_json::from_str::<Vec<String>>(&key.group_names).ok();
-        let (Some(role), Some(groups)) = (role, groups) else {
+        let accounts = serde_json::from_str::<Vec<Account>>(&key.accounts).ok();
+        let (Some(role), Some(groups), Some(accounts)) = (role, groups, accounts) else {
             tracing::error!(app = &*key.app, "the row of an application key has an unknown form");
             return Err(Problem::internal("the application key cannot be read"));
         };
-        Ok(Caller { app: key.app, role, groups: groups.into(), user })
+        Ok(Caller::new(key.app, role, groups.into(), accounts.into()).for_user(user))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Bodies: JSON of bounded size that arrives in bounded time.
+//! Bodies: JSON of bounded size. The server ends one that takes too long.
 
 use std::sync::Arc;
 
@@ -9,9 +9,13 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tidemill_model::FieldError;
+use tidemill_serving::BodyLate;
 
 use crate::Problem;
 use crate::app::App;
+use crate::layers::Entered;
+use crate::rights::Caller;
+use crate::unique::Unique;
 
 /// Of a body that is too large, so much is read and thrown away, for a client that is still sending would not
 /// hear the answer.
@@ -53,16 +57,35 @@ async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Value,
             "the body must be JSON, with the header `Content-Type: application/json`",
         ));
     }
-    let timeout = app.config.read_timeout();
-    let read = read(request.into_body(), max_bytes);
-    let Ok(bytes) = tokio::time::timeout(timeout, read).await else {
-        let detail = format!("the body did not arrive within {} ms", timeout.as_millis());
-        return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", detail));
-    };
-    serde_json::from_slice(&bytes?).map_err(|error| {
+    let bytes = arrive(request, app, max_bytes).await?;
+    let read = serde_json::from_slice(&bytes).map(|Unique(value)| value);
+    read.map_err(|error| {
         let rule = format!("must be JSON: {error}");
         bad_body(StatusCode::BAD_REQUEST, "bad_json", rule)
     })
+}
+
+/// Whoever waits for a body is not at work: it gives its place among the requests under way back meanwhile.
+pub(crate) async fn arrive(mut request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8>, Problem> {
+    let entered = request.extensions_mut().remove::<Entered>();
+    let key = request.extensions().get::<Caller>().map(|caller| Arc::clone(caller.app()));
+    if let Some(entered) = &entered {
+        entered.leave();
+    }
+    let arrival = app.arrivals.begin(key);
+    let bytes = tokio::select! {
+        biased;
+        bytes = read(request.into_body(), max_bytes) => bytes?,
+        () = arrival.gives_up() => {
+            let detail = "too many bodies are on their way, and this one is the oldest; send it again, in one piece and \
+                with the key in a header";
+            return Err(Problem::overloaded(detail, 1));
+        }
+    };
+    if let Some(entered) = &entered {
+        entered.again(app)?;
+    }
+    Ok(bytes)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -74,8 +97,10 @@ fn is_json(headers: &HeaderMap) -> bool {
 async fn read(body: Incoming, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     let (mut chunks, mut kept, mut seen) = (body.into_data_stream(), Vec::new(), 0);
     while let Some(chunk) = chunks.next().await {
-        let broken = |error| format!("broke off: {error}");
-        let chunk = chunk.map_err(|error| bad_body(StatusCode::BAD_REQUEST, "bad_body", broken(error)))?;
+        let chunk = chunk.map_err(|error| match BodyLate::of(&error) {
+            Some(late) => Problem::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", late.to_string()),
+            None => bad_body(StatusCode::BAD_REQUEST, "bad_body", format!("broke off: {error}")),
+        })?;
         seen += chunk.len();
         if seen > MAX_DRAINED_BYTES {
             break;
@@ -101,6 +126,11 @@ fn bad_body(status: StatusCode, code: &'static str, rule: String) -> Problem {
 
 /// Reads a body of known form. The error names the field.
 pub(crate) fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    // A list of the fields' values in their order would be read as well.
+    if !value.is_object() {
+        let shown: String = value.to_string().chars().take(200).collect();
+        return Err(Problem::field("body", shown, "must be a JSON object"));
+    }
     T::deserialize(&value).map_err(|error: serde_json::Error| {
         let rule = error.to_string();
         let field = rule.split('`').nth(1).filter(|field| rule.contains("field") && !field.is_empty());

@@ -34,8 +34,6 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(10);
 const ITEMS: usize = 64;
 /// Operations that are looked at.
 const OPERATIONS: usize = 64;
-/// How long a round waits for a large `apply` of somebody else.
-const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 /// Shards know for 24 hours what they have done; what has not been sent for this long is not sent any more.
 const MAX_AGE_MS: i64 = 12 * 3_600_000;
 
@@ -78,13 +76,15 @@ struct Seen {
     decided: i64,
     since: Instant,
     reported: BTreeSet<i64>,
+    /// Items whose refusal passes by itself, and how often each was refused so.
+    busy: BTreeMap<i64, u32>,
     /// Where the next part of its items begins, so that none waits behind those whose owner is away.
     next: Option<Cursor>,
 }
 
 impl Seen {
     fn new(decided: i64, since: Instant) -> Self {
-        Self { decided, since, reported: BTreeSet::new(), next: None }
+        Self { decided, since, reported: BTreeSet::new(), busy: BTreeMap::new(), next: None }
     }
 }
 
@@ -131,29 +131,37 @@ async fn round(app: &App, known: &mut Known) -> Result<bool, Problem> {
             (known.decided, known.since) = (decided, now);
         }
         if app.bulks.is_own(bulk) || known.since.elapsed() > ABANDONED_AFTER {
-            let stepped = step(app, &row, known).await;
-            moved |= stepped.is_ok();
-            if let Err(problem) = stepped {
-                tracing::warn!(reason = %problem.detail, "bulk operation {bulk} waits: {}", problem.detail);
+            match step(app, &row, known).await {
+                Ok(has_moved) => moved |= has_moved,
+                Err(problem) => {
+                    tracing::warn!(reason = %problem.detail, "bulk operation {bulk} waits: {}", problem.detail);
+                }
             }
         }
     }
     Ok(moved)
 }
 
-/// The next items of an operation: sent, and what came of them reported.
-async fn step(app: &App, bulk: &BulkRow, seen: &mut Seen) -> Result<(), Problem> {
+/// The next items of an operation: sent, and what came of them reported. Whether it is worth looking again soon.
+async fn step(app: &App, bulk: &BulkRow, seen: &mut Seen) -> Result<bool, Problem> {
     let (of, request) = (bulk.id, PageRequest { after: seen.next.take(), limit: ITEMS });
     let page = app.read(move |tables| tables.bulk_items(of, Some("left"), &request)).await?;
     seen.next = page.next;
     let items: Vec<BulkItemRow> =
         page.items.into_iter().filter(|row| !seen.reported.contains(&row.item_id)).collect();
+    let again = |item: &i64| seen.busy.get(item).copied().unwrap_or(0);
+    let sent = join_all(items.iter().map(|row| send(app, bulk, row.item_id, again(&row.item_id)))).await;
     let mut outcomes = Vec::with_capacity(items.len());
-    for outcome in join_all(items.iter().map(|row| send(app, bulk, row.item_id))).await {
-        outcomes.extend(outcome);
+    for (row, sent) in items.iter().zip(sent) {
+        match sent {
+            Sent::Known(outcome) => outcomes.push(outcome),
+            Sent::Busy => *seen.busy.entry(row.item_id).or_insert(0) += 1,
+            Sent::Open => {}
+        }
     }
     if outcomes.is_empty() {
-        return Ok(());
+        // What was reported is about to stand in the tables.
+        return Ok(items.is_empty());
     }
     let done: Vec<i64> = outcomes.iter().map(|outcome: &BulkOutcome| outcome.item).collect();
     let command = Command::ReportBulk { bulk: BulkId(bulk.id), outcomes };
@@ -170,51 +178,42 @@ async fn step(app: &App, bulk: &BulkRow, seen: &mut Seen) -> Result<(), Problem>
         Outcome::Refused(rejection) => return Err(rejection.into()),
         Outcome::Repeated | Outcome::Deferred => {}
     }
-    Ok(())
+    Ok(true)
 }
 
-/// Sends the command of one item. `None`: what became of it is not known yet.
-async fn send(app: &App, bulk: &BulkRow, item: i64) -> Option<BulkOutcome> {
-    let refused = |reason: String| Some(BulkOutcome { item, refused: Some(reason), rerun: None });
-    let done = |rerun| Some(BulkOutcome { item, refused: None, rerun });
+/// What is known of an item that was sent.
+enum Sent {
+    Known(BulkOutcome),
+    /// It was refused for what passes by itself.
+    Busy,
+    Open,
+}
+
+/// Sends the command of one item. Refusals are answers, too, which shards keep: after `again` of them that pass, it goes
+/// under an id of its own, which follows from the first one, so that whoever carries on gets the same answers.
+async fn send(app: &App, bulk: &BulkRow, item: i64, again: u32) -> Sent {
+    let refused = |reason: String| Sent::Known(BulkOutcome { item, refused: Some(reason), rerun: None });
+    let done = |rerun| Sent::Known(BulkOutcome { item, refused: None, rerun });
     let age_ms = Timestamp::now().as_millisecond() - bulk.requested_at;
     if age_ms > MAX_AGE_MS {
         let reason =
             "what came of it was not known within 12 hours; look at it, and repeat the action if need be";
         return refused(reason.to_owned());
     }
-    let (shard, command) = command(app, bulk, item).await.ok()??;
-    let request = RequestId::new(format!("bulk~{}~{item}", bulk.id));
-    match insist(app, bulk, shard, request, command).await? {
+    let Ok(Some((shard, command))) = command(app, bulk, item).await else { return Sent::Open };
+    let again = if again == 0 { String::new() } else { format!("~{again}") };
+    let request = RequestId::new(format!("bulk~{}~{item}{again}", bulk.id));
+    let wish = Wish { shard, request, actor: actor_of(&bulk.requested_by), command };
+    let Ok(reply) = app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await else {
+        return Sent::Open;
+    };
+    match reply.outcome {
         Outcome::Answered(Answer::Rerun { rerun, .. }) => done(Some(rerun)),
         Outcome::Done | Outcome::Answered(_) => done(None),
-        Outcome::Refused(Rejection::ApplyRunning { .. }) | Outcome::Repeated | Outcome::Deferred => None,
+        Outcome::Refused(Rejection::ApplyRunning { .. } | Rejection::JobMoving { .. }) => Sent::Busy,
+        Outcome::Repeated | Outcome::Deferred => Sent::Open,
         Outcome::Refused(rejection) => refused(rejection.to_string()),
     }
-}
-
-/// Sends a command, and again while a large `apply` is being carried out: each time under an id that follows from the
-/// first one, so that whoever carries on gets the same answers.
-async fn insist(
-    app: &App,
-    bulk: &BulkRow,
-    shard: ShardId,
-    first: RequestId,
-    command: Command,
-) -> Option<Outcome> {
-    let deadline = Instant::now() + BUSY_PATIENCE;
-    let mut request = first.clone();
-    for again in 1.. {
-        let wish = Wish { shard, request, actor: actor_of(&bulk.requested_by), command: command.clone() };
-        let outcome = app.deps.submitter.submit(wish, Some(app.config.write_timeout())).await.ok()?.outcome;
-        if !matches!(outcome, Outcome::Refused(Rejection::ApplyRunning { .. })) || Instant::now() >= deadline
-        {
-            return Some(outcome);
-        }
-        tokio::time::sleep(PAUSE).await;
-        request = RequestId::new(format!("{first}~{again}"));
-    }
-    None
 }
 
 /// What is to be done to an item, and by which shard. `None`: the tables do not show the item, as while they are made anew.

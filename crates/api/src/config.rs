@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::JobType;
+use tidemill_serving::Limits;
 
 /// How the interface is served, and its bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -24,15 +25,21 @@ pub struct Config {
     pub max_waiting_pulls: usize,
     /// Pulls that owners decide for this interface at once; more of them wait their turn. Default 256; 1 to 65,536.
     pub max_asking_pulls: usize,
-    /// Open event streams at once; more are refused with 429. Default 64; 1 to 65,536.
+    /// Event streams and downloads of logs that are open at once; more are refused with 429. Default 256; 1 to 65,536.
     pub max_streams: usize,
+    /// Of these, those of one application key. Default 32; 1 to 65,536.
+    pub max_streams_per_key: usize,
     /// IANA time zone of schedules that name none, for calls of the interface. Default UTC.
     pub default_zone: String,
     /// Job types that jobs may be of although no worker has registered them yet, beside the built-in ones and those of
     /// `executor.types`. Default none.
     pub job_types: BTreeSet<JobType>,
-    /// The cluster's secret, with which this role asks owners and workers. Empty: none is sent.
+    /// The secret with which this role asks owners on their live port. Empty: none is sent.
     pub internal_key: String,
+    /// The secret with which this role asks workers for logs. Empty: none is sent.
+    pub logs_key: String,
+    /// The secret that opens `/api/operate` without an application key. Empty: only keys open it.
+    pub operator_key: String,
     /// How long a request's body may take to arrive, milliseconds. Default 10,000; 100 to 600,000.
     pub read_timeout_ms: u64,
     /// How long a read with `at_least` waits for the tables, milliseconds. Default 2,000; 0 to 60,000.
@@ -45,7 +52,7 @@ pub struct Config {
     /// How long an owner or worker may take to begin its answer, milliseconds. Default 3,000; 10 to 60,000.
     pub peer_timeout_ms: u64,
     /// How long an application key is trusted without another look at the tables, milliseconds. Default 1,000;
-    /// 0 to 1,000, so that a revoked key ends within a second.
+    /// 0 to 1,000, so that a revoked key ends within a second, and an open event stream or download within two.
     pub key_cache_ms: u64,
     /// How long requests under way may take to end after the signal to stop, milliseconds. Default 5,000;
     /// 0 to 60,000.
@@ -63,10 +70,13 @@ impl Default for Config {
             max_requests: 1_024,
             max_waiting_pulls: 10_000,
             max_asking_pulls: 256,
-            max_streams: 64,
+            max_streams: 256,
+            max_streams_per_key: 32,
             default_zone: "UTC".to_owned(),
             job_types: BTreeSet::new(),
             internal_key: String::new(),
+            logs_key: String::new(),
+            operator_key: String::new(),
             read_timeout_ms: 10_000,
             at_least_timeout_ms: 2_000,
             write_timeout_ms: 10_000,
@@ -97,6 +107,7 @@ impl Config {
         within("max_waiting_pulls", self.max_waiting_pulls as u64, 1, 1_000_000)?;
         within("max_asking_pulls", self.max_asking_pulls as u64, 1, 65_536)?;
         within("max_streams", self.max_streams as u64, 1, 65_536)?;
+        within("max_streams_per_key", self.max_streams_per_key as u64, 1, 65_536)?;
         within("read_timeout_ms", self.read_timeout_ms, 100, 600_000)?;
         within("at_least_timeout_ms", self.at_least_timeout_ms, 0, 60_000)?;
         within("write_timeout_ms", self.write_timeout_ms, 100, 60_000)?;
@@ -106,6 +117,18 @@ impl Config {
         within("stop_timeout_ms", self.stop_timeout_ms, 0, 60_000)?;
         self.submit.check().map_err(|error| format!("submit.{error}"))?;
         tidemill_calendar::Zone::try_from(self.default_zone.as_str()).map(drop).map_err(|e| e.to_string())
+    }
+
+    /// With no bound for what goes on that its connections could not keep: pulls that wait and open streams of one
+    /// address together leave an eighth of what it has for other requests.
+    pub(crate) fn within(self, limits: &Limits) -> Self {
+        let eighths = |parts: usize| (limits.per_address * parts / 8).max(1);
+        Self {
+            max_waiting_pulls: self.max_waiting_pulls.min(eighths(5)),
+            max_streams: self.max_streams.min(eighths(2)),
+            max_streams_per_key: self.max_streams_per_key.min(eighths(1)),
+            ..self
+        }
     }
 
     pub(crate) fn read_timeout(&self) -> Duration {
@@ -136,6 +159,15 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// OPS-7
+    #[test]
+    fn what_goes_on_leaves_connections_for_requests() {
+        let limits = tidemill_serving::Config { max_connections: 64, ..Default::default() }.for_everybody();
+        let config = Config::default().within(&limits);
+        assert!(config.max_waiting_pulls + config.max_streams < limits.per_address);
+        assert!(config.max_streams_per_key < config.max_streams);
+    }
 
     #[test]
     fn defaults_are_within_their_ranges_and_what_is_outside_is_named() {

@@ -77,6 +77,10 @@ impl FeedReader for Reader {
         }
         Ok(events)
     }
+
+    fn is_skipping(&self) -> bool {
+        self.0.is_skipping()
+    }
 }
 
 fn feed_event(cursor: &FeedCursor, event: CloudEvent) -> FeedEvent {

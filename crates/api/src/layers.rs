@@ -3,17 +3,20 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tidemill_model::Role;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::{Credentials, user_of};
-use crate::params::Params;
+use crate::auth::{Credentials, fingerprint, user_of};
+use crate::body::{self, MAX_LARGE_BODY_BYTES};
+use crate::params::{Params, is_text};
 use crate::position::JournalPosition;
+use crate::rights::{Caller, Needs};
+use crate::standing::Standing;
+use crate::write::IDEMPOTENCY_KEY;
 
 /// A place among the requests under way. Who only waits may give it back.
 #[derive(Clone)]
@@ -24,13 +27,27 @@ impl Entered {
     pub(crate) fn leave(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+
+    /// Takes one again.
+    pub(crate) fn again(&self, app: &App) -> Result<(), Problem> {
+        let permit = place(app)?;
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(permit);
+        Ok(())
+    }
+}
+
+fn place(app: &App) -> Result<OwnedSemaphorePermit, Problem> {
+    let bound = app.config.max_requests;
+    Arc::clone(&app.requests)
+        .try_acquire_owned()
+        .map_err(|_| Problem::overloaded(format!("{bound} requests are under way, the bound"), 1))
 }
 
 /// Refuses what is over the bound on requests under way (OPS-7).
 pub(crate) async fn bounded(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
-    let Ok(permit) = Arc::clone(&app.requests).try_acquire_owned() else {
-        let bound = app.config.max_requests;
-        return Problem::overloaded(format!("{bound} requests are under way, the bound"), 1).into_response();
+    let permit = match place(&app) {
+        Ok(permit) => permit,
+        Err(problem) => return problem.into_response(),
     };
     let entered = Entered(Arc::new(Mutex::new(Some(permit))));
     request.extensions_mut().insert(entered.clone());
@@ -46,13 +63,15 @@ pub(crate) async fn authenticated(
     next: Next,
 ) -> Result<Response, Problem> {
     let headers = request.headers();
-    let caller = app.authenticate(Credentials::from_headers(headers), user_of(headers)).await?;
+    let shown = Credentials::from_headers(headers);
+    let caller = app.authenticate(shown.clone(), user_of(headers)).await?;
+    request.extensions_mut().insert(Standing::new(&app, shown, &caller));
     request.extensions_mut().insert(caller);
     Ok(next.run(request).await)
 }
 
-/// As [`authenticated`], and takes the cluster's own secret too: whoever has it may operate the cluster, also
-/// while the tables, and with them every application key, are lost.
+/// As [`authenticated`], and takes the operator's secret too: whoever has it may operate the cluster, also while the
+/// tables, and with them every application key, are lost.
 pub(crate) async fn operating(
     State(app): State<Arc<App>>,
     mut request: Request,
@@ -63,8 +82,39 @@ pub(crate) async fn operating(
         Some(operator) => operator,
         None => app.authenticate(Credentials::from_headers(headers), user_of(headers)).await?,
     };
-    caller.has_role(Role::SuperAdministrator)?;
     request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+/// Keeps what is asked for under an `Idempotency-Key`, so that the key does not stand for another request later (API-4).
+pub(crate) async fn asked(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    if !request.headers().contains_key(IDEMPOTENCY_KEY) {
+        return Ok(next.run(request).await);
+    }
+    let (mut parts, body) = request.into_parts();
+    let most = app.config.max_body_bytes.max(MAX_LARGE_BODY_BYTES);
+    let bytes = body::arrive(Request::from_parts(parts.clone(), body), &app, most).await?;
+    // How fresh an answer is to be changes nothing of what is done.
+    let query = parts.uri.query().unwrap_or_default().split('&').filter(|it| !it.starts_with("at_least="));
+    let query = query.collect::<Vec<_>>().join("&");
+    let asks = [parts.method.as_str(), parts.uri.path(), &query].map(str::as_bytes);
+    let asks = fingerprint(asks.into_iter().chain([&bytes[..]]));
+    if let Some(caller) = parts.extensions.remove::<Caller>() {
+        parts.extensions.insert(caller.asking(asks));
+    }
+    Ok(next.run(Request::from_parts(parts, bytes.into())).await)
+}
+
+/// Lets those through who may make the call at all.
+pub(crate) async fn permitted(needs: Needs, request: Request, next: Next) -> Result<Response, Problem> {
+    let caller = request.extensions().get::<Caller>();
+    let caller =
+        caller.ok_or_else(|| Problem::internal("a call that needs a key was reached without one"))?;
+    needs.check(caller)?;
     Ok(next.run(request).await)
 }
 
@@ -92,6 +142,22 @@ async fn wait_for(app: &App, position: JournalPosition) -> Result<(), Problem> {
     let detail =
         format!("the tables did not reach position {position} within {ms} ms; try again, or read without it");
     Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, "not_yet_visible", detail).retry_after(1))
+}
+
+/// Refuses paths that are no text, and names the methods that a path takes as the document does: `HEAD` is none of its
+/// own.
+pub(crate) async fn documented(request: Request, next: Next) -> Response {
+    if !is_text(request.uri().path()) {
+        let path: String = request.uri().path().chars().take(200).collect();
+        return Problem::field("path", path, "must be UTF-8 where it is percent-encoded").into_response();
+    }
+    let mut response = next.run(request).await;
+    if let Some(allow) = response.headers().get(header::ALLOW).and_then(|allow| allow.to_str().ok()) {
+        let named: Vec<_> = allow.split(',').map(str::trim).filter(|method| *method != "HEAD").collect();
+        let named = HeaderValue::try_from(named.join(", ")).expect("a part of a header fits into one");
+        response.headers_mut().insert(header::ALLOW, named);
+    }
+    response
 }
 
 /// There is no such call.

@@ -16,6 +16,7 @@
 //! - [`Problem`]: every answer that is not a success.
 
 mod app;
+mod arrivals;
 mod auth;
 mod body;
 mod bulk_carrier;
@@ -35,11 +36,15 @@ pub mod ports;
 mod position;
 mod problem;
 mod pulling;
+mod rights;
 mod routes;
 mod s4;
 mod sent_commands;
 mod server;
 mod spec;
+mod standing;
+mod streams;
+mod unique;
 mod view;
 mod worker_logs;
 mod write;
@@ -50,7 +55,7 @@ pub use error::Error;
 pub use freshness::TablePositions;
 pub use journal_feed::JournalFeed;
 pub use live_http::{HttpLive, InProcessLive, OwnerAddress, OwnersHere, live_router};
-pub use openapi::document;
+pub use openapi::{document, rights_reference};
 pub use past::JournalPast;
 pub use position::JournalPosition;
 pub use problem::Problem;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, Query, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
 use axum::routing::post;
 use axum::{Json, Router};
 use serde::Deserialize;
@@ -19,7 +21,7 @@ pub type OwnerAddress = Arc<dyn Fn(u32) -> Option<String> + Send + Sync>;
 
 const PLAN_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Asks `POST http://<owner>/live?shard=<n>`, with the cluster's secret.
+/// Asks `POST http://<owner>/live?shard=<n>`, with the secret that opens the live port.
 pub struct HttpLive {
     client: reqwest::Client,
     internal_key: String,
@@ -115,18 +117,17 @@ struct Asked {
 
 /// What a process with owners serves, for [`HttpLive`] to ask: `POST /live?shard=<n>` with a [`LiveQuery`].
 pub fn live_router(internal_key: &str, owners: OwnersHere) -> Router {
+    let owners = Owners { owners, internal_key: internal_key.into() };
     Router::new()
         .route("/live", post(answer))
         .layer(DefaultBodyLimit::max(crate::body::MAX_LARGE_BODY_BYTES + (1 << 20)))
-        .with_state(Owners { owners, internal_key: internal_key.into() })
+        .layer(middleware::from_fn_with_state(owners.clone(), knows_secret))
+        .with_state(owners)
 }
 
-async fn answer(
-    State(here): State<Owners>,
-    headers: HeaderMap,
-    Query(asked): Query<Asked>,
-    Json(query): Json<LiveQuery>,
-) -> Result<Json<LiveAnswer>, Problem> {
+/// Nothing of a question is read before the secret.
+async fn knows_secret(State(here): State<Owners>, request: Request, next: Next) -> Result<Response, Problem> {
+    let headers = request.headers();
     let shown =
         headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     // An empty secret would let everybody in.
@@ -139,6 +140,14 @@ async fn answer(
             "the cluster's secret is missing or wrong",
         ));
     }
+    Ok(next.run(request).await)
+}
+
+async fn answer(
+    State(here): State<Owners>,
+    Query(asked): Query<Asked>,
+    Json(query): Json<LiveQuery>,
+) -> Result<Json<LiveAnswer>, Problem> {
     let owners = here.owners;
     let answered = tokio::task::spawn_blocking(move || owners(ShardId(asked.shard), query)).await;
     match answered {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::handler::Handler;
+use axum::middleware::from_fn;
 use axum::routing::{MethodFilter, on};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -12,8 +13,8 @@ use serde_json::{Map, Value, json};
 use tidemill_model::Role;
 
 use crate::app::App;
-use crate::auth::role_name;
-use crate::{Problem, routes, s4};
+use crate::rights::{Needs, Reach, role_name};
+use crate::{Problem, layers, routes, s4};
 
 /// The method of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,30 @@ impl Verb {
     }
 }
 
+/// What the page of rights begins with.
+const RIGHTS_HEAD: &str = "# What each call needs
+
+Made from the code by `make schemas`.
+
+A key has a rank (`viewer`, `user`, `administrator`, `super_administrator`; each may what those before it may) and is
+bound to groups, or to none and then reaches all. A call needs at least a rank, and that the key reaches:
+
+- `group`: the group of what it is about. Lists show what the key reaches. What is of several groups needs all of them.
+- `site`: everything; a key that is bound to groups does not have it, whatever its rank.
+- `own`: what the key asked for itself; what others asked for needs a key that is bound to no group.
+- `everybody`: it shows what is of the whole site, to every key.
+
+Within a call that says `group`, what is of no group needs a key that is bound to none: a pool that groups share and
+`checks/now` without a batch with the rank `administrator`, a freeze or thaw of everything with `super_administrator`, a
+bulk action without a group with `user`. Who decides about a rerun that reaches into several groups needs a key that
+reaches all of them, and of a cold start an unbound `super_administrator`.
+
+`/api/operate` opens with the operator's secret, too.
+
+| call | rank | reach |
+|---|---|---|
+";
+
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What the document says of a call.
@@ -51,7 +76,8 @@ pub(crate) struct Call {
     verb: Verb,
     path: &'static str,
     summary: &'static str,
-    role: Option<Role>,
+    /// What the key may at least; without it the call needs none.
+    needs: Option<Needs>,
     /// What it shows as its right, by the name of the scheme.
     scheme: Option<&'static str>,
     query: &'static [(&'static str, &'static str)],
@@ -69,7 +95,7 @@ impl Call {
             verb,
             path,
             summary,
-            role: None,
+            needs: None,
             scheme: None,
             query: &[],
             request: None,
@@ -79,10 +105,35 @@ impl Call {
         }
     }
 
-    /// The least role; without one the call needs no key.
-    pub(crate) fn role(mut self, role: Role) -> Self {
-        self.role = Some(role);
+    fn needs(mut self, role: Role, reach: Reach) -> Self {
+        self.needs = Some(Needs { role, reach });
         self.scheme = Some("key");
+        self
+    }
+
+    /// Shows what is of the whole site, to every key of this rank.
+    pub(crate) fn everybody(self, role: Role) -> Self {
+        self.needs(role, Reach::Everybody)
+    }
+
+    /// About what is of a group, with a key of this rank that reaches it.
+    pub(crate) fn of_group(self, role: Role) -> Self {
+        self.needs(role, Reach::Groups)
+    }
+
+    /// About what the key itself asked for; of others, with a key that is bound to no group.
+    pub(crate) fn own(self, role: Role) -> Self {
+        self.needs(role, Reach::Own)
+    }
+
+    /// About the whole site, with a key of this rank that is bound to no group.
+    pub(crate) fn of_site(self, role: Role) -> Self {
+        self.needs(role, Reach::Site)
+    }
+
+    /// Its key may stand in fields of the call, so the handler looks at it.
+    pub(crate) fn key_in_fields(mut self) -> Self {
+        self.scheme = None;
         self
     }
 
@@ -135,10 +186,42 @@ impl Calls {
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        self.router = self.router.route(call.path, on(call.verb.filter(), handler));
+        let mut route = on(call.verb.filter(), handler);
+        // Whoever declares a need has it looked at, whatever the handler does.
+        if let Some(needs) = call.needs.filter(|_| call.scheme.is_some()) {
+            route = route.route_layer(from_fn(move |request, next| layers::permitted(needs, request, next)));
+        }
+        self.router = self.router.route(call.path, route);
         self.calls.push(call);
         self
     }
+}
+
+/// Every call that there is.
+fn all() -> impl Iterator<Item = Call> {
+    let all = [
+        routes::calls(),
+        routes::operate_calls(),
+        routes::attempt_calls(),
+        s4::calls(),
+        routes::open_calls(),
+    ];
+    all.into_iter().flat_map(|calls| calls.calls)
+}
+
+/// What each call needs: the page `docs/reference/rights.md`.
+pub fn rights_reference() -> String {
+    let mut page = String::from(RIGHTS_HEAD);
+    for call in all() {
+        let (role, reach) = match (call.needs, call.scheme) {
+            (Some(Needs { role, reach }), _) => (role_name(role), reach.as_str()),
+            (None, Some(_)) => ("the attempt's key", "own"),
+            (None, None) => ("no key", ""),
+        };
+        let verb = call.verb.name().to_uppercase();
+        page.push_str(&format!("| `{verb} {}` | {role} | {reach} |\n", call.path));
+    }
+    page
 }
 
 /// The OpenAPI 3.1 document of the whole interface.
@@ -148,14 +231,7 @@ pub fn document() -> Value {
         .into_generator();
     let problem = generator.subschema_for::<Problem>();
     let mut paths = Map::new();
-    let all = [
-        routes::calls(),
-        routes::operate_calls(),
-        routes::attempt_calls(),
-        s4::calls(),
-        routes::open_calls(),
-    ];
-    for call in all.into_iter().flat_map(|calls| calls.calls) {
+    for call in all() {
         let operation = operation(&call, &mut generator, &problem);
         let path = paths.entry(call.path).or_insert_with(|| json!({}));
         path[call.verb.name()] = operation;
@@ -167,7 +243,7 @@ pub fn document() -> Value {
             "title": "Tidemill",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Writes answer once their decision is durable, with the `position` at which reads show \
-                it. The header `Idempotency-Key` on a write makes its repeat give the first answer. Every read \
+                it. The header `Idempotency-Key` on a write makes its repeat give the first answer, and another request with the same one 409. Every read \
                 takes `at_least=<position>` and waits until it shows that.",
         },
         "paths": paths,
@@ -190,8 +266,8 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         json!({"name": name, "in": "query", "required": required, "description": about, "schema": {"type": "string"}})
     });
     parameters.extend(query);
-    if call.verb != Verb::Get && call.role.is_some() {
-        let about = "Chosen by the caller, 1 to 200 characters; a repeat with it gets the first answer.";
+    if call.verb != Verb::Get && call.needs.is_some() && call.scheme.is_some() {
+        let about = "Chosen by the caller, 1 to 200 characters; a repeat with it gets the first answer, and another request with it 409 `idempotency_key_reused`.";
         parameters.push(json!({"name": "Idempotency-Key", "in": "header", "description": about, "schema": {"type": "string"}}));
     }
     let mut content = json!({});
@@ -217,8 +293,11 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     if let Some(scheme) = call.scheme {
         operation["security"] = json!([{scheme: []}]);
     }
-    if let Some(role) = call.role {
-        operation["description"] = json!(format!("Needs at least the role {}.", role_name(role)));
+    if let Some(Needs { role, reach }) = call.needs {
+        let description = format!("Needs at least the role {}. {}", role_name(role), reach.sentence());
+        operation["description"] = json!(description);
+        operation["x-role"] = json!(role_name(role));
+        operation["x-reach"] = json!(reach.as_str());
     }
     operation
 }

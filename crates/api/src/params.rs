@@ -24,6 +24,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let query = parts.uri.query().unwrap_or("");
+        if !is_text(query) {
+            return Err(Problem::field("query", query, "must be UTF-8 where it is percent-encoded"));
+        }
         let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
             .map_err(|error| Problem::field("query", parts.uri.query().unwrap_or(""), error.body_text()))?;
         let mut params = BTreeMap::new();
@@ -53,6 +57,15 @@ impl Params {
         self.0.get(name).cloned()
     }
 
+    /// One of these words.
+    pub(crate) fn word(&self, name: &str, known: &[&str]) -> Result<Option<String>, Problem> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        if known.contains(&text.as_str()) {
+            return Ok(Some(text));
+        }
+        Err(Problem::field(name, text, format!("must be one of {}", known.join(", "))))
+    }
+
     pub(crate) fn parse<T: FromStr>(&self, name: &str, rule: &str) -> Result<Option<T>, Problem> {
         let parse = |text: &String| text.parse().map_err(|_| Problem::field(name, text, rule));
         self.0.get(name).map(parse).transpose()
@@ -77,7 +90,35 @@ impl Params {
     }
 }
 
+/// Whether what is percent-encoded stands for text. Where it does not, it would be read as other text.
+pub(crate) fn is_text(encoded: &str) -> bool {
+    let digit =
+        |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16)).map(|digit| digit as u8);
+    let (bytes, mut decoded, mut at) = (encoded.as_bytes(), Vec::with_capacity(encoded.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let pair = digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2))).filter(|_| *byte == b'%');
+        decoded.push(pair.map_or(*byte, |(high, low)| high * 16 + low));
+        at += if pair.is_some() { 3 } else { 1 };
+    }
+    std::str::from_utf8(&decoded).is_ok()
+}
+
 /// An id from a path or a body.
 pub(crate) fn id<T: FromStr>(what: &str, text: &str) -> Result<T, Problem> {
     text.parse().map_err(|_| Problem::field(what, text, format!("must be the number of a {what}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percent_encoded_bytes_have_to_be_text() {
+        for text in ["", "a=1&b=%C3%BC", "%", "%zz", "100%", "%F0%9F%98%80"] {
+            assert!(is_text(text), "{text}");
+        }
+        for text in ["%ff", "a=%C3", "a=%C3&b=%BC", "%F0%9F%98"] {
+            assert!(!is_text(text), "{text}");
+        }
+    }
 }

@@ -149,13 +149,18 @@ pub trait Feed: Send + Sync {
     fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError>;
 }
 
-/// An open feed. Read by one thread.
+/// An open feed. Read by one thread at a time.
 pub trait FeedReader: Send {
     /// Waits for events, at most `timeout`; gives at most `max`.
     ///
     /// # Errors
     /// The log cannot be read.
     fn poll(&mut self, max: usize, timeout: Duration) -> Result<Vec<FeedEvent>, FeedError>;
+
+    /// Whether it is on its way to the first event: then there is more to read, though it gave none.
+    fn is_skipping(&self) -> bool {
+        false
+    }
 }
 
 /// Where to begin.
@@ -286,7 +291,6 @@ pub struct ClusterStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<tidemill_producers::prober::Status>,
     /// How far task logs have gone to each sink.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sinks: Vec<tidemill_sinks::SinkStatus>,
 }
 

@@ -153,6 +153,7 @@ impl From<Rejection> for Problem {
             | Rejection::JobDisabled { .. }
             | Rejection::StaleToken { .. }
             | Rejection::OutOfOrder { .. }
+            | Rejection::RequestKeyReused {}
             | Rejection::ApplyRunning { .. }
             | Rejection::RevisionChanged { .. }
             | Rejection::PlanOutdated { .. }
@@ -173,6 +174,10 @@ impl From<Rejection> for Problem {
             Rejection::Unknown { what, id } => {
                 let rule = format!("must name a {what} that exists");
                 problem.errors = vec![FieldError::new(what, id, rule)];
+            }
+            Rejection::RequestKeyReused {} => {
+                let rule = "was used for another request before; draw a new one for each request";
+                problem.errors = vec![FieldError::new("Idempotency-Key", "", rule)];
             }
             Rejection::LimitReached { .. } => problem.retry_after_s = Some(5),
             Rejection::UserUnknown { user, .. } => {

@@ -17,8 +17,9 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::homes::Home;
+use crate::rights::{Caller, Right};
+use crate::standing::Standing;
 use crate::write::{Done, Write};
 
 /// Between two looks of a pull that waits.
@@ -36,7 +37,8 @@ const FRESH: Duration = Duration::from_secs(60);
 /// Who pulls, and where that is decided.
 pub(crate) struct Puller<'a> {
     pub(crate) app: &'a App,
-    pub(crate) caller: &'a Caller,
+    pub(crate) caller: Caller,
+    pub(crate) right: Right,
     pub(crate) user: UserName,
     home: Home,
 }
@@ -63,19 +65,29 @@ enum Seen {
 
 impl<'a> Puller<'a> {
     /// Finds the user's home group, which the caller's key has to reach.
-    pub(crate) async fn new(app: &'a App, caller: &'a Caller, user: UserName) -> Result<Self, Problem> {
+    pub(crate) async fn new(app: &'a App, caller: &Caller, user: UserName) -> Result<Self, Problem> {
         let home = app.homes.find(app, &user).await?;
-        caller.may_act(&home.group)?;
-        Ok(Self { app, caller, user, home })
+        let right = caller.for_group(&home.group)?;
+        Ok(Self { app, caller: caller.clone(), right, user, home })
     }
 
-    /// Pulls; where nothing is due, waits for at most `wait`. `leave` is called before that.
-    pub(crate) async fn pull(&mut self, wait: Duration, leave: impl FnOnce()) -> Result<Pulled, Problem> {
+    /// Pulls; where nothing is due, waits for at most `wait` and as long as the caller may. `leave` is called before
+    /// that.
+    pub(crate) async fn pull(
+        &mut self,
+        wait: Duration,
+        standing: &mut Standing,
+        leave: impl FnOnce(),
+    ) -> Result<Pulled, Problem> {
         let deadline = Instant::now() + wait;
         let (mut pause, mut leave, mut waiting) = (LOOK, Some(leave), None::<OwnedSemaphorePermit>);
         let mut stopping = self.app.stopping.clone();
         loop {
             let left = |now: Instant| deadline.saturating_duration_since(now);
+            if standing.look().await? {
+                self.caller = standing.caller().clone();
+                self.right = self.caller.for_group(&self.home.group)?;
+            }
             let (until, next_at) = match self.look().await {
                 Ok(Seen::Grant(grant)) => return Ok(Pulled::Grant(grant)),
                 Ok(Seen::Nothing { until, next_at, hinted }) => {
@@ -166,7 +178,7 @@ impl<'a> Puller<'a> {
             return Err(Problem::overloaded(format!("{bound} pulls are being decided, the bound"), 1));
         };
         let command = Command::Pull { user: self.user.clone() };
-        self.send(&Write::fresh(self.app, self.caller), command).await
+        self.send(&Write::fresh(self.app, self.right.clone()), command).await
     }
 
     /// Sends a command to the owner of the user's home group; where that does not know the user, the user may have
@@ -185,7 +197,7 @@ impl<'a> Puller<'a> {
         let moving = Rejection::UserMoving { user: self.user.to_string() };
         self.app.homes.forget(&self.user);
         let home = self.app.homes.find(self.app, &self.user).await?;
-        self.caller.may_act(&home.group)?;
+        self.right = self.caller.for_group(&home.group)?;
         if home.moving || home.shard == self.home.shard {
             // It is on its way: the tables know it, its shard not yet, or no more.
             self.app.homes.forget(&self.user);

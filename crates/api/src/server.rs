@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::{Router, middleware};
+use tidemill_serving::Limits;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -17,18 +18,21 @@ use crate::{Config, Deps, Error, bulk_carrier, layers, routes, s4};
 pub fn router(config: Config, deps: Deps) -> Result<Router, Error> {
     // Nobody stops it: the sender may go.
     let (_, stopping) = watch::channel(false);
-    Ok(service(Arc::new(App::new(config, deps, stopping)?)))
+    let limits = tidemill_serving::Config::default().for_everybody();
+    Ok(service(Arc::new(App::new(config, &limits, deps, stopping)?)))
 }
 
 fn service(app: Arc<App>) -> Router {
     let keyed = routes::calls()
         .router
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::asked))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::fresh))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::authenticated));
     let operating = routes::operate_calls()
         .router
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::asked))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::operating));
-    Router::new()
+    let calls = Router::new()
         .merge(keyed)
         .merge(operating)
         .merge(routes::attempt_calls().router)
@@ -37,28 +41,32 @@ fn service(app: Arc<App>) -> Router {
         .merge(routes::open_calls().router)
         .fallback(layers::not_found)
         .method_not_allowed_fallback(layers::wrong_method)
-        .with_state(app)
+        .with_state(app);
+    // Around the whole: what a path allows is written by its router.
+    Router::new().fallback_service(calls).layer(middleware::from_fn(layers::documented))
 }
 
 /// A listener that is bound and not yet served, so that its address is known before the first request.
 pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
+    limits: Limits,
     stop: watch::Sender<bool>,
 }
 
 impl Server {
-    /// Listens as configured.
+    /// Listens as configured, with these bounds for connections. How long a body may take is the configuration's.
     ///
     /// # Errors
     /// The configuration is outside its ranges, or the address cannot be listened on.
-    pub async fn bind(config: Config, deps: Deps) -> Result<Self, Error> {
+    pub async fn bind(config: Config, deps: Deps, limits: Limits) -> Result<Self, Error> {
         let address = config.listen;
+        let limits = Limits { body: config.read_timeout(), ..limits };
         let (stop, stopping) = watch::channel(false);
-        let app = Arc::new(App::new(config, deps, stopping)?);
+        let app = Arc::new(App::new(config, &limits, deps, stopping)?);
         let listener =
             TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
-        Ok(Self { app, listener, stop })
+        Ok(Self { app, listener, limits, stop })
     }
 
     /// Where it listens.
@@ -76,7 +84,7 @@ impl Server {
     /// # Errors
     /// Connections cannot be accepted any more.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Self { app, listener, stop } = self;
+        let Self { app, listener, limits, stop } = self;
         let stop_timeout = app.config.stop_timeout();
         let mut stopping = stop.subscribe();
         let signal = async move {
@@ -85,7 +93,7 @@ impl Server {
             let _ = stop.send(true);
         };
         let carrier = tokio::spawn(bulk_carrier::run(Arc::clone(&app)));
-        let serving = axum::serve(listener, service(app)).with_graceful_shutdown(signal).into_future();
+        let serving = tidemill_serving::serve(listener, service(app), limits, signal);
         let late = async move {
             // An error says that the sender is gone, which is after the signal too.
             let _ = stopping.wait_for(|stopping| *stopping).await;
@@ -112,9 +120,10 @@ impl Server {
 pub async fn run(
     config: Config,
     deps: Deps,
+    limits: Limits,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), Error> {
-    let server = Server::bind(config, deps).await?;
+    let server = Server::bind(config, deps, limits).await?;
     let address = server.address()?;
     tracing::info!(%address, "the interface listens on {address}");
     server.serve(shutdown).await

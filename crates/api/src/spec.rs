@@ -109,7 +109,7 @@ fn schedule_input(schedule: ScheduleSpec) -> ScheduleInput {
     }
 }
 
-/// The texts of one preview together, about, bytes.
+/// The fires of one preview together, as JSON, bytes: those that come later are left out.
 const MAX_PREVIEW_BYTES: usize = 16 << 20;
 
 /// Which logical times a preview shows.
@@ -143,19 +143,26 @@ pub(crate) fn preview(
     let is_own = grid.is_some_and(|grid| grid.id == definition.id);
     let times: Vec<(Option<Timestamp>, Timestamp)> = match (shown, &timetable) {
         (Shown::Next { after, n }, Some(timetable)) => {
-            // A text stands in it up to four times.
-            let most = MAX_PREVIEW_BYTES / (4 * definition.text_bytes()).max(1);
-            let fires = timetable.preview(*after, (*n).min(most.max(1))).into_iter();
+            let fires = timetable.preview(*after, *n).into_iter();
             fires.map(|fire| (is_own.then_some(fire.at), fire.logical_time)).collect()
         }
         (Shown::Next { after: time, .. } | Shown::At(time), _) => vec![(None, *time)],
     };
-    let fires = times.into_iter().map(|(at, logical_time)| fire(definition, &zone, at, logical_time));
+    let mut fires = Vec::new();
+    let mut bytes = 0;
+    for (at, logical_time) in times {
+        let fire = fire(definition, &zone, at, logical_time).map_err(|error| bad("template", error))?;
+        bytes += serde_json::to_vec(&fire).map_or(MAX_PREVIEW_BYTES, |json| json.len());
+        if bytes > MAX_PREVIEW_BYTES && !fires.is_empty() {
+            break;
+        }
+        fires.push(fire);
+    }
     Ok(PreviewView {
         zone: zone.name().to_owned(),
         calendar: calendar.map(ToString::to_string),
         follows: grid.filter(|_| !is_own).map(JobDefinition::full_name),
-        fires: fires.collect::<Result<_, _>>().map_err(|error| bad("template", error))?,
+        fires,
     })
 }
 

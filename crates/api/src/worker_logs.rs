@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::body::Bytes;
 use axum::http::StatusCode;
+use futures_util::Stream as FuturesStream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::Token;
@@ -56,19 +57,19 @@ pub struct LogPart {
 /// Asks workers for logs.
 pub(crate) struct WorkerLogs {
     client: reqwest::Client,
-    internal_key: String,
+    logs_key: String,
     timeout: Duration,
 }
 
 impl WorkerLogs {
-    pub(crate) fn new(internal_key: &str, timeout: Duration) -> Result<Self, Error> {
+    pub(crate) fn new(logs_key: &str, timeout: Duration) -> Result<Self, Error> {
         let client = reqwest::Client::builder()
             .connect_timeout(timeout)
             .read_timeout(timeout)
             .no_proxy()
             .build()
             .map_err(Error::Client)?;
-        Ok(Self { client, internal_key: internal_key.to_owned(), timeout })
+        Ok(Self { client, logs_key: logs_key.to_owned(), timeout })
     }
 
     /// `lines` lines from the byte `offset`.
@@ -84,8 +85,7 @@ impl WorkerLogs {
             ("offset", offset),
             ("lines", lines.into()),
         ];
-        let request =
-            self.client.get(url).query(&query).timeout(self.timeout).bearer_auth(&self.internal_key);
+        let request = self.client.get(url).query(&query).timeout(self.timeout).bearer_auth(&self.logs_key);
         let answer = self.send(request, address, token).await?;
         answer.json().await.map_err(|error| unreachable_worker(address, &error))
     }
@@ -96,12 +96,12 @@ impl WorkerLogs {
         address: &str,
         token: Token,
         stream: Stream,
-    ) -> Result<Body, Problem> {
+    ) -> Result<impl FuturesStream<Item = Result<Bytes, reqwest::Error>> + Send + Unpin + 'static, Problem>
+    {
         let url = format!("http://{address}/logs/{token}/download");
-        let request =
-            self.client.get(url).query(&[("type", stream.number())]).bearer_auth(&self.internal_key);
+        let request = self.client.get(url).query(&[("type", stream.number())]).bearer_auth(&self.logs_key);
         let answer = self.send(request, address, token).await?;
-        Ok(Body::from_stream(answer.bytes_stream()))
+        Ok(Box::pin(answer.bytes_stream()))
     }
 
     async fn send(
@@ -114,7 +114,14 @@ impl WorkerLogs {
         match answer.status() {
             status if status.is_success() => Ok(answer),
             StatusCode::NOT_FOUND => {
-                let detail = format!("the worker at {address} has no log of attempt {token}");
+                let said: serde_json::Value = answer.json().await.unwrap_or_default();
+                let detail = if said["code"] == "not_a_plain_file" {
+                    format!(
+                        "the log of attempt {token} is not a plain file: its job has put something else in its place"
+                    )
+                } else {
+                    format!("the worker at {address} has no log of attempt {token}")
+                };
                 Err(Problem::new(StatusCode::NOT_FOUND, "no_log", detail))
             }
             status => {

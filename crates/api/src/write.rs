@@ -8,19 +8,19 @@ use tidemill_producers::{Wish, request_id};
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::position::JournalPosition;
+use crate::rights::Right;
 
 /// The header by which a repeat of a write gets the first answer (API-4).
-const IDEMPOTENCY_KEY: &str = "idempotency-key";
+pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const MAX_KEY_BYTES: usize = 200;
 /// How long a write waits for a large `apply` of somebody else.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
 
-/// A write: who asks, and under which id.
+/// A write: by whose right, and under which id.
 pub(crate) struct Write<'a> {
     app: &'a App,
-    caller: &'a Caller,
+    right: Right,
     request: RequestId,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Done {
 
 impl<'a> Write<'a> {
     /// The id comes from the caller's header; it counts for that application key alone.
-    pub(crate) fn new(app: &'a App, caller: &'a Caller, headers: &HeaderMap) -> Result<Self, Problem> {
+    pub(crate) fn new(app: &'a App, right: Right, headers: &HeaderMap) -> Result<Self, Problem> {
         let request = match headers.get(IDEMPOTENCY_KEY) {
             None => request_id(),
             Some(key) => {
@@ -41,20 +41,20 @@ impl<'a> Write<'a> {
                     let rule = format!("must be 1 to {MAX_KEY_BYTES} visible ASCII characters");
                     return Err(Problem::field("Idempotency-Key", text, rule));
                 }
-                RequestId::new(format!("{}:{text}", caller.app))
+                right.request(text)
             }
         };
-        Ok(Self { app, caller, request })
+        Ok(Self { app, right, request })
     }
 
     /// A wish whose repeat is another wish: what it gives follows from the state alone.
-    pub(crate) fn fresh(app: &'a App, caller: &'a Caller) -> Self {
-        Self { app, caller, request: request_id() }
+    pub(crate) fn fresh(app: &'a App, right: Right) -> Self {
+        Self { app, right, request: request_id() }
     }
 
     /// A command that was set aside at `offset` is sent again; its id tells the tables so (EVT-9).
-    pub(crate) fn redrive(app: &'a App, caller: &'a Caller, offset: u64) -> Self {
-        Self { app, caller, request: RequestId::redrive(offset, request_id().as_str()) }
+    pub(crate) fn redrive(app: &'a App, right: Right, offset: u64) -> Self {
+        Self { app, right, request: RequestId::redrive(offset, request_id().as_str()) }
     }
 
     /// Sends the command and waits for its outcome. While a large `apply` is being carried out, it is asked
@@ -66,8 +66,12 @@ impl<'a> Write<'a> {
 
     /// One of several commands that make one wish; `what` tells them apart.
     pub(crate) fn part(&self, what: &str) -> Self {
-        let request = RequestId::new(format!("{}~{what}", self.request));
-        Self { app: self.app, caller: self.caller, request }
+        Self { app: self.app, right: self.right.clone(), request: self.request.part(what) }
+    }
+
+    /// By whose right.
+    pub(crate) fn right(&self) -> &Right {
+        &self.right
     }
 
     /// The id of the wish.
@@ -111,7 +115,7 @@ impl<'a> Write<'a> {
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(250));
-            request = RequestId::new(format!("{}~{again}", self.request));
+            request = self.request.part(again);
         }
         unreachable!("the loop ends by its deadline")
     }
@@ -122,7 +126,7 @@ impl<'a> Write<'a> {
         shard: ShardId,
         command: Command,
     ) -> Result<Result<Done, Rejection>, Problem> {
-        let wish = Wish { shard, request, actor: self.caller.actor(), command };
+        let wish = Wish { shard, request, actor: self.right.actor(), command };
         let reply = self.app.deps.submitter.submit(wish, Some(self.app.config.write_timeout())).await?;
         let position = JournalPosition::of(&reply);
         Ok(match reply.outcome {

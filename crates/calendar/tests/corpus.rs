@@ -66,6 +66,7 @@ fn templates_are_refused_or_rendered() {
                     definition: &definition,
                     params: &params,
                     values: None,
+                    most_bytes: usize::MAX,
                 };
                 if let Ok(rendered) = template.render(&context) {
                     assert!(rendered.len() <= 64 + text.len() * 40, "{} from {text:?}", rendered.len());

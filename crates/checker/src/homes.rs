@@ -1,31 +1,29 @@
 //! Users and their home groups: what the catalogue says, and what the shards tell it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use tidemill_model::{Event, GroupName, ShardId, UserName};
 
 use crate::Invariant;
+use crate::answers::Answers;
 use crate::at::At;
 use crate::findings::Findings;
-use crate::messages::{Place, place, violation};
 use crate::requests::fingerprint;
 
 /// The homes of all users.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Homes {
     of: HashMap<UserName, ShardId>,
     /// Who is being moved: from where, to which group.
     moving: HashMap<UserName, (ShardId, Option<GroupName>)>,
-    told: BTreeMap<ShardId, Told>,
+    answers: Answers,
 }
 
-/// What one shard told of those whom it was asked to let go, and what was heard of that.
-#[derive(Debug, Default)]
-struct Told {
-    told: u64,
-    heard: u64,
-    /// Those of which only one side has been seen.
-    open: BTreeMap<u64, (u64, Place)>,
+impl Default for Homes {
+    fn default() -> Self {
+        let answers = Answers::new(Invariant::UsersHaveOneHome, "a user");
+        Self { of: HashMap::new(), moving: HashMap::new(), answers }
+    }
 }
 
 impl Homes {
@@ -62,7 +60,7 @@ impl Homes {
                 }
             }
             Event::UserMoved { user, from, to, shard, .. } => {
-                self.hear(at, *from, fingerprint(&released(event)), found);
+                self.answers.heard(at, *from, fingerprint(&released(event)), found);
                 match self.moving.remove(user) {
                     Some((asked, wanted)) if (asked, &wanted) == (*from, to) => {}
                     other => {
@@ -80,7 +78,7 @@ impl Homes {
                 };
             }
             Event::UserMoveRefused { user, reason, .. } => match self.moving.remove(user) {
-                Some((from, _)) => self.hear(at, from, fingerprint(&kept(user, reason)), found),
+                Some((from, _)) => self.answers.heard(at, from, fingerprint(&kept(user, reason)), found),
                 None => at.breaks(found, rule, format!("user {user} stays, and was not being moved")),
             },
             _ => {}
@@ -93,49 +91,12 @@ impl Homes {
             Event::UserKept { user, reason } => fingerprint(&kept(user, reason)),
             event => fingerprint(&released(event)),
         };
-        let told = self.told.entry(shard).or_default();
-        told.told += 1;
-        let number = told.told;
-        told.pair(at, shard, (number, says), found);
-    }
-
-    fn hear(&mut self, at: &At<'_>, shard: ShardId, says: u64, found: &mut Findings) {
-        let told = self.told.entry(shard).or_default();
-        told.heard += 1;
-        let number = told.heard;
-        told.pair(at, shard, (number, says), found);
+        self.answers.told(at, shard, says, found);
     }
 
     /// `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
-        let rule = Invariant::UsersHaveOneHome;
-        for (shard, told) in &self.told {
-            let Some((number, (_, place))) = told.open.first_key_value() else { continue };
-            if told.heard > told.told {
-                let why = format!("answer {number} of shard {shard} on a user was heard and never told");
-                found.violation(rule, violation(rule, *place, why));
-            } else if at_rest {
-                let why = format!("answer {number} of shard {shard} on a user was never heard");
-                found.violation(rule, violation(rule, *place, why));
-            }
-        }
-    }
-}
-
-impl Told {
-    fn pair(&mut self, at: &At<'_>, shard: ShardId, (number, says): (u64, u64), found: &mut Findings) {
-        match self.open.remove(&number) {
-            None => {
-                self.open.insert(number, (says, place(at)));
-            }
-            Some((other, (partition, offset, event))) if other != says => {
-                let why = format!(
-                    "answer {number} of shard {shard} on a user differs from what stands at {partition}:{offset} event {event}"
-                );
-                at.breaks(found, Invariant::UsersHaveOneHome, why);
-            }
-            Some(_) => {}
-        }
+        self.answers.finish(at_rest, found);
     }
 }
 

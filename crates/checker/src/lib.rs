@@ -18,6 +18,7 @@
 //! Memory: an ended batch leaves. What stays is 40 bytes for each logical time of a job, the definitions, what was
 //! given of pull tasks until it is purged, and the requests of the last 24 hours of work.
 
+mod answers;
 mod at;
 mod calendar;
 mod checker;

@@ -1,30 +1,28 @@
 //! Jobs that move between groups (JOB-9): what the catalogue says, and what the shards tell it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use tidemill_model::{Event, GroupName, JobId, MovedJob, Rejection, ShardId};
 
 use crate::Invariant;
+use crate::answers::Answers;
 use crate::at::At;
 use crate::findings::Findings;
-use crate::messages::{Place, place, violation};
 use crate::requests::fingerprint;
 
 /// All moves.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Moves {
     /// Who is being moved: from where, to which group.
     moving: HashMap<JobId, (ShardId, GroupName)>,
-    told: BTreeMap<ShardId, Told>,
+    answers: Answers,
 }
 
-/// What one shard told of the jobs that it was asked to let go, and what was heard of that.
-#[derive(Debug, Default)]
-struct Told {
-    told: u64,
-    heard: u64,
-    /// Those of which only one side has been seen.
-    open: BTreeMap<u64, (u64, Place)>,
+impl Default for Moves {
+    fn default() -> Self {
+        let answers = Answers::new(Invariant::MovedJobsKeepTheirRuns, "a job");
+        Self { moving: HashMap::new(), answers }
+    }
 }
 
 impl Moves {
@@ -55,7 +53,7 @@ impl Moves {
             }
             Event::JobMoved { definition, from, moved, .. } => {
                 let id = definition.id;
-                self.hear(at, *from, released(id, moved), found);
+                self.answers.heard(at, *from, released(id, moved), found);
                 match self.moving.remove(&id) {
                     Some((asked, to)) if (asked, &to) == (*from, &definition.group) => {}
                     other => {
@@ -69,7 +67,7 @@ impl Moves {
                 }
             }
             Event::JobMoveRefused { job, reason, .. } => match self.moving.remove(job) {
-                Some((from, _)) => self.hear(at, from, kept(*job, reason), found),
+                Some((from, _)) => self.answers.heard(at, from, kept(*job, reason), found),
                 None => at.breaks(found, rule, format!("job {job} stays, and was not being moved")),
             },
             Event::JobDefined { definition, .. } if self.moving.contains_key(&definition.id) => {
@@ -102,49 +100,12 @@ impl Moves {
             Event::JobKept { job, reason } => kept(*job, reason),
             _ => return,
         };
-        let told = self.told.entry(shard).or_default();
-        told.told += 1;
-        let number = told.told;
-        told.pair(at, shard, (number, says), found);
-    }
-
-    fn hear(&mut self, at: &At<'_>, shard: ShardId, says: u64, found: &mut Findings) {
-        let told = self.told.entry(shard).or_default();
-        told.heard += 1;
-        let number = told.heard;
-        told.pair(at, shard, (number, says), found);
+        self.answers.told(at, shard, says, found);
     }
 
     /// `at_rest`: nothing is on its way any more.
     pub(crate) fn finish(&self, at_rest: bool, found: &mut Findings) {
-        let rule = Invariant::MovedJobsKeepTheirRuns;
-        for (shard, told) in &self.told {
-            let Some((number, (_, place))) = told.open.first_key_value() else { continue };
-            if told.heard > told.told {
-                let why = format!("answer {number} of shard {shard} on a job was heard and never told");
-                found.violation(rule, violation(rule, *place, why));
-            } else if at_rest {
-                let why = format!("answer {number} of shard {shard} on a job was never heard");
-                found.violation(rule, violation(rule, *place, why));
-            }
-        }
-    }
-}
-
-impl Told {
-    fn pair(&mut self, at: &At<'_>, shard: ShardId, (number, says): (u64, u64), found: &mut Findings) {
-        match self.open.remove(&number) {
-            None => {
-                self.open.insert(number, (says, place(at)));
-            }
-            Some((other, (partition, offset, event))) if other != says => {
-                let why = format!(
-                    "answer {number} of shard {shard} on a job differs from what stands at {partition}:{offset} event {event}"
-                );
-                at.breaks(found, Invariant::MovedJobsKeepTheirRuns, why);
-            }
-            Some(_) => {}
-        }
+        self.answers.finish(at_rest, found);
     }
 }
 

@@ -50,8 +50,10 @@ pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
 pub(crate) struct Requests {
     /// Where each was decided.
     decided: HashMap<u64, u64>,
-    /// The same, oldest first, with the work done until then.
-    order: VecDeque<(u64, SignedDuration)>,
+    /// Which of them a client's key was first used for.
+    keys: HashMap<u64, u64>,
+    /// The same, oldest first, with its key and the work done until then.
+    order: VecDeque<(u64, Option<u64>, SignedDuration)>,
     /// The time of the last envelope.
     seen: Option<Timestamp>,
     /// The work since the first one.
@@ -65,10 +67,13 @@ impl Requests {
     pub(crate) fn pass(&mut self, now: Timestamp) {
         let pause = self.seen.replace(now).map_or(SignedDuration::ZERO, |seen| now.duration_since(seen));
         self.worked += pause.clamp(SignedDuration::ZERO, LONGEST_PAUSE);
-        while let Some((key, then)) = self.order.front().copied()
+        while let Some((request, key, then)) = self.order.front().copied()
             && (self.order.len() > MOST || self.worked - then >= KEPT)
         {
-            self.decided.remove(&key);
+            self.decided.remove(&request);
+            if let Some(key) = key.filter(|key| self.keys.get(key) == Some(&request)) {
+                self.keys.remove(&key);
+            }
             self.order.pop_front();
             self.forgot = true;
         }
@@ -83,8 +88,26 @@ impl Requests {
         found: &mut Findings,
     ) {
         let rule = Invariant::OneOutcomePerRequest;
-        let key = fingerprint(request);
-        let before = self.decided.get(&key).copied();
+        let number = fingerprint(request);
+        let before = self.decided.get(&number).copied();
+        let key = request.key().map(|key| fingerprint(&key));
+        let first = key.and_then(|key| self.keys.get(&key)).filter(|first| **first != number);
+        let first = first.and_then(|first| self.decided.get(first)).copied();
+        let is_refused = matches!(outcome, Outcome::Refused(Rejection::RequestKeyReused {}));
+        match first {
+            Some(first) if !is_refused && before.is_none() => {
+                let why = format!("request {request} is decided, whose key was used for another one");
+                at.contradicts(found, rule, why, &[first]);
+            }
+            None if is_refused && !self.forgot => {
+                at.breaks(
+                    found,
+                    rule,
+                    format!("request {request} is refused, whose key was used for no other one"),
+                );
+            }
+            Some(_) | None => {}
+        }
         match (outcome, before) {
             (Outcome::Repeated, Some(_)) => {}
             (Outcome::Repeated, None) if self.forgot => {}
@@ -99,8 +122,12 @@ impl Requests {
                 at.contradicts(found, rule, why, &[offset]);
             }
             (Outcome::Done | Outcome::Answered(_) | Outcome::Refused(_) | Outcome::Deferred, None) => {
-                self.decided.insert(key, at.offset);
-                self.order.push_back((key, self.worked));
+                self.decided.insert(number, at.offset);
+                // A refused one takes no key: the first one may be forgotten here, and still be known to the owner.
+                if let Some(key) = key.filter(|_| !is_refused) {
+                    self.keys.entry(key).or_insert(number);
+                }
+                self.order.push_back((number, key, self.worked));
             }
         }
     }

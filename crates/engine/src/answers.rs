@@ -4,6 +4,7 @@
 //! between two envelopes ages an answer by an hour at most, however long it was.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
@@ -46,6 +47,8 @@ impl Size {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Answers {
     by_request: FxHashMap<RequestId, Outcome>,
+    /// Which request a client's key was first used for.
+    by_key: FxHashMap<Arc<str>, RequestId>,
     order: VecDeque<(SignedDuration, RequestId, Size)>,
     sum: Size,
     /// The time of the last envelope.
@@ -59,6 +62,11 @@ impl Answers {
         self.by_request.get(request)
     }
 
+    /// Whether the key of this request was used for another one.
+    pub(crate) fn is_reused(&self, request: &RequestId) -> bool {
+        request.key().and_then(|key| self.by_key.get(key)).is_some_and(|first| first != request)
+    }
+
     /// An envelope of this time is folded.
     pub(crate) fn pass(&mut self, now: Timestamp) {
         let pause = self.seen.replace(now).map_or(SignedDuration::ZERO, |seen| now.duration_since(seen));
@@ -70,6 +78,9 @@ impl Answers {
     }
 
     fn keep_within(&mut self, most: Size, request: RequestId, outcome: Outcome) {
+        if let Some(key) = request.key() {
+            self.by_key.entry(key.into()).or_insert_with(|| request.clone());
+        }
         if outcome == Outcome::Deferred {
             // It stands until the answer replaces it, which may have come in this same envelope. Only so many
             // wishes wait at once.
@@ -90,6 +101,9 @@ impl Answers {
                 return;
             }
             self.by_request.remove(request);
+            if let Some(key) = request.key().filter(|key| self.by_key.get(*key) == Some(request)) {
+                self.by_key.remove(key);
+            }
             self.sum = Size { weight: self.sum.weight - size.weight, bytes: self.sum.bytes - size.bytes };
             self.order.pop_front();
         }
@@ -166,6 +180,28 @@ mod tests {
         work_for(&mut answers, 24);
         answers.keep(RequestId::new("later"), Outcome::Done);
         assert_eq!((answers.get(&request()), answers.by_request.len(), answers.order.len()), (None, 1, 1));
+    }
+
+    /// A key stands for the request that it was first used for, until that one's answer is forgotten.
+    #[test]
+    fn key_stands_for_its_first_request() {
+        let (first, other) = (RequestId::of_client("a", "k", 1), RequestId::of_client("a", "k", 2));
+        let reused = |answers: &Answers| (answers.is_reused(&first), answers.is_reused(&other));
+        let mut answers = Answers::default();
+        assert_eq!(reused(&answers), (false, false));
+        answers.keep(first.clone(), Outcome::Deferred);
+        assert_eq!(reused(&answers), (false, true), "also while it is put off");
+        answers.keep(first.clone(), Outcome::Done);
+        answers.keep(other.clone(), refused(1));
+        assert_eq!(reused(&answers), (false, true), "a refusal takes no key");
+        assert!(!answers.is_reused(&RequestId::of_client("b", "k", 2)), "each application has its own keys");
+        let mut now = Timestamp::UNIX_EPOCH;
+        for _ in 0..26 {
+            answers.pass(now);
+            now += SignedDuration::from_hours(1);
+        }
+        answers.keep(RequestId::new("later"), Outcome::Done);
+        assert_eq!((reused(&answers), answers.by_key.len()), ((false, false), 0));
     }
 
     /// A repeat that waited while everything was off for days finds its answer: pauses age nothing, nor does a clock

@@ -6,8 +6,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use jiff::Timestamp;
-use rustc_hash::FxHashSet;
+use jiff::{SignedDuration, Timestamp};
+use rustc_hash::{FxHashMap, FxHashSet};
 use tidemill_model::{
     Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, Outcome, Recorded, Rejection,
     RequestId, Resume, ShardId, Source, WorkerId,
@@ -26,17 +26,23 @@ pub const MAX_ENVELOPE_WEIGHT: usize = 192 * 1024;
 /// A command whose outcome would be heavier than this is quarantined: together with a draft that is nearly
 /// full it could not be appended, and nothing that anyone sends may stop the partition.
 pub const MAX_DECISION_WEIGHT: usize = 288 * 1024;
+/// So far ahead of its owner's clock a partition may be set: clocks differ, and seconds are rounded.
+const MAX_SET_AHEAD: SignedDuration = SignedDuration::from_secs(60);
 /// Longest request id, instance id, application name or user of a command, bytes.
-const MAX_SENDER_BYTES: usize = 255;
+const MAX_SENDER_BYTES: usize = 512;
 
 /// One envelope in the making.
 #[derive(Debug)]
 pub struct Draft<'a> {
     partition: &'a mut Partition,
+    /// The owner's clock.
+    wall: Timestamp,
     envelope: Envelope,
     notices: Vec<Effect>,
     /// Requests of this draft, whose answers are not in the state yet.
     requests: FxHashSet<RequestId>,
+    /// The same by the keys that clients chose.
+    keys: FxHashMap<Box<str>, RequestId>,
     /// Where the next task is looked for first, so that no shard keeps the others waiting.
     turn: ShardId,
     weight: usize,
@@ -57,15 +63,18 @@ impl<'a> Draft<'a> {
     /// Begins an envelope at `wall`, the owner's clock, read once. `read` is the last command that earlier
     /// drafts decided without leaving an envelope.
     pub fn new(partition: &'a mut Partition, wall: Timestamp, read: Option<Resume>) -> Self {
+        let own = wall;
         let is_ahead = read.as_ref().is_some_and(|read| read.offset % 32 == 5) && planted!(ClockADayAhead);
         let wall = if is_ahead { wall + jiff::SignedDuration::from_hours(24) } else { wall };
         let now = wall.max(partition.now());
         let envelope = Envelope { now, resume: read, causes: Vec::new(), events: Vec::new() };
         Self {
             partition,
+            wall: own,
             envelope,
             notices: Vec::new(),
             requests: FxHashSet::default(),
+            keys: FxHashMap::default(),
             turn: ShardId::CATALOGUE,
             weight: 0,
             binding: false,
@@ -83,12 +92,18 @@ impl<'a> Draft<'a> {
             return self.undecodable(offset, hash, &reason);
         }
         self.envelope.resume = Some(Resume { offset, hash });
-        let repeated = !group::is_by_state(&record.command)
-            && record.request.as_ref().is_some_and(|request| {
-                self.partition.answer_to(request).is_some() || !self.is_first(request)
-            });
+        // What the state answers is answered anew each time, whatever its id.
+        let request = record.request.as_ref().filter(|_| !group::is_by_state(&record.command));
+        let repeated = request
+            .is_some_and(|request| self.partition.answer_to(request).is_some() || !self.is_first(request));
         let decision = if repeated {
             None
+        } else if request.is_some_and(|request| self.is_reused(request)) {
+            Some(Decision::from(Rejection::RequestKeyReused {}))
+        } else if let Command::SetTime { now } = record.command
+            && let Some(refusal) = self.far_ahead(now)
+        {
+            Some(Decision::from(refusal))
         } else {
             let now = self.envelope.now;
             let decided = catch_unwind(AssertUnwindSafe(|| self.partition.decide(&record, now)));
@@ -182,6 +197,26 @@ impl<'a> Draft<'a> {
     /// The last command that was decided.
     pub fn read(&self) -> Option<&Resume> {
         self.envelope.resume.as_ref()
+    }
+
+    /// Rule 10: a partition's time follows its owner's clock, which the owner holds against the log's. What lies ahead of it
+    /// would skip every fire until then as missed, and stays until the clock has come there.
+    fn far_ahead(&self, at: Timestamp) -> Option<Rejection> {
+        let wall = self.wall;
+        (at.duration_since(wall) > MAX_SET_AHEAD).then(|| {
+            let rule = format!(
+                "is after the owner's clock, {wall}: every fire until then would be taken for missed; a partition is set \
+                 back to its owner's clock or before, from where it follows that clock by itself"
+            );
+            Rejection::field("at", at, rule)
+        })
+    }
+
+    /// API-4: whether the key of a client's request stands for another request.
+    fn is_reused(&mut self, request: &RequestId) -> bool {
+        let Some(key) = request.key() else { return false };
+        self.partition.is_reused(request)
+            || self.keys.entry(key.into()).or_insert_with(|| request.clone()) != request
     }
 
     fn is_first(&mut self, request: &RequestId) -> bool {

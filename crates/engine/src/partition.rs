@@ -199,6 +199,11 @@ impl Partition {
         }
     }
 
+    /// Whether a client used the key of this request for another one.
+    pub(crate) fn is_reused(&self, request: &RequestId) -> bool {
+        self.answers.is_reused(request)
+    }
+
     /// The stored answer to a request, if it was decided in the last 24 hours of work.
     pub fn answer_to(&self, request: &RequestId) -> Option<&Outcome> {
         self.answers.get(request)
@@ -270,9 +275,9 @@ impl Partition {
     pub fn answer(&self, shard: ShardId, query: &LiveQuery) -> LiveAnswer {
         match query {
             LiveQuery::PlanApply { .. } if shard.partition(self.count) != self.number => LiveAnswer::NotFound,
-            LiveQuery::PlanApply { jobs, prune } => match self.catalogue() {
-                Some(catalogue) => catalogue.plan(jobs, prune, self.now),
-                None => Catalogue::default().plan(jobs, prune, self.now),
+            LiveQuery::PlanApply { jobs, prune, by } => match self.catalogue() {
+                Some(catalogue) => catalogue.plan(jobs, prune, by.as_ref(), self.now),
+                None => Catalogue::default().plan(jobs, prune, by.as_ref(), self.now),
             },
             LiveQuery::Pool { name } if shard == ShardId::CATALOGUE => {
                 self.catalogue().map_or(LiveAnswer::NotFound, |catalogue| catalogue.pool_holders(name))

@@ -1,5 +1,6 @@
 //! Between the model's words for time and the calendar's: schedules, mappings, templates.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -11,6 +12,10 @@ use tidemill_model::{
 };
 
 use crate::group::Batch;
+
+/// Everything that is resolved for one attempt: what a worker is told of it stands in one message, where a byte may
+/// take six.
+const MAX_RESOLVED_BYTES: usize = 512 * 1024;
 
 /// Parses a schedule.
 ///
@@ -86,6 +91,7 @@ pub(crate) fn run_spec(
         logical_time: batch.logical_time,
         format: format.as_ref(),
         values: Some(values),
+        room: Room::of_attempt(),
     };
     attempt_spec(definition, batch.parameters.as_deref(), token, &facts, zone)
 }
@@ -158,6 +164,7 @@ pub(crate) fn final_spec(
         logical_time: of.logical_time,
         format: format.as_ref(),
         values: Some(of.values),
+        room: Room::of_attempt(),
     };
     let parameters = render_parameters(definition, parameters, &facts, zone)?;
     let execution = definition.execution.as_ref();
@@ -198,9 +205,40 @@ pub(crate) struct Facts<'a> {
     pub(crate) format: Option<&'a TimeFormat>,
     /// What parents passed on; absent: not known yet.
     pub(crate) values: Option<&'a BTreeMap<String, String>>,
+    pub(crate) room: Room,
+}
+
+/// The bytes that texts may still take once they are resolved, all of them together.
+pub(crate) struct Room(Cell<usize>);
+
+impl Room {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(Cell::new(bytes))
+    }
+
+    pub(crate) fn of_attempt() -> Self {
+        Self::new(MAX_RESOLVED_BYTES)
+    }
+
+    fn left(&self) -> usize {
+        self.0.get()
+    }
+
+    fn take(&self, text: &str) -> Result<(), String> {
+        let left = self.left().checked_sub(text.len());
+        let too_long = || {
+            format!("command and parameters, resolved, take more than {MAX_RESOLVED_BYTES} bytes together")
+        };
+        left.map(|left| self.0.set(left)).ok_or_else(too_long)
+    }
 }
 
 impl Facts<'_> {
+    /// The same, for a text with a bound of its own.
+    fn within(&self, bytes: usize) -> Facts<'_> {
+        Facts { room: Room::new(bytes), ..*self }
+    }
+
     fn time_text(&self, zone: &Zone) -> String {
         let time = self.logical_time.to_zoned(zone.time_zone().clone());
         match self.format {
@@ -217,13 +255,13 @@ fn render_parameters(
     facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<BTreeMap<String, String>, String> {
-    if !parameters.values().any(|value| value.contains("${")) {
-        return Ok(parameters);
-    }
     let none = BTreeMap::new();
     let render = |(name, value): (String, String)| {
-        let text = render(&value, definition, &none, facts, zone)
-            .map_err(|error| format!("parameter {name}: {error}"))?;
+        let wrong = |error| format!("parameter {name}: {error}");
+        if !is_template(&value) {
+            return facts.room.take(&value).map_err(wrong).map(|()| (name, value));
+        }
+        let text = render(&value, definition, &none, facts, zone).map_err(wrong)?;
         Ok((name, text))
     };
     parameters.into_iter().map(render).collect()
@@ -260,14 +298,27 @@ pub(crate) fn resolve_path(
     facts: &Facts<'_>,
     zone: &Zone,
 ) -> String {
-    if !text.contains("${") {
+    if !is_template(text) {
         return text.to_owned();
     }
-    let mut parameters = definition.parameters.clone();
-    parameters.extend(own.iter().map(|(name, value)| (name.clone(), value.clone())));
-    let resolved = render_parameters(definition, parameters, facts, zone)
-        .and_then(|parameters| render(text, definition, &parameters, facts, zone));
-    resolved.ok().filter(|path| path.len() <= MAX_PATH_BYTES).unwrap_or_else(|| text.to_owned())
+    let resolved = || {
+        let template = Template::parse(text).ok()?;
+        let none = BTreeMap::new();
+        let mut parameters = BTreeMap::new();
+        for name in template.param_names() {
+            let value = own.get(name).or_else(|| definition.parameters.get(name))?;
+            if !parameters.contains_key(name) {
+                let value = render(value, definition, &none, &facts.within(MAX_PATH_BYTES), zone).ok()?;
+                parameters.insert(name.to_owned(), value);
+            }
+        }
+        render(text, definition, &parameters, &facts.within(MAX_PATH_BYTES), zone).ok()
+    };
+    resolved().unwrap_or_else(|| text.to_owned())
+}
+
+fn is_template(text: &str) -> bool {
+    text.contains("${")
 }
 
 pub(crate) fn render(
@@ -277,8 +328,8 @@ pub(crate) fn render(
     facts: &Facts<'_>,
     zone: &Zone,
 ) -> Result<String, String> {
-    if !text.contains("${") {
-        return Ok(text.to_owned());
+    if !is_template(text) {
+        return facts.room.take(text).map(|()| text.to_owned());
     }
     let template = Template::parse(text).map_err(|error| error.to_string())?;
     let context = TemplateContext {
@@ -291,6 +342,8 @@ pub(crate) fn render(
         definition,
         params: parameters,
         values: facts.values,
+        most_bytes: facts.room.left(),
     };
-    template.render(&context).map_err(|error| error.to_string())
+    let text = template.render(&context).map_err(|error| error.to_string())?;
+    facts.room.take(&text).map(|()| text)
 }

@@ -122,6 +122,7 @@ pub(crate) fn of_definition(definition: &JobDefinition) -> usize {
         let names = [
             execution.worker_group.as_ref().map(WorkerLabel::as_str),
             execution.run_as.as_ref().map(Account::as_str),
+            execution.run_as_by.as_deref(),
         ];
         let names: usize = names.into_iter().flatten().map(of_text).sum();
         let format = execution.logical_time_format.as_deref().map_or(0, of_text);

@@ -383,6 +383,7 @@ fn the_last_super_administrator_stays() {
         hash: "0".repeat(64),
         role,
         groups: Vec::new(),
+        run_as: Default::default(),
         first_only,
     };
     let done = Outcome::Answered(Answer::Done);
@@ -579,7 +580,11 @@ fn a_deletion_that_waited_for_too_long_does_not_undo_a_later_apply() {
         world.run();
         let LiveAnswer::Planned(plan) = world.partition.answer(
             ShardId::CATALOGUE,
-            &LiveQuery::PlanApply { jobs: vec![job("a", json!({"owner": wins}))], prune: Vec::new() },
+            &LiveQuery::PlanApply {
+                jobs: vec![job("a", json!({"owner": wins}))],
+                prune: Vec::new(),
+                by: None,
+            },
         ) else {
             panic!("an apply is under way")
         };

@@ -57,19 +57,20 @@ fn label_is_wanted_of_the_worker() {
     assert!(world.told().contains("b1 assigned t1 attempt 1 to w\n"));
 }
 
-/// DSP-2: an account that the group does not allow the owner fails the batch when it would be assigned; one that it
-/// allows goes to the worker.
+/// DSP-2: an account that the group does not allow fails the batch when it would be assigned, whoever its owner is; one
+/// that it allows goes to the worker.
 #[test]
 fn account_has_to_be_allowed() {
-    let accounts = serde_json::from_str(r#"{"ann": ["etl"], "*": ["nobody"]}"#).unwrap();
+    let accounts = serde_json::from_str(r#"{"*": ["etl", "nobody"]}"#).unwrap();
     let settings = GroupSettings { accounts: Some(Arc::new(accounts)), ..GroupSettings::default() };
     let mut world = World::with("2026-07-01T10:10:00Z", settings);
     let of = |owner, account| json!({"owner": owner, "run_as": account, "retries": 3});
+    world.define_key(&["etl", "nobody", "root"]);
     let ids = world.define(vec![
         shell("good", of("ann", "etl")),
         shell("all", of("bob", "nobody")),
-        shell("bad", of("bob", "etl")),
-        shell("none", json!({"run_as": "etl"})),
+        shell("bad", of("root", "root")),
+        shell("none", json!({"run_as": "root"})),
     ]);
     let worker = world.worker("w", 4, Script::Run);
     world.events();
@@ -93,8 +94,7 @@ fn account_has_to_be_allowed() {
     .assert_eq(&world.told());
     assert_eq!(spec(&mut world, &worker).run_as.unwrap().as_str(), "nobody");
     let text = String::from_utf8(world.journal.concat()).unwrap();
-    assert!(text.contains("bob may not use account etl"));
-    assert!(text.contains("a job without an owner may not use account etl"));
+    assert!(text.contains("jobs of group g may not run as account root"));
     let registered = world.played(&worker).heard.iter().any(
         |message| matches!(message, WorkMessage::Registered { settings, .. } if settings.accounts.is_some()),
     );
@@ -231,11 +231,12 @@ fn batch_without_an_attempt_has_its_final_command() {
     assert_eq!(world.partition, world.folded());
 }
 
-/// JOB-8: where it cannot run, the record says why: no worker had room in time, or its owner may not use the account.
+/// JOB-8: where it cannot run, the record says why: no worker had room in time, or its group does not allow the account.
 #[test]
 fn final_command_without_an_attempt_says_why_it_is_not_run() {
     let mut world = World::new();
     let away = json!({"final_command": "true", "host": "elsewhere"});
+    world.define_key(&["etl"]);
     let ids =
         world.define(vec![shell("a", away), shell("b", json!({"final_command": "true", "run_as": "etl"}))]);
     world.worker("w", 1, Script::Succeed);
@@ -248,7 +249,7 @@ fn final_command_without_an_attempt_says_why_it_is_not_run() {
     assert!(told.contains(&format!("b1 final command not_run: {why}\nalarm FinalCommandFailed")), "{told}");
     world.batch(ids[1], None);
     let told = world.told();
-    let why = "a job without an owner may not use account etl";
+    let why = "jobs of group g may not run as account etl";
     assert!(told.contains(&format!("b2 finished failed\nb2 final command not_run: {why}\nalarm")), "{told}");
     assert_eq!(world.partition, world.folded());
 }

@@ -239,30 +239,7 @@ fn crash_at_any_point_of_a_move_changes_nothing() {
                 actor: Default::default(),
                 command: move_to(id, "h"),
             });
-            world.held = Some(Vec::new());
-            let mut has_crashed = false;
-            loop {
-                let busy = world.step(1);
-                if !has_crashed && world.journal.len() - since > crash_after {
-                    has_crashed = true;
-                    if lost {
-                        world.held = Some(Vec::new());
-                    }
-                    world.partition = world.folded();
-                    world.say_again();
-                }
-                let held = world.held.replace(Vec::new()).unwrap();
-                if held.is_empty() && !busy {
-                    break;
-                }
-                for effect in held {
-                    let Effect::Send { shard, command } = effect else { panic!("{effect:?}") };
-                    world.send(shard, command.clone());
-                    if twice {
-                        world.send(shard, command);
-                    }
-                }
-            }
+            world.crash_on_the_way(since + crash_after, lost, twice);
             let what = format!("crash after {crash_after}, lost {lost}, twice {twice}");
             let expected = [
                 "0: shard 1 asked to release 4096",
@@ -271,7 +248,6 @@ fn crash_at_any_point_of_a_move_changes_nothing() {
                 "2: job taken h/a v2, next 2026-07-01 10:01",
             ];
             assert_eq!(told(&world, since), expected, "{what}");
-            world.held = None;
             let outcome = world.ask_as(ShardId::CATALOGUE, move_to(id, "h"), request);
             assert_eq!(outcome, Outcome::Answered(Answer::Done), "{what}");
             world.pass_minutes(61);

@@ -271,6 +271,73 @@ fn now_never_goes_back_by_itself() {
     assert_eq!(world.partition, world.folded());
 }
 
+/// API-4: a key that was used for another request is refused, and nothing is done; the first request keeps its answer. Also
+/// where both come at once.
+#[test]
+fn key_of_another_request_is_refused() {
+    let id = |fingerprint| RequestId::of_client("app", "key", fingerprint);
+    for at_once in [false, true] {
+        let mut world = World::new();
+        if at_once {
+            for fingerprint in [1, 2, 1] {
+                let actor = Actor { app: "app".into(), user: None };
+                let (request, reply_to) = (Some(id(fingerprint)), None);
+                world.send_record(CommandRecord {
+                    shard: GROUP,
+                    request,
+                    reply_to,
+                    actor,
+                    command: submit(),
+                });
+            }
+            world.run();
+        }
+        let first = world.ask_as(GROUP, submit(), id(1));
+        assert!(matches!(first, Outcome::Answered(_)), "{first:?}");
+        for _ in 0..2 {
+            let other = world.ask_as(GROUP, submit(), id(2));
+            assert_eq!(other, Outcome::Refused(Rejection::RequestKeyReused {}));
+        }
+        assert_eq!(world.ask_as(GROUP, submit(), id(1)), first);
+        let made = world.events().iter().filter(|event| matches!(event, Event::JobSubmitted { .. })).count();
+        assert_eq!(made, 1, "at once: {at_once}");
+        world.partition = world.folded();
+        assert_eq!(world.ask_as(GROUP, submit(), id(2)), Outcome::Refused(Rejection::RequestKeyReused {}));
+        assert_eq!(
+            world.ask_as(GROUP, submit(), id(1).part(1)).clone(),
+            world.ask_as(GROUP, submit(), id(1).part(1))
+        );
+    }
+}
+
+/// Rule 10: a time ahead of the owner's clock would skip every fire until then; it is refused, wherever the partition's own
+/// time is.
+#[test]
+fn time_is_not_set_ahead_of_the_owners_clock() {
+    let mut world = World::new();
+    world.define(vec![job("a", json!({"schedule": every("hour")}))]);
+    world.pass_minutes(90);
+    let true_time = world.wall;
+    world.events();
+    for (ahead, is_taken) in [(60, true), (61, false), (3 * 86_400, false), (i64::from(u32::MAX), false)] {
+        let now = true_time + SignedDuration::from_secs(ahead);
+        let outcome = world.ask(GROUP, Command::SetTime { now });
+        assert_eq!(outcome == Outcome::Done, is_taken, "{ahead}: {outcome:?}");
+        if !is_taken {
+            assert!(rejection(&outcome).contains("is after the owner's clock"), "{ahead}");
+        }
+    }
+    // A clock that was wrong took the partition along: it is set back, and not anywhere ahead of the true time.
+    world.wall = true_time + SignedDuration::from_hours(72);
+    world.submit(World::submission("a", &[]));
+    world.wall = true_time;
+    let ahead = Command::SetTime { now: true_time + SignedDuration::from_hours(1) };
+    assert!(rejection(&world.ask(GROUP, ahead)).contains("is after the owner's clock"));
+    assert_eq!(world.ask(GROUP, Command::SetTime { now: true_time }), Outcome::Done);
+    assert_eq!(world.partition.now(), true_time);
+    assert_eq!(world.partition, world.folded());
+}
+
 /// Rule 5: every command that was read is covered by the next envelope, heartbeats too.
 #[test]
 fn envelopes_name_the_last_command_that_is_done() {

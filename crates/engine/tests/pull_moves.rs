@@ -382,30 +382,7 @@ fn a_move_survives_a_crash_after_every_record() {
                 command: move_to("ann", "h"),
             };
             world.send_record(record());
-            world.held = Some(Vec::new());
-            let mut has_crashed = false;
-            loop {
-                let busy = world.step(1);
-                if !has_crashed && world.journal.len() - since > crash_after {
-                    has_crashed = true;
-                    if lost {
-                        world.held = Some(Vec::new());
-                    }
-                    world.partition = world.folded();
-                    world.say_again();
-                }
-                let held = world.held.replace(Vec::new()).unwrap();
-                if held.is_empty() && !busy {
-                    break;
-                }
-                for effect in held {
-                    let Effect::Send { shard, command } = effect else { panic!("{effect:?}") };
-                    world.send(shard, command.clone());
-                    if twice {
-                        world.send(shard, command);
-                    }
-                }
-            }
+            world.crash_on_the_way(since + crash_after, lost, twice);
             let what = format!("crash after {crash_after}, lost {lost}, twice {twice}");
             let expected = [
                 "0: shard 1 asked to release user ann",
@@ -417,7 +394,6 @@ fn a_move_survives_a_crash_after_every_record() {
             let after = standing(&world, OTHER, "ann").unwrap();
             assert_eq!((after.last, after.next), (before.last, before.next), "{what}");
             assert_eq!(standing(&world, GROUP, "ann"), None, "{what}");
-            world.held = None;
             let outcome = world.ask_as(ShardId::CATALOGUE, move_to("ann", "h"), request.clone());
             assert_eq!(outcome, Outcome::Answered(Answer::Done), "{what}");
             assert_eq!(

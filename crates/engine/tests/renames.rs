@@ -83,7 +83,7 @@ fn previous_name_in_a_file_renames_once() {
     let files = || vec![job("b", json!({"previous_name": "a"})), job("c", json!({"parents": ["b"]}))];
     let plan = world.partition.answer(
         ShardId::CATALOGUE,
-        &LiveQuery::PlanApply { jobs: files(), prune: vec!["g".try_into().unwrap()] },
+        &LiveQuery::PlanApply { jobs: files(), prune: vec!["g".try_into().unwrap()], by: None },
     );
     let LiveAnswer::Planned(plan) = plan else { panic!("{plan:?}") };
     let diff = &plan.changes[0].diff[0];

@@ -7,6 +7,7 @@ mod kit;
 use expect_test::expect;
 use kit::{Script, World, at, every, job, rejection};
 use serde_json::json;
+use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
 use tidemill_model::{
     AlarmKind, Answer, AttemptResult, CalendarSpec, Cascade, ColdStartOf, Command, Event, JobId, Outcome,
     Period, RerunDefinition, RerunId, RerunOnly, RerunOrder, RerunScope, RerunWish, ShardId,
@@ -599,6 +600,26 @@ fn cascade_by_data_goes_round_through_other_days_only() {
         let days = "a 2026-06-29 00:00 first; b 2026-06-29 00:00 first after [1]; a 2026-06-30 00:00 first after [2]";
         assert_eq!(told.contains(days), planned, "{told}");
         assert_eq!(told.contains("rerun ended refused"), !planned, "{told}");
+    }
+}
+
+/// GEN-6: what one batch comes after stands in one record, so it is bounded: a plan in which a batch reads what more than
+/// 20,000 batches write is refused.
+#[test]
+fn batch_that_reads_of_too_many_is_refused() {
+    for (from, is_planned) in [("2026-06-29T00:00:00Z", true), ("2026-06-16T00:00:00Z", false)] {
+        let mut world = World::new();
+        let minutely = json!({"cron": "0 * * * * ?", "zone": "UTC"});
+        let ids = world.define(vec![
+            job("w", json!({"schedule": minutely, "outputs": ["/data/latest"]})),
+            daily("r", json!({"inputs": ["/data/latest"]})),
+        ]);
+        world.events();
+        plan(&mut world, wish(&ids[..1], Cascade::Data, from, "2026-06-30T00:00:00Z"));
+        let told = world.told();
+        assert_eq!(told.contains("rerun planned"), is_planned, "from {from}");
+        assert_eq!(told.contains("rerun ended refused"), !is_planned, "from {from}");
+        assert!(world.largest < MAX_ENVELOPE_WEIGHT + MAX_DECISION_WEIGHT, "{}", world.largest);
     }
 }
 

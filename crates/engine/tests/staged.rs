@@ -59,7 +59,7 @@ fn defined(world: &World) -> usize {
 
 fn plan(world: &World, jobs: Vec<JobSpec>, prune: &[&str]) -> LiveAnswer {
     let prune = prune.iter().map(|name| group(name)).collect();
-    world.partition.answer(ShardId::CATALOGUE, &LiveQuery::PlanApply { jobs, prune })
+    world.partition.answer(ShardId::CATALOGUE, &LiveQuery::PlanApply { jobs, prune, by: None })
 }
 
 /// JOB-5: what is staged has no effect; committed, all of it has, jobs, changes and deletions.

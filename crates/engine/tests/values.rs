@@ -137,13 +137,13 @@ fn values_go_to_other_groups() {
 /// What a worker is told of values stays within a message, however often a template names them.
 #[test]
 fn values_named_too_often_fail_the_batch() {
-    let command = "${values.p.rows}".repeat(40);
+    let command = "${values.p.rows}".repeat(80);
     let (mut world, worker, _) = pair(json!({"command": command, "parameters": {}}));
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", &"x".repeat(8000))]);
     world.events();
     assert_eq!(world.granted_command(&worker), None);
     expect![[r#"
-        failed: with its parents' values, command and parameters take 320000 bytes, and 262144 are allowed
+        failed: template: '${values.p.rows}' at character 1041: makes the text longer than 524288 bytes; make it shorter
     "#]]
     .assert_eq(&ends_told(&mut world));
 }

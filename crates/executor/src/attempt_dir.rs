@@ -13,6 +13,11 @@
 //!                                                         runs as another account
 //! exit.json   how it ended; its tree is empty             shim, atomically
 //! ```
+//! The directory is the worker's own, and only where the job runs as another account may the group of that account
+//! pass through it (0710) to what was given to the account: `work/` (0700), the script, the outputs and the values
+//! (0600). A job of the worker's own account can put anything in place of any of these, so that all of them are
+//! opened as [`plain_file`] does it.
+//!
 //! The directory itself is the lock (`flock`): held while the shim lives, or by a worker that starts, while it
 //! looks. There are few files on purpose: making one costs a file system more than anything else done here.
 //!
@@ -21,18 +26,21 @@
 //! no grant of the old one counts for it, and nothing of the old one runs.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
+use crate::plain_file;
 use crate::shim::{KilledBecause, Lease};
 
-/// What the job writes is the worker's and its group's to read.
-const OUTPUT_MODE: u32 = 0o640;
+/// Longest record of an end, bytes: it holds values and messages, which have bounds of their own.
+const RECORD_MAX_BYTES: u64 = 1 << 20;
+/// Longest output path, bytes; longer than any that a definition may have.
+const PATH_MAX_BYTES: u64 = 1 << 20;
 
 /// What a shim runs: the first line that it hears.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,6 +61,9 @@ pub struct ShimSpec {
     /// The account that it runs as; absent: the shim's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
+    /// Its umask; absent: the shim's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub umask: Option<u32>,
 }
 
 /// How an attempt ended. Written when no process of it is left.
@@ -110,7 +121,7 @@ impl AttemptDir {
 
     /// The file for that, empty.
     pub(crate) fn make_values(&self) -> io::Result<File> {
-        OpenOptions::new().write(true).create(true).truncate(false).mode(OUTPUT_MODE).open(self.values())
+        plain_file::create(&self.values())
     }
 
     pub(crate) fn stdout(&self) -> PathBuf {
@@ -123,17 +134,20 @@ impl AttemptDir {
 
     /// Makes the directory, which must not be there, and the job's own below it.
     pub(crate) fn create(&self) -> io::Result<()> {
-        fs::create_dir(&self.0)?;
-        fs::create_dir(self.work())
+        let mut make = DirBuilder::new();
+        make.mode(plain_file::DIRECTORY_MODE);
+        make.create(&self.0)?;
+        make.create(self.work())
     }
 
     /// What has to exist for success, for whoever learns how it ended.
     pub(crate) fn note_output_path(&self, path: &str) -> io::Result<()> {
-        fs::write(self.0.join("output_path"), path)
+        plain_file::create(&self.0.join("output_path"))?.write_all(path.as_bytes())
     }
 
     pub(crate) fn output_path(&self) -> Option<String> {
-        fs::read_to_string(self.0.join("output_path")).ok()
+        let bytes = plain_file::read(&self.0.join("output_path"), PATH_MAX_BYTES).ok()?;
+        String::from_utf8(bytes).ok()
     }
 
     /// Nothing of the attempt has begun, and nothing will.
@@ -145,7 +159,7 @@ impl AttemptDir {
 
     /// How it ended; `None` while it has not, or if that was never written down.
     pub fn exit_record(&self) -> io::Result<Option<ExitRecord>> {
-        match fs::read(self.0.join("exit.json")) {
+        match plain_file::read(&self.0.join("exit.json"), RECORD_MAX_BYTES) {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -154,20 +168,20 @@ impl AttemptDir {
 
     /// Whether its end is written down.
     pub(crate) fn has_ended(&self) -> bool {
-        self.0.join("exit.json").exists()
+        fs::symlink_metadata(self.0.join("exit.json")).is_ok()
     }
 
     /// There as a whole or not at all.
     pub(crate) fn write_exit_record(&self, record: &ExitRecord) -> io::Result<()> {
         let temporary = self.0.join("exit.json.new");
-        fs::write(&temporary, serde_json::to_vec(record)?)?;
+        plain_file::replace(&temporary, &serde_json::to_vec(record)?)?;
         fs::rename(&temporary, self.0.join("exit.json"))
     }
 
     /// Whoever makes the marker decides: the shim execs, a starting worker makes sure that no shim will.
     /// Gives the file for the job's output, if it was this call.
     pub(crate) fn mark_started(&self) -> io::Result<Option<File>> {
-        match OpenOptions::new().append(true).create_new(true).mode(OUTPUT_MODE).open(self.stdout()) {
+        match plain_file::create(&self.stdout()) {
             Ok(stdout) => Ok(Some(stdout)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             Err(error) => Err(error),
@@ -176,12 +190,12 @@ impl AttemptDir {
 
     /// The file for the job's errors.
     pub(crate) fn make_stderr(&self) -> io::Result<File> {
-        OpenOptions::new().append(true).create(true).mode(OUTPUT_MODE).open(self.stderr())
+        plain_file::create(&self.stderr())
     }
 
     /// The lock, or `None` where somebody else has it.
     pub(crate) fn try_lock(&self) -> io::Result<Option<File>> {
-        let directory = File::open(&self.0)?;
+        let directory = plain_file::open_dir(&self.0)?;
         match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(directory)),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -191,7 +205,7 @@ impl AttemptDir {
 
     /// The lock, waited for.
     pub(crate) fn lock(&self) -> io::Result<File> {
-        let directory = File::open(&self.0)?;
+        let directory = plain_file::open_dir(&self.0)?;
         flock(&directory, FlockOperation::LockExclusive)?;
         Ok(directory)
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use ed25519_dalek::SigningKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{GroupName, JobType, Reserved, ShardId, WorkerLabel};
+use tidemill_model::{Account, GroupName, JobType, Reserved, ShardId, WorkerLabel};
 
 use crate::{Error, TypeConfig, types};
 
@@ -57,10 +57,17 @@ pub struct Config {
     /// built in. Default none.
     #[serde(default)]
     pub types: BTreeMap<JobType, TypeConfig>,
-    /// The cluster's secret that readers of logs have to present, 16 characters or more. Required.
-    pub internal_key: String,
+    /// The secret that readers of logs have to present, 16 characters or more. Required.
+    pub logs_key: String,
     /// The group's Ed25519 private key, 64 hexadecimal digits. Required.
     pub worker_private_key: String,
+    /// The account of jobs that name none; default: the executor's own, which only root can change.
+    #[serde(default)]
+    pub default_run_as: Option<Account>,
+    /// The umask of jobs; absent: the executor's own. The program that runs the executor sets it, where it has taken
+    /// a stricter one itself.
+    #[serde(skip)]
+    pub job_umask: Option<u32>,
     /// Address of the API that jobs see as `TIDEMILL_API`; default empty.
     #[serde(default)]
     pub api_url: String,
@@ -75,6 +82,9 @@ pub struct Config {
     /// 1,000,000; default 4.
     #[serde(default = "default_disk_reserve")]
     pub disk_reserve_mb: u64,
+    /// Bounds of the connections of those who read logs; default as in `tidemill_serving`.
+    #[serde(default)]
+    pub http: tidemill_serving::Config,
     /// Threads that start processes, 1 to 64; default 2.
     #[serde(default = "default_spawners")]
     pub spawn_threads: u32,
@@ -134,12 +144,15 @@ impl Config {
             listen: default_listen(),
             advertise: None,
             types: BTreeMap::new(),
-            internal_key: required.internal_key,
+            logs_key: required.logs_key,
             worker_private_key: required.worker_private_key,
+            default_run_as: None,
+            job_umask: None,
             api_url: String::new(),
             keep_logs_days: default_keep_logs(),
             probe: tidemill_probe::Config::default(),
             disk_reserve_mb: default_disk_reserve(),
+            http: tidemill_serving::Config::default(),
             spawn_threads: default_spawners(),
             shim: Vec::new(),
         }
@@ -156,8 +169,9 @@ impl Config {
         range("keep_logs_days", u64::from(self.keep_logs_days), 0..=36_500)?;
         range("disk_reserve_mb", self.disk_reserve_mb, 0..=1_000_000)?;
         range("labels (how many)", self.labels.len() as u64, 0..=64)?;
+        self.http.check().map_err(|rule| Error::Config { field: "http", value: String::new(), rule })?;
         range("spawn_threads", u64::from(self.spawn_threads), 1..=64)?;
-        range("internal_key (its length)", self.internal_key.len() as u64, 16..=4_096)?;
+        range("logs_key (its length)", self.logs_key.len() as u64, 16..=4_096)?;
         range("slots (how many types)", self.slots.len() as u64, 1..=1_000)?;
         let types = self.all_types();
         for (name, config) in &self.types {
@@ -169,6 +183,13 @@ impl Config {
                 let rule = "has no entry in types, so nothing says how to run it".to_owned();
                 return Err(Error::Config { field: "slots", value: name.to_string(), rule });
             }
+        }
+        let unfit = |c: char| c.is_control() || c.is_whitespace();
+        if let Some(host) =
+            self.host.as_ref().filter(|host| host.is_empty() || host.len() > 255 || host.contains(unfit))
+        {
+            let rule = "has to be 1 to 255 bytes without spaces and control characters".to_owned();
+            return Err(Error::Config { field: "host", value: format!("{host:?}"), rule });
         }
         for (name, reserved) in &self.reserved {
             let slots = self.slots.get(name).copied().unwrap_or(0);
@@ -212,8 +233,8 @@ pub struct Required {
     pub data_dir: PathBuf,
     /// As [`Config::slots`].
     pub slots: BTreeMap<JobType, u32>,
-    /// As [`Config::internal_key`].
-    pub internal_key: String,
+    /// As [`Config::logs_key`].
+    pub logs_key: String,
     /// As [`Config::worker_private_key`].
     pub worker_private_key: String,
 }
@@ -246,7 +267,7 @@ mod tests {
     fn config() -> serde_json::Value {
         serde_json::json!({
             "group": "g", "shard": 1, "data_dir": "/tmp/x", "slots": {"shell": 1, "noop": 2},
-            "internal_key": "k".repeat(16), "worker_private_key": "0f".repeat(32),
+            "logs_key": "k".repeat(16), "worker_private_key": "0f".repeat(32),
         })
     }
 
@@ -268,7 +289,7 @@ mod tests {
             ("slots", serde_json::json!({})),
             ("slots", serde_json::json!({"shell": 0})),
             ("slots", serde_json::json!({"cobol": 1})),
-            ("internal_key", serde_json::json!("short")),
+            ("logs_key", serde_json::json!("short")),
             ("worker_private_key", serde_json::json!("zz".repeat(32))),
         ];
         for (field, value) in bad {

@@ -8,20 +8,25 @@
 //! ```
 //! A worker is (a random id, a boot): after a reboot nothing of before runs any more, and a new worker begins.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{Token, WorkerId};
 
 use crate::Error;
 use crate::attempt_dir::AttemptDir;
+use crate::plain_file;
 
 /// Counts the changes of the layout above.
 const FORMAT: u32 = 1;
+/// Longest file that says who the worker is.
+const IDENTITY_MAX_BYTES: u64 = 64 * 1024;
 /// The most that one sweep removes.
 const SWEEP_MAX: usize = 20_000;
 
@@ -65,6 +70,7 @@ impl DataDir {
         for dir in [&attempts.open, &attempts.ended] {
             fs::create_dir_all(dir).map_err(data("make the directory", dir))?;
         }
+        close(path, &attempts)?;
         let lock = lock(path)?;
         let boot_file = Path::new("/proc/sys/kernel/random/boot_id");
         let boot = fs::read_to_string(boot_file).map_err(data("read", boot_file))?.trim().to_owned();
@@ -86,7 +92,8 @@ impl DataDir {
 
 fn lock(path: &Path) -> Result<Lock, Error> {
     let file = path.join("lock");
-    let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file);
+    let lock =
+        OpenOptions::new().create(true).truncate(false).write(true).mode(plain_file::FILE_MODE).open(&file);
     let lock = lock.map_err(data("open", &file))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Lock(lock)),
@@ -96,7 +103,7 @@ fn lock(path: &Path) -> Result<Lock, Error> {
 }
 
 fn read_identity(file: &Path) -> Result<Option<Identity>, Error> {
-    let text = match fs::read(file) {
+    let text = match plain_file::read(file, IDENTITY_MAX_BYTES) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(data("read", file)(error)),
@@ -112,10 +119,9 @@ fn read_identity(file: &Path) -> Result<Option<Identity>, Error> {
 /// Durable before anything is done under that name.
 fn write_identity(file: &Path, identity: &Identity) -> io::Result<()> {
     let temporary = file.with_extension("new");
-    fs::write(&temporary, serde_json::to_vec_pretty(identity)?)?;
-    File::open(&temporary)?.sync_all()?;
+    plain_file::replace(&temporary, &serde_json::to_vec_pretty(identity)?)?.sync_all()?;
     fs::rename(&temporary, file)?;
-    File::open(file.parent().unwrap_or(Path::new(".")))?.sync_all()
+    plain_file::open_dir(file.parent().unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// 64 random bits behind a prefix.
@@ -123,6 +129,30 @@ pub(crate) fn random(prefix: &str) -> String {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).expect("the system gives random numbers");
     format!("{prefix}{:016x}", u64::from_be_bytes(bytes))
+}
+
+/// Only its own account enters the directory, and where jobs run as others, they pass through to their attempts: each
+/// attempt's directory says which of them may enter it.
+fn close(path: &Path, attempts: &Attempts) -> Result<(), Error> {
+    let passable = if geteuid().is_root() { 0o711 } else { plain_file::DIRECTORY_MODE };
+    let set = |path: &Path, mode: u32| {
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(data("close to other accounts", path))
+    };
+    // Of earlier versions, which left them open; at most one for each slot.
+    for token in attempts.all_open()? {
+        let dir = attempts.open(token);
+        let mode = fs::symlink_metadata(dir.path()).map_err(data("look at", dir.path()))?.mode();
+        if plain_file::is_dir(dir.path()) && mode & 0o007 != 0 {
+            set(dir.path(), mode & 0o770)?;
+        }
+    }
+    set(&attempts.ended, plain_file::DIRECTORY_MODE)?;
+    set(&attempts.open, passable)?;
+    set(path, passable)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    if plain_file::is_dir(path) { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }
 
 fn data(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
@@ -144,12 +174,12 @@ impl Attempts {
     pub(crate) fn find(&self, token: Token) -> Option<AttemptDir> {
         // It may move from the first to the second, never back.
         let places = [&self.open, &self.ended].map(|place| place.join(token.to_string()));
-        places.into_iter().find(|path| path.is_dir()).map(AttemptDir::new)
+        places.into_iter().find(|path| plain_file::is_dir(path)).map(AttemptDir::new)
     }
 
     /// Whether its end is on record, or it ended with an earlier boot of the machine.
     pub(crate) fn is_recorded(&self, token: Token) -> bool {
-        self.ended.join(token.to_string()).is_dir()
+        plain_file::is_dir(&self.ended.join(token.to_string()))
     }
 
     /// Its end is on record.
@@ -177,20 +207,23 @@ impl Attempts {
         Ok(tokens)
     }
 
-    /// Removes the output of attempts that ended longer ago than `keep`. Gives how many.
+    /// Removes the output of attempts that ended longer ago than `keep`, and follows no link. Gives how many.
     pub(crate) fn sweep(&self, keep: Duration) -> Result<usize, Error> {
         let entries = fs::read_dir(&self.ended).map_err(data("read", &self.ended))?;
         let now = SystemTime::now();
         let is_old = |path: &Path| {
             // The directory changes for the last time when its end is written down.
-            let changed = fs::metadata(path).and_then(|metadata| metadata.modified());
+            let changed = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
             changed.ok().and_then(|changed| now.duration_since(changed).ok()).is_some_and(|age| age >= keep)
         };
         let old = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_old(path));
         let mut removed = 0;
         for path in old.take(SWEEP_MAX) {
-            fs::remove_dir_all(&path).map_err(data("remove", &path))?;
-            removed += 1;
+            // What one job has made of its directory does not keep those of others.
+            match remove(&path) {
+                Ok(()) => removed += 1,
+                Err(error) => tracing::warn!(path = %path.display(), %error, "cannot remove old output"),
+            }
         }
         Ok(removed)
     }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 
 use crate::Error;
+use crate::plain_file;
 use crate::worker::Input;
 
 /// From one look to the next.
@@ -120,7 +121,7 @@ impl Disk {
 
     fn try_to_write(&self) -> io::Result<()> {
         let file = self.dir.join("trial");
-        let written = fs::write(&file, vec![0; TRIAL_BYTES]);
+        let written = plain_file::replace(&file, &[0; TRIAL_BYTES]).map(drop);
         let removed = fs::remove_file(&file);
         written.and(removed)
     }

@@ -21,6 +21,7 @@
 #[path = "../../planted/src/hook.rs"]
 mod planted;
 
+mod accounts;
 mod attempt_dir;
 mod clock;
 mod config;
@@ -32,6 +33,7 @@ mod link;
 mod logs;
 mod look;
 mod machine;
+mod plain_file;
 mod processes;
 mod run;
 mod shim;

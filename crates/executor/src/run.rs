@@ -15,7 +15,7 @@ use crate::logs::LogServer;
 use crate::look::Looks;
 use crate::processes::{self, Checks, Processes};
 use crate::worker::{self, Input, Output, Worker};
-use crate::{Config, Error, environment, machine};
+use crate::{Config, Error, accounts, environment, machine};
 
 /// From one tick to the next, at most.
 const TICK: Duration = Duration::from_millis(100);
@@ -35,8 +35,10 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// When a thread of the worker has panicked.
 pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<(), Error> {
     config.check()?;
+    accounts::check(&config)?;
     let data = DataDir::open(&config.data_dir)?;
-    let logs = LogServer::start(config.listen, data.attempts.clone(), &config.internal_key)?;
+    let limits = config.http.for_own_roles();
+    let logs = LogServer::start(config.listen, data.attempts.clone(), &config.logs_key, limits)?;
     let incarnation = Incarnation::new(data_dir::random("i-"));
     let (process_inputs, from_processes) = bounded(1_024);
     let (work_inputs, from_work) = bounded(64);
@@ -131,6 +133,8 @@ fn process_setup(
         suspicion,
         checks,
         shim,
+        default_run_as: config.default_run_as.clone(),
+        job_umask: config.job_umask,
         environment: environment::inherited(),
         threads: config.spawn_threads,
     })

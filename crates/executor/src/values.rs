@@ -1,41 +1,31 @@
 //! BYD-20: the file of small values that a job leaves for its batch's children: a JSON object of texts.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::io::Errno;
 use tidemill_model::MAX_VALUES_BYTES;
+
+use crate::plain_file;
 
 /// Longest name of a value, bytes.
 const MAX_NAME_BYTES: usize = 128;
 
 /// What stands in the file; none, or an empty one: nothing. The error says what is wrong with it.
 ///
-/// The file is the job's, which may be of another account than the reader: no link is followed, and nothing that is no
-/// plain file is waited for.
+/// The file is the job's, which may have put something else there.
 pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
-    let fault = |error: io::Error| format!("cannot be read: {error}");
-    let no_plain_file = || "is not a plain file".to_owned();
-    let how = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match open(path, how, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(Errno::NOENT) => return Ok(BTreeMap::new()),
-        Err(Errno::LOOP | Errno::NXIO) => return Err(no_plain_file()),
-        Err(error) => return Err(fault(error.into())),
+    let bytes = match plain_file::read(path, MAX_VALUES_BYTES as u64) {
+        Ok(bytes) => bytes,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+            // These say what it is.
+            io::ErrorKind::FileTooLarge | io::ErrorKind::InvalidInput => return Err(error.to_string()),
+            _ => return Err(format!("cannot be read: {error}")),
+        },
     };
-    if !file.metadata().map_err(fault)?.is_file() {
-        return Err(no_plain_file());
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_VALUES_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(fault)?;
     if bytes.is_empty() {
         return Ok(BTreeMap::new());
-    }
-    if bytes.len() > MAX_VALUES_BYTES {
-        return Err(format!("is longer than {MAX_VALUES_BYTES} bytes"));
     }
     let values: BTreeMap<String, String> =
         serde_json::from_slice(&bytes).map_err(|error| format!("is not a JSON object of texts: {error}"))?;
@@ -43,10 +33,13 @@ pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
         let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(letters)
     };
-    match values.keys().find(|name| !fits(name)) {
-        Some(name) => {
-            Err(format!("has the name {name:?}; names are 1 to {MAX_NAME_BYTES} letters, digits, _ and -"))
-        }
+    if let Some(name) = values.keys().find(|name| !fits(name)) {
+        return Err(format!(
+            "has the name {name:?}; names are 1 to {MAX_NAME_BYTES} letters, digits, _ and -"
+        ));
+    }
+    match values.iter().find(|(_, value)| value.contains('\0')) {
+        Some((name, _)) => Err(format!("has a zero byte in {name}, which no child can be given")),
         None => Ok(values),
     }
 }
@@ -74,6 +67,7 @@ mod tests {
             (r#"{"rows": 7}"#, "is not a JSON object"),
             (r#"["rows"]"#, "is not a JSON object"),
             (r#"{"a.b": ""}"#, "names are"),
+            (r#"{"a": "x\u0000y"}"#, "a zero byte in a"),
             (longer.as_str(), "is longer than 8192 bytes"),
         ] {
             fs::write(&path, bad).unwrap();

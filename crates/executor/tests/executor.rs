@@ -26,7 +26,7 @@ use tidemill_model::{
 /// Far above what anything here takes; reached only by a failure.
 const BOUND: Duration = Duration::from_secs(30);
 const SHARD: ShardId = ShardId(1);
-const KEY: &str = "the internal key of a test";
+const KEY: &str = "the logs key of a test";
 
 fn name<T: TryFrom<&'static str>>(text: &'static str) -> T
 where
@@ -130,7 +130,7 @@ fn config(dir: &Path) -> Config {
         shard: SHARD,
         data_dir: dir.to_owned(),
         slots: BTreeMap::from([(name("shell"), 4), (name("python"), 1), (name("noop"), 1_000)]),
-        internal_key: KEY.to_owned(),
+        logs_key: KEY.to_owned(),
         worker_private_key: "07".repeat(32),
     };
     let shim = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];

@@ -82,7 +82,7 @@ fn hear_all(mut worker: &UnixStream) -> Vec<News> {
 fn script(script: &str) -> ShimSpec {
     let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
     let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
-    ShimSpec { argv, env, grace_ms: 10_000, lease: None, limit_ms: None, run_as: None }
+    ShimSpec { argv, env, grace_ms: 10_000, lease: None, limit_ms: None, run_as: None, umask: None }
 }
 
 /// One attempt with a server of its own.
@@ -205,8 +205,15 @@ fn attempt_over_its_limit_may_end_itself() {
 #[test]
 fn program_that_is_not_there_is_told() {
     let argv = vec!["/does/not/exist".to_owned()];
-    let spec =
-        ShimSpec { argv, env: BTreeMap::new(), grace_ms: 1, lease: None, limit_ms: None, run_as: None };
+    let spec = ShimSpec {
+        argv,
+        env: BTreeMap::new(),
+        grace_ms: 1,
+        lease: None,
+        limit_ms: None,
+        run_as: None,
+        umask: None,
+    };
     let error = Attempt::start(&spec).end().error.unwrap();
     assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
 }

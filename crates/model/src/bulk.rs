@@ -7,6 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::{MarkedResult, RerunId};
 
+/// Batches or jobs of one operation.
+pub const MAX_BULK_ITEMS: usize = 5_000;
+/// Batches of one *clear*: each becomes a rerun of its own, and few of those are live at once.
+const MAX_CLEARED: usize = 50;
+
 /// What an operation does to each of its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -33,6 +38,11 @@ impl BulkAction {
             BulkAction::Enable => "enable",
             BulkAction::Disable => "disable",
         }
+    }
+
+    /// So many items one operation may have.
+    pub fn most(self) -> usize {
+        if self == BulkAction::Clear { MAX_CLEARED } else { MAX_BULK_ITEMS }
     }
 
     /// The result that it gives to batches.

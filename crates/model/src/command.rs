@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::pull::{MovedTask, TaskSpec, Template, TemplateSpec, UserHistory, UserName};
 use crate::rerun::{AskedRuns, RecordedBatch, RerunPlace, RerunWish, RunEnd, StartRun, ToldRun};
 use crate::{
-    AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow, ForeignParent,
-    Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId, JobDefinition, JobId,
-    JobName, JobSpec, JobType, MarkedResult, Measure, MovedJob, Nonce, PathAnswer, PermitReport, Pool,
-    PoolName, PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId, Standing, ThingId,
-    ThirdPartyReport, Token, Usage, Waiver, WorkerId, WorkerLabel,
+    Account, AttemptOutcome, BatchId, Calendar, CalendarName, CalendarSpec, CheckReport, Follow,
+    ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
+    JobDefinition, JobId, JobName, JobSpec, JobType, MarkedResult, Measure, MovedJob, Nonce, PathAnswer,
+    PermitReport, Pool, PoolName, PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId,
+    Standing, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId, WorkerLabel,
 };
 use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};
@@ -505,6 +505,9 @@ pub enum Command {
         role: Role,
         /// The groups it is bound to; empty: all.
         groups: Vec<GroupName>,
+        /// DSP-2: the accounts that jobs may run as which it applies.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        run_as: BTreeSet<Account>,
         /// Only if no key exists yet: the first start's own key.
         #[serde(default)]
         first_only: bool,

@@ -301,26 +301,6 @@ impl JobDefinition {
     pub fn has_quality_gate(&self) -> bool {
         self.data.as_ref().is_some_and(|data| data.quality_gate)
     }
-
-    /// Bytes of everything in it whose length people choose.
-    pub fn text_bytes(&self) -> usize {
-        let bytes = |arguments: &[String]| arguments.iter().map(|argument| argument.len() + 4).sum::<usize>();
-        let program = match &self.program {
-            Program::Command(text) => text.len(),
-            Program::Script { text, arguments } => text.len() + bytes(arguments),
-            Program::Path { path, class, arguments } => {
-                path.len() + class.as_ref().map_or(0, String::len) + bytes(arguments)
-            }
-            Program::None => 0,
-        };
-        let parameters: usize =
-            self.parameters.iter().map(|(name, value)| name.len() + value.len() + 8).sum();
-        let execution: usize =
-            self.execution.iter().flat_map(Execution::templates).map(|(_, text)| text.len() + 24).sum();
-        let texts = [&self.owner, &self.app_name, &self.business_type, &self.comment];
-        let texts: usize = texts.iter().map(|text| text.len()).sum();
-        program + parameters + execution + texts + 48 * self.parents.len()
-    }
 }
 
 /// What happens to a running attempt whose worker falls silent.
@@ -373,8 +353,7 @@ pub struct GroupSettings {
     /// PUL-14: what started longer ago can no longer be pulled, and is forgotten, days, 1 to 3,650.
     #[serde(skip_serializing_if = "is_pull_retention")]
     pub pull_retention_days: u32,
-    /// DSP-2: which accounts jobs of which owner may run as; absent: none but the worker's own. Workers are not
-    /// told.
+    /// DSP-2: which accounts jobs may run as, under `*`; absent: none but the worker's own. Workers are not told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accounts: Option<Arc<AllowedAccounts>>,
 }

@@ -15,7 +15,7 @@ use crate::rerun::{
     SkippedJob, SkippedTimes, ToldRun,
 };
 use crate::{
-    Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, DataPath, FinalResult, Follow,
+    Account, Actor, AlarmKind, BatchId, Calendar, CalendarName, CheckReport, DataPath, FinalResult, Follow,
     ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
     JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, MovedJob, Nonce,
     Outcome, PermitReport, Pool, PoolName, PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId,
@@ -275,6 +275,9 @@ pub enum Event {
         role: Role,
         /// The groups it is bound to; empty: all.
         groups: Vec<GroupName>,
+        /// DSP-2: the accounts that jobs may run as which it applies; absent: none.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        run_as: BTreeSet<Account>,
     },
     /// An application key ended.
     KeyRevoked {
@@ -458,6 +461,9 @@ pub enum Event {
         /// Who asked for it; absent in records of versions that did not note it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Actor>,
+        /// DSP-2: its key was found to have the accounts of all that it changes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        accounts_found: bool,
     },
     /// A chunk of a committed wish is carried out.
     ApplyAdvanced {

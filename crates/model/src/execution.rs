@@ -1,6 +1,7 @@
 //! How attempts of a job are executed, beyond what they run.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,10 @@ pub struct Execution {
     /// DSP-2, EXE-2: as this account of the worker's host; absent: as the worker itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_as: Option<Account>,
+    /// DSP-2: the application key that had this account when it gave the job its present form. Without one nothing of the
+    /// job runs: it was defined before accounts were bound to keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_as_by: Option<Arc<str>>,
     /// How `TIDEMILL_LOGICAL_TIME` and `${logical_time}` are written: a time pattern; absent: RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logical_time_format: Option<String>,
@@ -63,15 +68,21 @@ impl Execution {
     }
 }
 
-/// Which accounts jobs may run as, by their owner; `*` stands for every owner. Who is not named may use none.
+/// The accounts that jobs of a group may run as. They stand under `*`; which job may run as which of them is for the keys
+/// that apply the jobs. Records of old name owners in its place, who have no right by that.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct AllowedAccounts(pub BTreeMap<String, BTreeSet<Account>>);
 
 impl AllowedAccounts {
-    /// Whether jobs of this owner may run as this account.
-    pub fn allow(&self, owner: &str, account: &Account) -> bool {
-        [owner, "*"].into_iter().any(|owner| self.0.get(owner).is_some_and(|own| own.contains(account)))
+    /// Whether jobs may run as this account.
+    pub fn allow(&self, account: &Account) -> bool {
+        self.0.values().any(|accounts| accounts.contains(account))
+    }
+
+    /// Somebody other than `*` whom it names.
+    pub fn owner(&self) -> Option<&str> {
+        self.0.keys().map(String::as_str).find(|owner| *owner != "*")
     }
 }
 
@@ -121,11 +132,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn accounts_are_allowed_by_owner_or_for_all() {
+    fn accounts_are_allowed_whoever_they_stand_under() {
         let allowed: AllowedAccounts = serde_json::from_str(r#"{"ann": ["etl"], "*": ["nobody"]}"#).unwrap();
-        let may = |owner, account: &str| allowed.allow(owner, &account.try_into().unwrap());
-        assert!(may("ann", "etl") && may("ann", "nobody") && may("bob", "nobody"));
-        assert!(!may("bob", "etl") && !may("", "etl") && !may("ann", "root"));
+        let may = |account: &str| allowed.allow(&account.try_into().unwrap());
+        assert!(may("etl") && may("nobody") && !may("root"));
+        assert_eq!(allowed.owner(), Some("ann"));
     }
 
     #[test]

@@ -187,6 +187,31 @@ drawn_id!(
 const REDRIVE: &str = "redrive/";
 
 impl RequestId {
+    /// Of a client's request (API-4): under `key`, which `app` chose and keeps over its retries, it asks for what
+    /// `fingerprint` stands for. What is said again asks for the same.
+    pub fn of_client(app: &str, key: &str, fingerprint: u64) -> Self {
+        Self::new(format!("{app}:{key}#{fingerprint:016x}"))
+    }
+
+    /// Of one of the commands that make a request; `what` tells them apart.
+    pub fn part(&self, what: impl fmt::Display) -> Self {
+        match self.split() {
+            Some((key, fingerprint)) => Self::new(format!("{key}~{what}#{fingerprint}")),
+            None => Self::new(format!("{self}~{what}")),
+        }
+    }
+
+    /// What the client chose, with its application, where this is the id of a client's request.
+    pub fn key(&self) -> Option<&str> {
+        self.split().map(|(key, _)| key)
+    }
+
+    fn split(&self) -> Option<(&str, &str)> {
+        let (key, fingerprint) = self.as_str().rsplit_once('#')?;
+        let is_fingerprint = fingerprint.len() == 16 && fingerprint.bytes().all(|it| it.is_ascii_hexdigit());
+        (is_fingerprint && key.contains(':')).then_some((key, fingerprint))
+    }
+
     /// Of a command that is sent again after the one at `offset` of the same partition was set aside (EVT-9); `nonce`
     /// tells several such apart.
     pub fn redrive(offset: u64, nonce: &str) -> Self {
@@ -223,6 +248,19 @@ mod tests {
         assert_eq!(RequestId::redrive(17, "ab").redriven_offset(), Some(17));
         for other in ["redrive/17/x:ab", "redrive/x/ab", "redrive/17", "app:redrive/17/ab", "00ff"] {
             assert_eq!(RequestId::new(other).redriven_offset(), None, "{other}");
+        }
+    }
+
+    /// API-4: a key may look like anything; the fingerprint is what stands last.
+    #[test]
+    fn request_ids_of_clients_have_a_key_and_a_fingerprint() {
+        let id = RequestId::of_client("app", "a#0123456789abcdef", 7);
+        assert_eq!(id.as_str(), "app:a#0123456789abcdef#0000000000000007");
+        assert_eq!(id.key(), Some("app:a#0123456789abcdef"));
+        assert_eq!(id.part(2).as_str(), "app:a#0123456789abcdef~2#0000000000000007");
+        for other in ["00ff", "app:a", "app:a#7", "a#0123456789abcdef", "bulk~1~2"] {
+            let id = RequestId::new(other);
+            assert_eq!((id.key(), id.part("x").as_str()), (None, format!("{other}~x").as_str()));
         }
     }
 

@@ -34,7 +34,7 @@ mod thing;
 mod timeouts;
 mod work;
 
-pub use bulk::{BulkAction, BulkOutcome};
+pub use bulk::{BulkAction, BulkOutcome, MAX_BULK_ITEMS};
 pub use calendar::{Calendar, CalendarSpec, Weekday};
 pub use command::{
     Actor, Command, CommandRecord, Heartbeat, Registration, Removal, Role, ShardMessage, StartRequest,
@@ -88,4 +88,4 @@ pub use thing::{
     PathCheck, PathSpec, QualityAsk, Thing, ThirdPartyReport, WaivedParent, Waiver, WantedThing,
 };
 pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind, Timeouts};
-pub use work::{Reply, RunSpec, WorkMessage};
+pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};

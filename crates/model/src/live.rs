@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BatchId, BatchResult, CalendarName, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName,
+    Actor, BatchId, BatchResult, CalendarName, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName,
     QualityAsk, Rejection, ShardId, TaskId, TaskLedger, ThingId, UserName, UserStanding, WantedThing,
 };
 
@@ -102,6 +102,9 @@ pub enum LiveQuery {
         jobs: Vec<JobSpec>,
         /// Groups whose other jobs would be deleted.
         prune: Vec<GroupName>,
+        /// Who would apply them; absent: somebody who has all accounts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Actor>,
     },
     // What a change in the catalogue has reached.
     /// Whom the catalogue told of it. To the catalogue's owner.

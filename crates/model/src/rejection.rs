@@ -246,6 +246,9 @@ pub enum Rejection {
         /// What.
         what: String,
     },
+    /// The key of a request was used for another request before; nothing of this one was done.
+    #[error("the Idempotency-Key was used for another request before; draw a new one for each request")]
+    RequestKeyReused {},
     /// A large `apply` is being carried out; definitions can be changed when it is done, within seconds.
     #[error("apply {apply} is being carried out; try again when it is done")]
     ApplyRunning {
@@ -340,6 +343,7 @@ impl Rejection {
             Rejection::WrongShard { .. } => "wrong_shard",
             Rejection::LimitReached { .. } => "limit_reached",
             Rejection::AlreadyThere { .. } => "already_there",
+            Rejection::RequestKeyReused {} => "idempotency_key_reused",
             Rejection::ApplyRunning { .. } => "apply_running",
             Rejection::RevisionChanged { .. } => "revision_changed",
             Rejection::PlanOutdated { .. } => "plan_outdated",

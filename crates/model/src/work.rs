@@ -58,7 +58,8 @@ pub struct RunSpec {
 impl RunSpec {
     /// The environment variables that follow from it; a worker adds its own.
     pub fn variables(&self) -> BTreeMap<String, String> {
-        let parameters = self.parameters.iter().map(|(name, value)| (parameter(name), value.clone()));
+        let parameters =
+            self.parameters.iter().map(|(name, value)| (parameter_variable(name), value.clone()));
         let mut variables: BTreeMap<_, _> = parameters.collect();
         let own = [
             ("TIDEMILL_JOB", self.job_name.to_string()),
@@ -80,7 +81,8 @@ impl RunSpec {
     }
 }
 
-fn parameter(name: &str) -> String {
+/// The environment variable in which an attempt finds the parameter of this name. Names that differ may share one.
+pub fn parameter_variable(name: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("TIDEMILL_PARAM_{}", name.chars().map(letter).collect::<String>())
 }
@@ -169,7 +171,7 @@ mod tests {
 
     #[test]
     fn parameter_names_become_names_of_variables() {
-        assert_eq!(parameter("day-of.week2"), "TIDEMILL_PARAM_DAY_OF_WEEK2");
-        assert_eq!(parameter("日"), "TIDEMILL_PARAM__");
+        assert_eq!(parameter_variable("day-of.week2"), "TIDEMILL_PARAM_DAY_OF_WEEK2");
+        assert_eq!(parameter_variable("日"), "TIDEMILL_PARAM__");
     }
 }

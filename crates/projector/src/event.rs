@@ -115,9 +115,9 @@ pub fn cloud_event(
 
 /// What may be published of an event.
 pub(crate) fn public(event: &Event) -> Cow<'_, Event> {
-    if let Event::KeyDefined { app, role, groups, .. } = event {
-        let (app, role, groups) = (app.clone(), *role, groups.clone());
-        return Cow::Owned(Event::KeyDefined { app, hash: String::new(), role, groups });
+    if let Event::KeyDefined { app, role, groups, run_as, .. } = event {
+        let (app, role, groups, run_as) = (app.clone(), *role, groups.clone(), run_as.clone());
+        return Cow::Owned(Event::KeyDefined { app, hash: String::new(), role, groups, run_as });
     }
     Cow::Borrowed(event)
 }

@@ -103,6 +103,8 @@ pub struct FeedReader {
     lanes: Vec<Lane>,
     cursor: FeedCursor,
     turn: usize,
+    /// The last look found records, all of them from before the time to begin with.
+    is_skipping: bool,
 }
 
 impl FeedReader {
@@ -125,13 +127,20 @@ impl FeedReader {
             Ok(Lane { partition, journal, given, since, ready: VecDeque::new() })
         };
         let lanes = (0..log.partitions(Topic::Journal)).map(lane).collect::<Result<_, Error>>()?;
-        Ok(Self { log_id, lanes, cursor, turn: 0 })
+        Ok(Self { log_id, lanes, cursor, turn: 0, is_skipping: false })
     }
 
     /// The place after the last event given.
     #[must_use]
     pub fn cursor(&self) -> &FeedCursor {
         &self.cursor
+    }
+
+    /// Whether there is more to read before the first event of the time that it begins with, though none is given. Not
+    /// where a partition has nothing of that time yet.
+    #[must_use]
+    pub fn is_skipping(&self) -> bool {
+        self.is_skipping
     }
 
     /// The next event, and the place after it; `None` where there is none within `timeout`.
@@ -142,6 +151,7 @@ impl FeedReader {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(event) = self.take() {
+                self.is_skipping = false;
                 return Ok(Some((self.cursor.clone(), event)));
             }
             let mut news = false;
@@ -155,6 +165,7 @@ impl FeedReader {
                 continue;
             }
             if left.is_zero() {
+                self.is_skipping = news && is_skipping;
                 return Ok(None);
             }
             let wait = if self.lanes.len() > 1 { left.min(SLICE) } else { left };

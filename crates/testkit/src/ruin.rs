@@ -1,6 +1,7 @@
 //! What only a mode of its own does: the log loses what it had acknowledged, or the rules themselves fail. And
 //! what has to hold then all the same.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidemill_checker::Invariant;
@@ -150,8 +151,8 @@ impl World {
 
     fn doom(&mut self) -> Ruin {
         let app = DOOMED.to_owned();
-        let (hash, role, groups) = ("0f".repeat(32), KeyRole::Viewer, Vec::new());
-        let define = Command::DefineKey { app: app.clone(), hash, role, groups, first_only: false };
+        let (hash, role, groups, run_as) = ("0f".repeat(32), KeyRole::Viewer, Vec::new(), BTreeSet::new());
+        let define = Command::DefineKey { app: app.clone(), hash, role, groups, run_as, first_only: false };
         self.stats.add("ruin", "fold");
         self.ask(ShardId::CATALOGUE, define);
         self.ask_later(ShardId::CATALOGUE, Command::RevokeKey { app }, 2_000);

@@ -107,8 +107,8 @@ impl Truth {
     }
 }
 
-/// What kinds alone do not tell: marks of what was evicted (GEN-10), times that parents skipped while a batch waited (DEP-3), batches that ended for their parents (BYD-18), and values passed on, heard in another
-/// group and missed (BYD-20).
+/// What kinds alone do not tell: marks of what was evicted (GEN-10), times that parents skipped while a batch waited (DEP-3), batches that ended for their parents (BYD-18), values passed on, heard in another
+/// group and missed (BYD-20), and other templates that could not be resolved.
 fn condition_of(event: &Event) -> Option<&'static str> {
     match event {
         Event::BatchMarked { run: Some(_), .. } => Some("evicted_marked"),
@@ -117,6 +117,7 @@ fn condition_of(event: &Event) -> Option<&'static str> {
             BatchResult::Skipped if message.starts_with("its parent") => Some("skipped_for_parent"),
             BatchResult::Skipped if message.starts_with("it runs only") => Some("skipped_for_success"),
             BatchResult::Failed if message.contains("${values.") => Some("value_missing"),
+            BatchResult::Failed if message.contains("${param.") => Some("failed_at_start"),
             _ => None,
         },
         Event::DependencySatisfied { left_out: true, .. } => Some("left_out_while_waiting"),

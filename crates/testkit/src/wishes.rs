@@ -24,7 +24,7 @@ use crate::world::{Happening, Then, Wished, World};
 /// A job of this name has a schedule that panics.
 pub(crate) const POISON: &str = "poison";
 /// So few keys may there be.
-pub(crate) const MOST_KEYS: usize = 2;
+pub(crate) const MOST_KEYS: usize = 3;
 /// The wish beside which hundreds of jobs are applied at once, in histories where they are; more than shards are told
 /// of in one envelope.
 const LARGE_AT: usize = 8;
@@ -41,6 +41,11 @@ impl World {
             // One after the other, so that their numbers follow their names.
             self.ask_later(ShardId::CATALOGUE, command, 100 * index as u64);
         }
+        // Whose wishes they are; it stays, so that jobs may run as its account.
+        let (app, hash, role) = ("test".to_owned(), "0f".repeat(32), Role::Administrator);
+        let run_as = ["etl".try_into().expect("an account")].into();
+        let key = Command::DefineKey { app, hash, role, groups: Vec::new(), run_as, first_only: false };
+        self.ask(ShardId::CATALOGUE, key);
         self.define_pools(&mut rng.aside("pools"));
         self.define_pulls();
         for index in 0..3 {
@@ -56,7 +61,8 @@ impl World {
     }
 
     pub(crate) fn ask_later(&mut self, shard: ShardId, command: Command, delay: u64) -> RequestId {
-        let request = RequestId::new(format!("r{}", self.requests + 1));
+        let number = self.requests + 1;
+        let request = RequestId::of_client("test", &format!("r{number}"), number);
         self.ask_with(request, shard, command, delay)
     }
 
@@ -492,7 +498,10 @@ impl World {
         let first_only = rng.chance(30);
         let command = match rng.chance(45) {
             true => Command::RevokeKey { app },
-            false => Command::DefineKey { app, hash: "0f".repeat(32), role, groups: Vec::new(), first_only },
+            false => {
+                let (hash, groups, run_as) = ("0f".repeat(32), Vec::new(), BTreeSet::new());
+                Command::DefineKey { app, hash, role, groups, run_as, first_only }
+            }
         };
         self.ask(ShardId::CATALOGUE, command);
     }
@@ -588,6 +597,16 @@ impl World {
     fn repeat_an_old_wish(&mut self, rng: &mut Rng) {
         let old: Vec<_> = self.wished.values().map(|wished| wished.record.clone()).collect();
         let Some(record) = rng.pick(&old) else { return self.submit(rng) };
+        let mut other = rng.aside("reused");
+        if let Some(key) = record.request.as_ref().and_then(RequestId::key).filter(|_| other.chance(25)) {
+            // API-4: under the key of that one, something else is asked for.
+            let request = RequestId::new(format!("{key}#{:016x}", other.next()));
+            let keyed = |record: &&CommandRecord| record.request.as_ref().and_then(RequestId::key).is_some();
+            let others: Vec<_> = old.iter().filter(keyed).collect();
+            let command = rng.pick(&others).map_or(record, |other| *other).command.clone();
+            self.ask_with(request, record.shard, command, 0);
+            return;
+        }
         self.stats.add("sent", "old_wish");
         self.send(&record.clone(), 0, Then::Nobody);
     }
@@ -620,11 +639,11 @@ fn settings(rng: &mut Rng, holds: bool) -> GroupSettings {
     settings
 }
 
-/// Which owners may use which accounts.
+/// Which accounts jobs may run as.
 fn accounts(mut rng: Rng) -> Option<Arc<AllowedAccounts>> {
-    let text = [r#"{"ann": ["etl"]}"#, r#"{"*": ["etl"]}"#, r#"{"bob": ["etl"], "ann": []}"#];
+    let text = [r#"{"*": ["nobody"]}"#, r#"{"*": ["etl"]}"#, r#"{"*": ["etl", "nobody"]}"#];
     let text = rng.pick(&text).copied().filter(|_| rng.chance(80))?;
-    Some(Arc::new(serde_json::from_str(text).expect("owners and accounts")))
+    Some(Arc::new(serde_json::from_str(text).expect("accounts")))
 }
 
 fn spec(rng: &mut Rng, group: &str, name: &str, sites: usize) -> Value {
@@ -696,11 +715,12 @@ fn named_values(rng: &mut Rng, job: &mut Value) {
     }
 }
 
-/// In the place of a value of parents, or one more of them.
+/// In the place of a value of parents, or one more of them; or what cannot be resolved.
 fn rows_by_hand(rng: &mut Rng) -> BTreeMap<String, String> {
     let text = match rng.range(0, 12) {
         0 | 1 => "7".to_owned(),
         2 => format!("${{values.j{}.rows}}", rng.below(12)),
+        3 => "${param.of_nobody}".to_owned(),
         _ => return BTreeMap::new(),
     };
     [("rows".to_owned(), text)].into()

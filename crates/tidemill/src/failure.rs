@@ -1,6 +1,7 @@
 //! Why a command did not do what it was asked to: for people on stderr, for programs as JSON.
 
 use std::fmt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
@@ -36,6 +37,11 @@ impl Failure {
             inner = cause.source();
         }
         Self::new(Exit::Failure, message)
+    }
+
+    /// A file that the command line names cannot be read, whatever the reason.
+    pub(crate) fn unreadable(path: &Path, source: &std::io::Error) -> Self {
+        Self::caused(format!("cannot read {}", path.display()), source).with_exit(Exit::BadInput)
     }
 
     /// The command line, a file or a field cannot be accepted.

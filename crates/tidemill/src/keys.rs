@@ -2,7 +2,9 @@
 //!
 //! ```text
 //!  admin.key         APP:SECRET of the administrator, for the client commands
-//!  internal.key      the secret that the roles of one cluster share
+//!  operator.key      the secret of those who operate while no application key is known (standalone)
+//!  internal.key      the secret that opens owners' live state
+//!  logs.key          the secret that opens executors' logs
 //!  group-NAME.key    a worker group's Ed25519 private key, 64 hexadecimal digits
 //! ```
 
@@ -14,8 +16,9 @@ use std::path::{Path, PathBuf};
 use ed25519_dalek::SigningKey;
 use sha2::{Digest, Sha256};
 
-use crate::client::{KEY_FILE, hex};
+use crate::client::{KEY_FILE, OPERATOR_FILE, hex};
 use crate::failure::{Done, Failure};
+use crate::privacy;
 
 /// Name of the application that the first start defines.
 pub(crate) const ADMIN: &str = "admin";
@@ -29,15 +32,35 @@ pub(crate) struct Keys {
 impl Keys {
     /// Makes the directory where it does not exist.
     pub(crate) fn open(dir: &Path) -> Done<Self> {
-        fs::create_dir_all(dir).map_err(|error| {
-            Failure::caused(format!("cannot make the directory {}", dir.display()), &error)
-        })?;
+        privacy::make_dir(dir)?;
         Ok(Self { dir: dir.to_owned() })
     }
 
-    /// The secret of the cluster, drawn where there is none.
+    /// The secret of the live port, drawn where there is none.
     pub(crate) fn internal(&self) -> Done<String> {
         self.drawn("internal.key", draw::<32>)
+    }
+
+    /// The secret of the executors' logs, drawn where there is none.
+    pub(crate) fn logs(&self) -> Done<String> {
+        self.drawn("logs.key", draw::<32>)
+    }
+
+    /// The operator's secret, drawn where there is none.
+    pub(crate) fn operator(&self) -> Done<String> {
+        self.drawn(OPERATOR_FILE, draw::<32>)
+    }
+
+    /// Whether the administrator's key is there.
+    pub(crate) fn has_admin(&self) -> bool {
+        self.dir.join(KEY_FILE).exists()
+    }
+
+    /// Takes away a key of the administrator that was drawn and is not on record.
+    pub(crate) fn discard_admin(&self) -> Done {
+        let path = self.dir.join(KEY_FILE);
+        fs::remove_file(&path)
+            .map_err(|error| Failure::caused(format!("cannot remove {}", path.display()), &error))
     }
 
     /// SHA-256 of the administrator's secret, in hexadecimal; the secret itself stays in its file.
@@ -143,11 +166,15 @@ mod tests {
     fn keys_are_drawn_once_and_readable_by_the_user_only() {
         let dir = tempfile::tempdir().unwrap();
         let keys = Keys::open(&dir.path().join("data")).unwrap();
+        assert_eq!(
+            (keys.logs().unwrap(), keys.operator().unwrap()),
+            (keys.logs().unwrap(), keys.operator().unwrap())
+        );
         let first = (keys.internal().unwrap(), keys.admin_hash().unwrap(), keys.group_private("g").unwrap());
         let again =
             (keys.internal().unwrap(), keys.admin_hash().unwrap(), keys.existing_group_private("g").unwrap());
         assert_eq!(first, again);
-        for name in ["internal.key", KEY_FILE, "group-g.key"] {
+        for name in ["internal.key", "logs.key", OPERATOR_FILE, KEY_FILE, "group-g.key"] {
             let mode = fs::metadata(dir.path().join("data").join(name)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }

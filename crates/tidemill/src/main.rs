@@ -3,6 +3,7 @@
 //! It composes the role crates and speaks to their users; it decides nothing itself. Client commands know
 //! the server only through its public calls. Start reading at [`cli`], which is the list of commands.
 
+mod address;
 mod cli;
 mod client;
 mod commands;
@@ -12,20 +13,20 @@ mod exit;
 mod failure;
 mod keys;
 mod output;
+mod privacy;
 mod render;
 mod roles;
 mod yaml;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
+    privacy::hide_process();
     // Shims are forked from this process, which may have one thread: nothing else may happen before it.
     if let Some(code) = roles::shim() {
         return code;
     }
-    let cli = cli::Cli::parse();
+    let cli = cli::Cli::of_process();
     let json = cli.global.output == cli::OutputFormat::Json;
     match commands::run(cli) {
         Ok(exit) => ExitCode::from(exit.code()),

@@ -119,18 +119,13 @@ impl JobFiles {
 
 /// A file itself; of a directory its files, in the order of their paths.
 fn list(path: &Path) -> Done<Vec<PathBuf>> {
-    if !fs::metadata(path).map_err(|error| unreadable(path, &error))?.is_dir() {
+    if !fs::metadata(path).map_err(|error| Failure::unreadable(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut tree = Tree { root: path, files: Vec::new(), seen: BTreeSet::new() };
     tree.add(path, 0)?;
     tree.files.sort();
     Ok(tree.files)
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
-    let exit = if error.kind() == std::io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failure };
-    Failure::caused(format!("cannot read {}", path.display()), error).with_exit(exit)
 }
 
 /// The YAML files of a directory and of those below it, hidden directories left out.
@@ -143,7 +138,7 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn add(&mut self, dir: &Path, depth: usize) -> Done {
-        if !self.seen.insert(fs::canonicalize(dir).map_err(|error| unreadable(dir, &error))?) {
+        if !self.seen.insert(fs::canonicalize(dir).map_err(|error| Failure::unreadable(dir, &error))?) {
             return Ok(());
         }
         if depth > MAX_DEPTH {
@@ -151,11 +146,11 @@ impl Tree<'_> {
                 self.too_large(&format!("{} is more than {MAX_DEPTH} directories below it", dir.display()))
             );
         }
-        let entries = fs::read_dir(dir).map_err(|error| unreadable(dir, &error))?;
+        let entries = fs::read_dir(dir).map_err(|error| Failure::unreadable(dir, &error))?;
         let mut paths = entries
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<Result<Vec<PathBuf>, _>>()
-            .map_err(|error| unreadable(dir, &error))?;
+            .map_err(|error| Failure::unreadable(dir, &error))?;
         paths.sort();
         for path in paths {
             let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -232,7 +227,7 @@ pub(crate) fn write_pools(pools: Vec<Value>) -> Done<String> {
 }
 
 fn text_of(file: &Path) -> Done<String> {
-    let cannot = |error: std::io::Error| Failure::caused(format!("cannot read {}", file.display()), &error);
+    let cannot = |error: std::io::Error| Failure::unreadable(file, &error);
     let size = fs::metadata(file).map_err(cannot)?.len();
     if size > MAX_FILE_BYTES {
         return Err(Failure::bad_input(format!(
@@ -251,13 +246,21 @@ fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {
 /// The list that a file has in its only field.
 fn list_of(file: &Path, text: &str, field: &str, hint: &'static str) -> Done<Vec<Value>> {
     let shape = |what: &str| Failure::bad_input(format!("{}: {what}", file.display())).hint(hint);
-    // An export of 40,000 jobs is one file; aliases are bounded by themselves.
+    // An export of 40,000 jobs is one file. An anchor may be used as often as one likes: what its uses stand for is
+    // counted.
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_nodes: MAX_NODES, max_events: 2 * MAX_NODES },
+        budget: serde_saphyr::budget! {
+            max_nodes: MAX_NODES, max_events: 2 * MAX_NODES, max_aliases: MAX_NODES, enforce_alias_anchor_ratio: false,
+        },
     };
     let whole: Value = serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let told = error.to_string().replace("<input>", &file.display().to_string());
         let told = told.trim_end().strip_prefix("error: ").unwrap_or(told.trim_end());
+        if told.contains("budget breached") || told.contains("limit exceeded") {
+            return too_large(file, told);
+        }
+        let told =
+            told.replace(", set DuplicateKeyPolicy in Options if acceptable", ", which stands there already");
         Failure::bad_input(format!("{} is not YAML: {told}", file.display()))
             .hint("indent with spaces, fields of one job alike; quote text that holds : # { [ or a quote")
     })?;
@@ -273,6 +276,17 @@ fn list_of(file: &Path, text: &str, field: &str, hint: &'static str) -> Done<Vec
         Value::Null => Ok(Vec::new()),
         _ => Err(shape(&format!("{field} must be a list"))),
     }
+}
+
+/// The library tells its own bounds by names that say nothing to others.
+fn too_large(file: &Path, told: &str) -> Failure {
+    let place = told.split(": ").next().filter(|place| place.starts_with("line ")).unwrap_or("its end");
+    Failure::bad_input(format!(
+        "{}: at {place} it is too large or nested too deep; a file may have {MAX_NODES} values, what aliases stand for \
+         included",
+        file.display()
+    ))
+    .hint("split it into several files of one directory, or use fewer aliases of aliases")
 }
 
 /// Writes exported jobs as YAML, fields in the order of the documentation.
@@ -334,6 +348,22 @@ mod tests {
         }
     }
 
+    /// A6: what the library says is told in words of the file, not of the library's options.
+    #[test]
+    fn errors_of_yaml_leak_no_internals() {
+        let twice = parsed("jobs:\n- name: a\n  name: b\n").unwrap_err();
+        assert!(twice.contains("duplicate mapping key: name, which stands there already"), "{twice}");
+        assert!(!twice.contains("Options"), "{twice}");
+        let deep = parsed(&format!("jobs: {}{}", "[".repeat(3_000), "]".repeat(3_000))).unwrap_err();
+        assert!(deep.starts_with("a.yaml: at line 1") && deep.contains("nested too deep"), "{deep}");
+    }
+
+    #[test]
+    fn anchor_may_be_used_as_often_as_one_likes() {
+        let text = format!("jobs:\n- &a {{name: a}}\n{}", "- *a\n".repeat(5_000));
+        assert_eq!(parsed(&text).unwrap().len(), 5_001);
+    }
+
     #[test]
     fn aliases_cannot_blow_up_a_file() {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
@@ -341,7 +371,8 @@ mod tests {
             let below = format!("*a{},", level - 1).repeat(10);
             text.push_str(&format!("a{level}: &a{level} [{}]\n", below.trim_end_matches(',')));
         }
-        assert!(parsed(&text).is_err());
+        let told = parsed(&text).unwrap_err();
+        assert!(told.contains("too large") && !told.contains("budget"), "{told}");
     }
 
     #[test]

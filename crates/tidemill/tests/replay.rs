@@ -113,7 +113,7 @@ fn dropped_tables_are_rebuilt_and_a_changed_row_is_named_while_it_serves() {
     assert_eq!(after["difference_count"], 0, "{after}");
 }
 
-/// The cluster's secret stands in for application keys, which are lost with the tables; a wrong key does not.
+/// The operator's secret stands in for application keys, which are lost with the tables; a wrong key does not.
 #[test]
 fn operating_needs_the_right_key() {
     let dir = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ fn operating_needs_the_right_key() {
     assert_eq!(code(&server.run(&["verify", "--key", "app:wrong"])), 3);
 }
 
-/// A partition's clock can be set by an operator.
+/// A partition's clock can be set by an operator, though not to a time to come, which would skip every fire until then.
 #[test]
 fn partition_clock_is_set() {
     let dir = tempfile::tempdir().unwrap();
@@ -135,6 +135,9 @@ fn partition_clock_is_set() {
     assert_eq!(code(&set), 0, "{}", text(&set.stderr));
     let event = server.json(&["events", "tail", "--from", "start", "--type", "time.set", "--limit", "1"]);
     assert_eq!(event["data"]["now"], "2026-01-01T00:00:00Z", "{event}");
+    let ahead = server.run(&["partition", "set-time", "--partition", "1", "--at", "2199-01-01T00:00:00Z"]);
+    assert_eq!(code(&ahead), 2);
+    assert!(text(&ahead.stderr).contains("is after the owner's clock"), "{}", text(&ahead.stderr));
     let refused = server.run(&["partition", "set-time", "--partition", "2", "--at", "2026-01-01T00:00:00Z"]);
     assert_eq!(code(&refused), 2);
     assert!(text(&refused.stderr).contains("0 to 1"), "{}", text(&refused.stderr));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use tidemill_model::{Event, Outcome, Source};
+use tidemill_model::{Event, Outcome, RequestId, Source};
 
 use crate::history::{Told, Wish, Written};
 use crate::journal::{Entry, What};
@@ -85,7 +85,7 @@ fn decisions<'a>(app: &str, entries: &'a [Entry]) -> BTreeMap<&'a str, Vec<Decid
             let events = first..first + cause.events as usize;
             first = events.end;
             let Source::Command { request: Some(request), .. } = &cause.source else { continue };
-            let key = request.as_str().strip_prefix(app).and_then(|rest| rest.strip_prefix(':'));
+            let key = named(request).strip_prefix(app).and_then(|rest| rest.strip_prefix(':'));
             let Some(key) = key.and_then(|key| key.split('~').next()) else { continue };
             if matches!(cause.outcome, Outcome::Repeated) {
                 continue;
@@ -97,6 +97,11 @@ fn decisions<'a>(app: &str, entries: &'a [Entry]) -> BTreeMap<&'a str, Vec<Decid
         }
     }
     decided
+}
+
+/// A request by what its client chose, whatever it asks for.
+fn named(request: &RequestId) -> &str {
+    request.key().unwrap_or(request.as_str())
 }
 
 /// What stands anywhere in the journal.
@@ -125,7 +130,7 @@ impl Facts {
                     facts.completed.insert(grant.0, result.clone());
                 }
                 Event::UserMoved { user, to: Some(to), request: Some(request), .. } => {
-                    facts.moved.insert(request.to_string(), (user.to_string(), to.to_string()));
+                    facts.moved.insert(named(request).to_owned(), (user.to_string(), to.to_string()));
                 }
                 _ => {}
             }

@@ -258,12 +258,15 @@ fn disk(path: &Path, machine: &mut Machine) -> Option<Disk> {
 
 fn environment(dir: &Path, kafka: &str, database: &str) -> BTreeMap<String, String> {
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
-    let mut internal_key = [0_u8; 16];
-    getrandom::fill(&mut internal_key).expect("the operating system gives random bytes");
-    let internal_key: String = internal_key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = || {
+        let mut secret = [0_u8; 16];
+        getrandom::fill(&mut secret).expect("the operating system gives random bytes");
+        secret.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
     let settings = [
         ("KEYS_DIR", text(dir.join("keys"))),
-        ("INTERNAL_KEY", internal_key),
+        ("INTERNAL_KEY", secret()),
+        ("LOGS_KEY", secret()),
         ("LOG__BACKEND", "kafka".to_owned()),
         ("LOG__BROKERS", kafka.to_owned()),
         ("LOG__PARTITIONS", PARTITIONS.to_string()),

@@ -13,11 +13,11 @@ use tidemill_store::{JobFilter, PageRequest, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{LargeBody, parse};
 use crate::in_force::{self, Late};
 use crate::job_types::{self, Named};
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::spec::spec_of;
 use crate::view::definition_of;
 use crate::write::Write;
@@ -85,14 +85,12 @@ pub(super) async fn apply(
     let jobs = specs(request.jobs, &app.config.default_zone)?;
     let groups = jobs.iter().map(|job| &job.group).chain(&request.prune);
     let groups: BTreeSet<&str> = groups.map(GroupName::as_str).collect();
-    for group in groups {
-        caller.may_act(group)?;
-    }
+    let right = caller.for_groups(groups)?;
     let unserved = job_types::check(&app, &types_of(&jobs), request.allow_unknown_type).await?;
-    let write = Write::new(&app, &caller, &headers)?;
+    let write = Write::new(&app, right, &headers)?;
     let wish = Wish { jobs, prune: request.prune, cancel: request.cancel };
     if dry_run {
-        let mut applied = Applied::of(wish.plan(&app).await?, None);
+        let mut applied = Applied::of(wish.plan(&app, write.right()).await?, None);
         applied.warnings.extend(unserved);
         return Ok((StatusCode::OK, Json(applied)));
     }

@@ -10,8 +10,8 @@ use super::run::job_place;
 use super::workers::worker_row;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{AttemptView, List};
 
 /// Attempts, the newest first.
@@ -24,7 +24,7 @@ pub(super) async fn list(
     let batch: Option<BatchId> = params.parse("batch", "must be the number of a batch")?;
     let job: Option<JobId> = params.parse("job", "must be the number of a job")?;
     let worker = params.text("worker");
-    if !caller.groups.is_empty() {
+    if !caller.is_of_site() {
         // Attempts have no group of their own: one of these must say it.
         let group = match (batch, job, &worker) {
             (Some(batch), _, _) => batch_row(&app, batch).await?.group_name.to_string(),

@@ -13,12 +13,12 @@ use tidemill_model::{
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
 
-use super::run::{Generated, JobPlace, job_place, written};
+use super::run::{Generated, JobPlace, check_parameters, job_place, written};
 use crate::app::{App, shard_of};
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
 use crate::ports::{Moment, PastError};
+use crate::rights::Caller;
 use crate::view::{
     AttemptView, BatchDetail, BatchView, DependencyView, List, OutputView, OverrideView, QualityView,
     ReturnView, ThingView, UserCodeView, Written,
@@ -139,7 +139,7 @@ pub(super) async fn why(
 ) -> Result<Json<Why>, Problem> {
     params.only(&["as_of"])?;
     let batch: BatchId = id("batch", &text)?;
-    let shard = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
+    let (shard, ()) = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
     if let Some(as_of) = params.text("as_of") {
         return why_then(&app, batch, shard, &as_of).await.map(Json);
     }
@@ -237,16 +237,16 @@ fn finished(row: BatchRow) -> Result<Why, Problem> {
     Ok(Why { batch: BatchId(row.id), state: BatchState::Finished, result, conditions, left_out, blocked })
 }
 
-/// The shard that decides a batch, once its group passed the check.
-pub(super) async fn shard_of_batch(
+/// The shard that decides a batch, and what the check of its group gives.
+pub(super) async fn shard_of_batch<T>(
     app: &App,
     batch: BatchId,
-    check: impl FnOnce(&str) -> Result<(), Problem>,
-) -> Result<ShardId, Problem> {
+    check: impl FnOnce(&str) -> Result<T, Problem>,
+) -> Result<(ShardId, T), Problem> {
     let unknown = || Problem::unknown("batch", batch);
     let group = app.group_of_shard(batch.shard()).await?.filter(|_| batch.0 > 0).ok_or_else(unknown)?;
-    check(&group.name)?;
-    Ok(shard_of(&group))
+    let checked = check(&group.name)?;
+    Ok((shard_of(&group), checked))
 }
 
 /// Why a batch is ended.
@@ -274,9 +274,9 @@ pub(super) async fn kill(
         return Err(Problem::field("reason", reason, "must have at most 1000 characters"));
     }
     let batch: BatchId = id("batch", &text)?;
-    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let command = Command::KillBatch { batch, reason };
-    written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
 /// How a person says that a batch ended, and why.
@@ -301,7 +301,7 @@ pub(super) async fn mark(
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
-    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let MarkRequest { result, reason } = parse(body)?;
     let known = serde_json::from_value(serde_json::Value::from(result.as_str()));
     let result = known.map_err(|_| Problem::field("result", result, "must be success, failed or skipped"))?;
@@ -316,7 +316,7 @@ pub(super) async fn mark(
     }
     let run = Some(recorded.run);
     let command = Command::MarkBatch { batch, job, logical_time, result, reason, run };
-    written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
 /// Where a job runs that is not in this shard any more (JOB-9).
@@ -350,13 +350,15 @@ pub(super) async fn rerun(
 ) -> Result<Json<Generated>, Problem> {
     params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
-    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let (job, logical_time, recorded) = identity(&app, batch).await?;
     let moved = moved_to(&app, job, shard).await?;
-    if let Some(place) = &moved {
-        caller.may_act(&place.group)?;
-    }
+    let right = match &moved {
+        Some(place) => caller.for_groups([&*place.group])?,
+        None => right,
+    };
+    check_parameters(&app, &caller, job, &recorded.parameters).await?;
     let shard = moved.map_or(shard, |place| place.shard);
     let command = Command::RerunBatch { batch, job, logical_time, recorded: Some(Box::new(recorded)) };
-    Generated::of(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+    Generated::of(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }

@@ -10,20 +10,20 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MarkedResult, ShardId};
+use tidemill_model::{
+    Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, MarkedResult, Role, ShardId,
+};
 use tidemill_store::rows::{BatchRow, JobRow};
 use tidemill_store::{BatchFilter, JobFilter, PageRequest, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
+use crate::rights::{Caller, Right};
 use crate::view::{BulkItemView, BulkView, List};
 use crate::write::Write;
 
-/// Batches or jobs of one operation.
-const MAX_ITEMS: usize = 5_000;
 /// Rows that are looked at for one filter.
 const MAX_ROWS: usize = 200_000;
 const PAGE: usize = 1_000;
@@ -91,7 +91,7 @@ pub(crate) struct BulkRequest {
 }
 
 fn most() -> usize {
-    MAX_ITEMS
+    MAX_BULK_ITEMS
 }
 
 /// A batch or job that fits.
@@ -139,16 +139,15 @@ pub(super) async fn begin(
     params.only(&[])?;
     let request: BulkRequest = parse(body)?;
     let action = action(&request)?;
-    if !(1..=MAX_ITEMS).contains(&request.limit) {
+    if !(1..=MAX_BULK_ITEMS).contains(&request.limit) {
         return Err(Problem::field("limit", request.limit, "must be 1 to 5000"));
     }
-    let write = Write::new(&app, &caller, &headers)?;
-    if action == BulkAction::Clear && !caller.groups.is_empty() {
+    if action == BulkAction::Clear && !caller.is_of_site() {
         let rule = "clear reaches on into other groups, which a key that is bound to groups approves once it is planned; \
                     clear single batches";
         return Err(Problem::field("action", "clear", rule));
     }
-    let items = matches(&app, &caller, action, &request).await?;
+    let (right, items) = matches(&app, &caller, action, &request).await?;
     let found = items.len();
     if request.dry_run {
         return Ok(Json(BulkPlan { found, items }).into_response());
@@ -156,7 +155,7 @@ pub(super) async fn begin(
     // Where nothing fits any more this may be a repeat, which the catalogue knows.
     let items = items.iter().map(|item| item.id).collect();
     let command = Command::RequestBulk { action, items, reason: request.reason };
-    let done = write.send(ShardId::CATALOGUE, command).await?;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Answer::Bulk { bulk } = done.answer else { return Err(done.unexpected()) };
     app.bulks.begun(bulk);
     let started = BulkStarted { bulk: bulk.0, found, position: done.position.to_string() };
@@ -200,12 +199,14 @@ async fn matches(
     caller: &Caller,
     action: BulkAction,
     request: &BulkRequest,
-) -> Result<Vec<BulkMatch>, Problem> {
+) -> Result<(Right, Vec<BulkMatch>), Problem> {
     let mut filter = request.filter.clone();
     filter.group = caller.listed_group(filter.group)?;
-    if let Some(group) = &filter.group {
-        caller.may_act(group)?;
-    }
+    let right = match &filter.group {
+        Some(group) => caller.for_group(group)?,
+        None => caller.for_site(Role::User)?,
+    };
+    let most = request.limit.min(action.most());
     let found = app
         .read(move |tables| match action.is_of_jobs() {
             true => jobs(tables, &filter, action),
@@ -213,9 +214,11 @@ async fn matches(
         })
         .await?;
     let rule = match found {
-        Found::All(items) if items.len() <= request.limit => return Ok(items),
+        Found::All(items) if items.len() <= most => return Ok((right, items)),
         Found::All(items) => {
-            format!("{} or more fit, and the limit is {}; narrow it", items.len(), request.limit)
+            let rule = "narrow it, or plan one rerun for a range of logical times";
+            let rule = if action == BulkAction::Clear { rule } else { "narrow it" };
+            format!("{} or more fit, and {action} takes at most {most} here; {rule}", items.len())
         }
         Found::TooWide => {
             format!("more than {MAX_ROWS} rows would be looked at; narrow it by group, state or times")
@@ -253,7 +256,7 @@ fn jobs(
             now: if job.enabled { "enabled" } else { "disabled" }.to_owned(),
         }));
         match page.next {
-            Some(next) if items.len() <= MAX_ITEMS => request.after = Some(next),
+            Some(next) if items.len() <= MAX_BULK_ITEMS => request.after = Some(next),
             Some(_) | None => return Ok(Found::All(items)),
         }
     }
@@ -293,7 +296,8 @@ fn batches(
                 let fits = match known.get(&row.job_id) {
                     Some(fits) => *fits,
                     None => {
-                        let fits = tables.job(row.job_id)?.is_some_and(|job| filter.fits_job(&job));
+                        let fits = !filter.is_of_jobs()
+                            || tables.job(row.job_id)?.is_some_and(|job| filter.fits_job(&job));
                         known.insert(row.job_id, fits);
                         fits
                     }
@@ -301,7 +305,7 @@ fn batches(
                 items.extend(fits.then(|| of_batch(row)));
             }
             match page.next {
-                Some(_) if items.len() > MAX_ITEMS => return Ok(Found::All(items)),
+                Some(_) if items.len() > MAX_BULK_ITEMS => return Ok(Found::All(items)),
                 Some(_) if rows >= MAX_ROWS => return Ok(Found::TooWide),
                 Some(next) => request.after = Some(next),
                 None => break,
@@ -324,6 +328,11 @@ fn of_batch(row: &BatchRow) -> BulkMatch {
 }
 
 impl BulkFilter {
+    /// Whether it asks for what only the definition of a batch's job says.
+    fn is_of_jobs(&self) -> bool {
+        self.job.is_some() || self.owner.is_some() || self.job_type.is_some()
+    }
+
     fn fits_job(&self, job: &JobRow) -> bool {
         let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
         self.job.as_deref().is_none_or(|pattern| fits(pattern, &job.name))
@@ -355,14 +364,12 @@ fn fits(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|rest| *rest == '*')
 }
 
-/// Operations, the newest first.
+/// Operations, the newest first: each may concern every group.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<BulkView>>, Problem> {
     params.only(&["limit", "cursor"])?;
-    everywhere(&caller)?;
     let request = params.page()?;
     let page = app.read(move |tables| tables.bulk_operations(&request)).await?;
     Ok(Json(List::of(page, BulkView::from)))
@@ -402,24 +409,10 @@ pub(super) async fn items(
 async fn shown(app: &App, caller: &Caller, bulk: BulkId) -> Result<BulkView, Problem> {
     let row = app.read(move |tables| tables.bulk_operation(bulk.0)).await?;
     let row = row.ok_or_else(|| Problem::unknown("bulk operation", bulk))?;
-    if *row.requested_by != *name_of(caller) {
-        everywhere(caller)?;
+    if *row.requested_by != *caller.name() {
+        caller.reaches_all()?;
     }
     Ok(BulkView::from(row))
-}
-
-/// As the tables name who requested something.
-fn name_of(caller: &Caller) -> String {
-    let actor = caller.actor();
-    match actor.user {
-        Some(user) => format!("{}/{user}", actor.app),
-        None => actor.app.to_string(),
-    }
-}
-
-/// An operation may concern every group.
-fn everywhere(caller: &Caller) -> Result<(), Problem> {
-    caller.may_read("*")
 }
 
 #[cfg(test)]

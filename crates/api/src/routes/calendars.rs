@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use tidemill_model::{CalendarSpec, Command, Concerned};
 use tidemill_store::ReadTables;
 
-use super::defined::{Administrator, Defined};
+use super::defined::{Defined, Definer};
 use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
@@ -68,17 +68,16 @@ pub(super) async fn version(
 }
 
 /// Adds or changes a calendar; the next fires of the jobs that keep to it are computed anew.
-pub(super) async fn define(
-    by: Administrator,
-    Body(body): Body,
-) -> Result<(StatusCode, Json<Defined>), Problem> {
+pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let calendar = CalendarSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
     let name = calendar.name.clone();
     let command = Command::DefineCalendar { calendar: Box::new(calendar) };
-    by.define(name.clone(), command, Concerned::Calendar(name)).await
+    let right = by.may(None)?;
+    by.define(right, name.clone(), command, Concerned::Calendar(name)).await
 }
 
 /// Removes a calendar; refused, with their names, while jobs use it.
-pub(super) async fn remove(by: Administrator, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
-    by.remove(&name, |name| Command::RemoveCalendar { name }).await
+pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+    let right = by.may(None)?;
+    by.remove(right, &name, |name| Command::RemoveCalendar { name }).await
 }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
-use tidemill_model::{Command, CommandRecord, JobId, ShardId};
+use tidemill_model::{Command, CommandRecord, JobId, Role, ShardId};
 use tidemill_store::rows::QuarantineRow;
 use tidemill_store::{QuarantineFilter, ReadTables};
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{DeadLetterDetail, DeadLetterPlace, DeadLetterView, List, Redriven};
 use crate::write::{Done, Write};
 
@@ -63,6 +63,7 @@ pub(super) async fn redrive(
     headers: HeaderMap,
 ) -> Result<Json<Redriven>, Problem> {
     params.only(&[])?;
+    let right = caller.for_site(Role::SuperAdministrator)?;
     let row = letter(&app, &text).await?;
     if !row.is_open {
         return Err(refused(closed(&row)));
@@ -71,12 +72,12 @@ pub(super) async fn redrive(
         Letter::Command { offset } => {
             let raw = raw(&app, &row, offset).await?.ok_or_else(|| refused(gone(&row, offset)))?;
             let record = decoded(&app, &row, &raw).map_err(refused)?;
-            let done = Write::redrive(&app, &caller, offset).send(record.shard, record.command).await?;
+            let done = Write::redrive(&app, right, offset).send(record.shard, record.command).await?;
             (done, format!("The command at {offset} of partition {} was sent again.", row.partition_no))
         }
         Letter::Timer(job) => {
             let job = suspended_job(&app, &row, job).await?.map_err(refused)?;
-            let done = switch(&Write::new(&app, &caller, &headers)?, job).await?;
+            let done = switch(&Write::new(&app, right, &headers)?, job).await?;
             let message = format!(
                 "Job {job} was switched off and on: it generates batches again, those in between are not made up for."
             );

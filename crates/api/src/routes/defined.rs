@@ -14,9 +14,9 @@ use tidemill_model::{Answer, Command, Concerned, Role, ShardId};
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::in_force::{self, Late};
 use crate::params::Params;
+use crate::rights::{Caller, Right};
 use crate::view::Written;
 use crate::write::{Done, Write};
 
@@ -34,14 +34,14 @@ pub(crate) struct Defined {
     late: Late,
 }
 
-/// A request of an administrator, without query parameters.
-pub(super) struct Administrator {
+/// A request to define or remove something by name, without query parameters.
+pub(super) struct Definer {
     app: Arc<App>,
     caller: Caller,
     headers: HeaderMap,
 }
 
-impl FromRequestParts<Arc<App>> for Administrator {
+impl FromRequestParts<Arc<App>> for Definer {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
@@ -49,20 +49,33 @@ impl FromRequestParts<Arc<App>> for Administrator {
         let Extension(caller) = Extension::<Caller>::from_request_parts(parts, app)
             .await
             .map_err(|_| Problem::internal("a call that needs a key was reached without one"))?;
-        caller.has_role(Role::Administrator)?;
         Ok(Self { app: Arc::clone(app), caller, headers: parts.headers.clone() })
     }
 }
 
-impl Administrator {
+impl Definer {
+    /// For what is of this group; nothing: of every group, which takes an administrator of the site.
+    pub(super) fn may(&self, group: Option<&str>) -> Result<Right, Problem> {
+        match group {
+            Some(group) => self.caller.for_group(group),
+            None => self.caller.for_site(Role::Administrator),
+        }
+    }
+
+    /// The interface.
+    pub(super) fn app(&self) -> &App {
+        &self.app
+    }
+
     /// Lets the catalogue define it, and waits until it is in force for those whom it concerns.
     pub(super) async fn define(
         self,
+        right: Right,
         name: impl Display,
         command: Command,
         concerned: Concerned,
     ) -> Result<(StatusCode, Json<Defined>), Problem> {
-        let done = self.send(command).await?;
+        let done = self.send(right, command).await?;
         let (Answer::Calendar { version } | Answer::Pool { version } | Answer::Template { version }) =
             done.answer
         else {
@@ -76,6 +89,7 @@ impl Administrator {
     /// Lets the catalogue remove what has this name.
     pub(super) async fn remove<'n, N>(
         self,
+        right: Right,
         name: &'n str,
         command: impl FnOnce(N) -> Command,
     ) -> Result<Json<Written>, Problem>
@@ -83,10 +97,10 @@ impl Administrator {
         N: TryFrom<&'n str, Error: Display>,
     {
         let name = N::try_from(name).map_err(|error| Problem::field("name", name, error.to_string()))?;
-        written(self.send(command(name)).await?)
+        written(self.send(right, command(name)).await?)
     }
 
-    async fn send(&self, command: Command) -> Result<Done, Problem> {
-        Write::new(&self.app, &self.caller, &self.headers)?.send(ShardId::CATALOGUE, command).await
+    async fn send(&self, right: Right, command: Command) -> Result<Done, Problem> {
+        Write::new(&self.app, right, &self.headers)?.send(ShardId::CATALOGUE, command).await
     }
 }

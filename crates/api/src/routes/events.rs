@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,60 +7,60 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use futures_util::Stream;
 use futures_util::stream::unfold;
-use tidemill_model::{Role, ShardId};
+use tidemill_model::ShardId;
 use tidemill_store::ReadTables;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use crate::Problem;
 use crate::app::{App, shard_of};
-use crate::auth::Caller;
 use crate::params::Params;
 use crate::ports::{FeedError, FeedEvent, FeedFrom, FeedReader};
+use crate::rights::Caller;
+use crate::standing::Standing;
+use crate::streams::OpenStream;
 
-/// Events that wait for a slow client.
-const QUEUE: usize = 256;
-/// How long a poll waits; the stream's end is noticed within it.
-const POLL: Duration = Duration::from_millis(500);
+/// Events read at once.
+const AT_ONCE: usize = 256;
+/// The pauses between two looks into a feed that has nothing new.
+const SHORTEST: Duration = Duration::from_millis(5);
+const LONGEST: Duration = Duration::from_millis(100);
+/// So much longer for every stream that is open, so that many of them do not look all the time.
+const EACH: Duration = Duration::from_millis(1);
+/// How long a thread reads at once on the way to the first event that is wanted.
+const SKIPPING: Duration = Duration::from_millis(20);
 
 /// The public feed, as server-sent events.
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    Extension(standing): Extension<Standing>,
     params: Params,
     headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+) -> Result<Sse<impl futures_util::Stream<Item = Result<Event, Infallible>>>, Problem> {
     params.only(&["cursor", "from", "type", "subject", "limit"])?;
     let from = begin(&params, &headers)?;
+    let caller = standing.caller();
     let wanted = Wanted {
         event_type: kind_of(&params.text("type").unwrap_or_default()).to_owned(),
         subject: params.text("subject").unwrap_or_default(),
-        shards: reached(&app, &caller).await?,
-        keys: caller.role == Role::SuperAdministrator,
+        shards: reached(&app, caller).await?,
+        keys: caller.manages_keys(),
     };
     let left = params.parse("limit", "must be a number of events, from 1")?.unwrap_or(u64::MAX);
     if left == 0 {
         return Err(Problem::field("limit", left, "must be a number of events, from 1"));
     }
-    let bound = app.config.max_streams;
-    let permit = Arc::clone(&app.streams)
-        .try_acquire_owned()
-        .map_err(|_| Problem::overloaded(format!("{bound} event streams are open, the bound"), 5))?;
+    let open = app.streams.open(caller.app())?;
     let feed = Arc::clone(&app.deps.feed);
     let opened = tokio::task::spawn_blocking(move || feed.open(from)).await;
     let reader = match opened {
         Ok(opened) => opened.map_err(|error| feed_problem(&error))?,
         Err(_) => return Err(Problem::internal("the feed could not be opened")),
     };
-    let (send, receive) = mpsc::channel(QUEUE);
-    let stopping = app.stopping.clone();
-    let pump = Pump { reader, wanted, left, send, stopping, _permit: permit };
-    // It ends with the stream, with the program, or with the feed.
-    drop(tokio::task::spawn_blocking(move || pump.run()));
-    let events = unfold(receive, |mut receive| async move {
-        let event = receive.recv().await?;
-        Some((Ok(event), receive))
+    let (reader, ready) = (Some(reader), VecDeque::new());
+    let stream = Stream { app, reader, standing, wanted, left, ready, pause: SHORTEST, _open: open };
+    let events = unfold(stream, |mut stream| async move {
+        let event = stream.next().await?;
+        Some((Ok(event), stream))
     });
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(Duration::from_secs(15))))
 }
@@ -94,7 +95,7 @@ fn feed_problem(error: &FeedError) -> Problem {
 
 /// The shards whose events the key may see; `None`: all.
 async fn reached(app: &App, caller: &Caller) -> Result<Option<Vec<ShardId>>, Problem> {
-    if caller.groups.is_empty() {
+    if caller.is_of_site() {
         return Ok(None);
     }
     let groups = app.read(|tables| tables.groups()).await?;
@@ -125,39 +126,86 @@ impl Wanted {
     }
 }
 
-/// Carries events from the feed, which blocks, to one stream.
-struct Pump {
-    reader: Box<dyn FeedReader>,
+/// One stream: reads the feed when its client can take more, and holds no thread while there is nothing.
+struct Stream {
+    app: Arc<App>,
+    /// Away while a thread reads.
+    reader: Option<Box<dyn FeedReader>>,
+    standing: Standing,
     wanted: Wanted,
     left: u64,
-    send: mpsc::Sender<Event>,
-    stopping: watch::Receiver<bool>,
-    _permit: OwnedSemaphorePermit,
+    /// Read, and not sent yet.
+    ready: VecDeque<FeedEvent>,
+    /// Until the feed is read again.
+    pause: Duration,
+    _open: OpenStream,
 }
 
-impl Pump {
-    fn run(mut self) {
-        while !self.send.is_closed() && !*self.stopping.borrow() {
-            let events = match self.reader.poll(QUEUE, POLL) {
-                Ok(events) => events,
-                Err(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn std::error::Error,
-                        "an event stream ends: the feed cannot be read"
-                    );
-                    return;
+impl Stream {
+    /// The next event; `None`: the stream ends, with its limit, its key, the feed, or the program.
+    async fn next(&mut self) -> Option<Event> {
+        while self.left > 0 && !*self.app.stopping.borrow() {
+            self.look().await?;
+            if let Some(event) = self.ready.pop_front() {
+                // Rights may have changed since it was read.
+                if self.wanted.has(&event) {
+                    self.left -= 1;
+                    return Some(Event::default().id(event.cursor).event(event.event_type).data(event.json));
                 }
-            };
-            for event in events.into_iter().filter(|event| self.wanted.has(event)) {
-                let sent = Event::default().id(event.cursor).event(event.event_type).data(event.json);
-                if self.send.blocking_send(sent).is_err() {
-                    return;
-                }
-                self.left -= 1;
-                if self.left == 0 {
-                    return;
-                }
+                continue;
+            }
+            self.read().await?;
+        }
+        None
+    }
+
+    /// Looks at the rights again now and then, also those to groups that came since.
+    async fn look(&mut self) -> Option<()> {
+        let looked = self.standing.look().await;
+        let reached = match looked {
+            Ok(false) => return Some(()),
+            Ok(true) => reached(&self.app, self.standing.caller()).await,
+            Err(problem) => Err(problem),
+        };
+        match reached {
+            Ok(shards) => self.wanted.shards = shards,
+            Err(problem) if problem.status().is_server_error() => {}
+            Err(problem) => {
+                let app = self.standing.caller().app();
+                tracing::info!(%app, "an event stream of key {app} ends: {}", problem.detail);
+                return None;
             }
         }
+        self.wanted.keys = self.standing.caller().manages_keys();
+        Some(())
+    }
+
+    /// Reads what there is; where there is nothing, naps for a while that grows.
+    async fn read(&mut self) -> Option<()> {
+        let turn = self.app.feed_reads.acquire().await.expect("nobody closes it");
+        let mut reader = self.reader.take()?;
+        let wait = if reader.is_skipping() { SKIPPING } else { Duration::ZERO };
+        let read = move || (reader.poll(AT_ONCE, wait), reader);
+        let (events, reader) = tokio::task::spawn_blocking(read).await.ok()?;
+        drop(turn);
+        let events = events.inspect_err(|error| {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(error, "an event stream ends: the feed cannot be read");
+        });
+        let events = events.ok()?;
+        if !events.is_empty() || reader.is_skipping() {
+            self.pause = SHORTEST;
+        } else {
+            let mut stopping = self.app.stopping.clone();
+            tokio::select! {
+                () = tokio::time::sleep(self.pause + EACH * self.app.streams.count()) => {}
+                // The sender is gone only when nobody can stop it.
+                Ok(_) = stopping.wait_for(|stopping| *stopping) => {}
+            }
+            self.pause = (self.pause * 2).min(LONGEST);
+        }
+        self.reader = Some(reader);
+        self.ready.extend(events.into_iter().filter(|event| self.wanted.has(event)));
+        Some(())
     }
 }

@@ -12,9 +12,9 @@ use tidemill_store::ReadTables;
 use super::run::settled;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::params::Params;
+use crate::rights::{Caller, Right};
 use crate::view::{FreezeView, List, Written};
 use crate::write::Write;
 
@@ -54,9 +54,9 @@ pub(super) async fn freeze(
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     let FreezeRequest { group, latest, reason } = parse(body)?;
-    may_freeze(&caller, group.as_ref())?;
+    let right = may_freeze(&caller, group.as_ref())?;
     let command = Command::Freeze { group: group.clone(), latest, reason };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, concerned(group), done).await
 }
 
@@ -82,9 +82,9 @@ pub(super) async fn thaw(
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
     let ThawRequest { group, reason } = parse(body)?;
-    may_freeze(&caller, group.as_ref())?;
+    let right = may_freeze(&caller, group.as_ref())?;
     let command = Command::Thaw { group: group.clone(), reason };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, concerned(group), done).await
 }
 
@@ -92,9 +92,9 @@ fn concerned(group: Option<GroupName>) -> Concerned {
     group.map_or(Concerned::Everyone, Concerned::Group)
 }
 
-fn may_freeze(caller: &Caller, group: Option<&GroupName>) -> Result<(), Problem> {
+fn may_freeze(caller: &Caller, group: Option<&GroupName>) -> Result<Right, Problem> {
     match group {
-        Some(group) => caller.may_act(group.as_str()),
-        None => caller.has_role(Role::SuperAdministrator),
+        Some(group) => caller.for_group(group.as_str()),
+        None => caller.for_site(Role::SuperAdministrator),
     }
 }

@@ -10,10 +10,10 @@ use tidemill_store::ReadTables;
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::in_force::{self, Late};
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{GroupView, List};
 use crate::write::Write;
 
@@ -65,10 +65,10 @@ pub(super) async fn define(
     Body(body): Body,
 ) -> Result<(StatusCode, Json<GroupDefined>), Problem> {
     params.only(&[])?;
-    caller.has_role(Role::SuperAdministrator)?;
+    let right = caller.for_site(Role::SuperAdministrator)?;
     let GroupRequest { name, worker_key, settings } = parse(body)?;
     let command = Command::DefineGroup { name: name.clone(), worker_key, settings };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Answer::Group { group, shard } = done.answer else { return Err(done.unexpected()) };
     let late = in_force::wait(&app, Concerned::Group(name), done.position).await;
     let position = done.position.to_string();

@@ -11,8 +11,8 @@ use tidemill_store::{JobFilter, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::params::{Params, id};
+use crate::rights::Caller;
 use crate::spec::{self, Shown};
 use crate::view::{BatchView, JobDetail, JobView, List, ParentView, SkippedView, calendar_of, definition_of};
 

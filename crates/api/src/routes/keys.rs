@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -5,15 +6,16 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Command, GroupName, Role, ShardId};
+use tidemill_model::{Account, Command, GroupName, Role, ShardId};
 use tidemill_store::ReadTables;
 
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::{Caller, hash_of};
+use crate::auth::hash_of;
 use crate::body::{Body, parse};
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{KeyView, List, Written};
 use crate::write::Write;
 
@@ -23,11 +25,9 @@ const MIN_SECRET_CHARS: usize = 16;
 /// Application keys, by name; never their secrets.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<KeyView>>, Problem> {
     params.only(&[])?;
-    caller.has_role(Role::SuperAdministrator)?;
     let keys = app.read(|tables| tables.app_keys()).await?;
     Ok(Json(List { items: keys.into_iter().map(KeyView::from).collect(), next: None }))
 }
@@ -46,6 +46,9 @@ pub(crate) struct KeyRequest {
     /// The groups that it is bound to; empty: all.
     #[serde(default)]
     groups: Vec<GroupName>,
+    /// The accounts that jobs may run as which it applies; of a super administrator's any. Default none.
+    #[serde(default)]
+    run_as: BTreeSet<Account>,
 }
 
 /// A key is good.
@@ -69,8 +72,8 @@ pub(super) async fn define(
     Body(body): Body,
 ) -> Result<Json<KeyDefined>, Problem> {
     params.only(&[])?;
-    caller.has_role(Role::SuperAdministrator)?;
-    let KeyRequest { app: name, secret, role, groups } = parse(body)?;
+    let right = caller.for_site(Role::SuperAdministrator)?;
+    let KeyRequest { app: name, secret, role, groups, run_as } = parse(body)?;
     if secret.as_ref().is_some_and(|secret| secret.chars().count() < MIN_SECRET_CHARS) {
         let rule = format!("must have at least {MIN_SECRET_CHARS} characters; leave it out and one is drawn");
         return Err(Problem::field("secret", "(not shown)", rule));
@@ -81,8 +84,8 @@ pub(super) async fn define(
     }
     let drawn = secret.is_none().then(|| tidemill_producers::request_id().to_string());
     let hash = hash_of(secret.as_ref().or(drawn.as_ref()).expect("given, or else drawn"));
-    let command = Command::DefineKey { app: name.clone(), hash, role, groups, first_only: false };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let command = Command::DefineKey { app: name.clone(), hash, role, groups, run_as, first_only: false };
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     let Json(Written { position, .. }) = written(done)?;
     Ok(Json(KeyDefined { app: name, secret: drawn, position }))
 }
@@ -96,7 +99,7 @@ pub(super) async fn revoke(
     headers: HeaderMap,
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
-    caller.has_role(Role::SuperAdministrator)?;
+    let right = caller.for_site(Role::SuperAdministrator)?;
     let command = Command::RevokeKey { app: name };
-    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+    written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
 }

@@ -12,8 +12,9 @@ use tidemill_store::{AttemptFilter, PageRequest, ReadTables};
 use super::batches::batch_row;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::params::{Params, id};
+use crate::rights::Caller;
+use crate::standing::Standing;
 use crate::worker_logs::{LogPart, Stream};
 
 /// Attempts of one batch among which one is looked for.
@@ -48,15 +49,15 @@ pub(super) async fn read(
 /// An attempt's whole log (LOG-3).
 pub(super) async fn download(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    Extension(standing): Extension<Standing>,
     Path(text): Path<String>,
     params: Params,
 ) -> Result<Response, Problem> {
     params.only(&["type", "attempt"])?;
     let stream = Stream::parse(&params.text("type").unwrap_or_else(|| "1".to_owned()))?;
-    let (row, attempt) = asked_attempt(&app, &caller, &text, &params).await?;
+    let (row, attempt) = asked_attempt(&app, standing.caller(), &text, &params).await?;
     let attempt = attempt.ok_or_else(|| no_attempt(row.id))?;
-    download_attempt(&app, &attempt, stream).await
+    download_attempt(&app, standing, row.group_name.to_string(), &attempt, stream).await
 }
 
 async fn asked_attempt(
@@ -111,15 +112,18 @@ pub(crate) async fn read_part(
     app.logs.read(&address, Token(attempt.id), (stream, offset, lines)).await
 }
 
-/// The whole log as a file.
+/// The whole log of an attempt of this group as a file, for as long as the caller may read it.
 pub(crate) async fn download_attempt(
     app: &App,
+    standing: Standing,
+    group: String,
     attempt: &AttemptRow,
     stream: Stream,
 ) -> Result<Response, Problem> {
+    let open = app.streams.open(standing.caller().app())?;
     let address = address_of(app, attempt).await?;
-    let body = app.logs.download(&address, Token(attempt.id), stream).await?;
-    let mut response = Response::new(body);
+    let chunks = app.logs.download(&address, Token(attempt.id), stream).await?;
+    let mut response = Response::new(standing.while_may_read(group, open, chunks));
     let name = format!("batch-{}-attempt-{}.{}.log", attempt.batch_id, attempt.attempt, stream.name());
     let disposition = HeaderValue::try_from(format!("attachment; filename=\"{name}\""));
     let headers = response.headers_mut();

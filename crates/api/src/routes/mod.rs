@@ -76,7 +76,7 @@ fn job_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
-                .role(Role::User)
+                .of_group(Role::User)
                 .query(&[("dry_run", "`true`: only say what would change; nothing is done.")])
                 .settles()
                 .takes::<apply::ApplyRequest>()
@@ -85,7 +85,7 @@ fn job_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/jobs", "Jobs, by group and name")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],
@@ -105,15 +105,15 @@ fn job_calls(calls: Calls) -> Calls {
                 "/api/jobs/export",
                 "Jobs as they could have been written; `apply` takes them",
             )
-            .role(Role::Viewer)
+            .of_group(Role::Viewer)
             .query(&[AT_LEAST, ("group", "Of this group; absent: of all.")])
             .gives::<apply::Exported>(),
             apply::export,
         )
-        .add(id(Verb::Get, "/api/jobs/{id}", "A job").role(Role::Viewer).gives::<JobDetail>(), jobs::get)
+        .add(id(Verb::Get, "/api/jobs/{id}", "A job").of_group(Role::Viewer).gives::<JobDetail>(), jobs::get)
         .add(
             id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
-                .role(Role::User)
+                .of_group(Role::User)
                 .query(&[(
                     "cancel",
                     "`true`: end what is unfinished of it; else it is refused while something is.",
@@ -124,7 +124,7 @@ fn job_calls(calls: Calls) -> Calls {
         )
         .add(
             id(Verb::Get, "/api/jobs/{id}/{name}", "A job by the names of its group (`id`) and its own")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .gives::<JobDetail>(),
             jobs::get_named,
         )
@@ -134,7 +134,7 @@ fn job_calls(calls: Calls) -> Calls {
                 "/api/jobs/{id}/preview",
                 "The next fires, or one logical time, with all templates resolved",
             )
-            .role(Role::Viewer)
+            .of_group(Role::Viewer)
             .query(&[
                 AT_LEAST,
                 ("n", "How many, 1 to 1000; default 10. Fewer are answered where the job's texts are long."),
@@ -146,27 +146,27 @@ fn job_calls(calls: Calls) -> Calls {
         )
         .add(
             id(Verb::Get, "/api/jobs/{id}/skipped", "Fires that made no batch, and why")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .gives::<List<SkippedView>>(),
             jobs::skipped,
         )
         .add(
             Call::new(Verb::Post, "/api/jobs/{id}/run", "One batch by hand")
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<run::RunRequest>()
                 .gives::<run::Generated>(),
             run::run,
         )
         .add(
             Call::new(Verb::Post, "/api/jobs/{id}/enable", "Batches are generated from now on")
-                .role(Role::User)
+                .of_group(Role::User)
                 .settles()
                 .gives::<Written>(),
             run::enable,
         )
         .add(
             Call::new(Verb::Post, "/api/jobs/{id}/disable", "No more batches are generated")
-                .role(Role::User)
+                .of_group(Role::User)
                 .settles()
                 .gives::<Written>(),
             run::disable,
@@ -177,7 +177,7 @@ fn job_calls(calls: Calls) -> Calls {
                 "/api/jobs/{id}/rename",
                 "Gives a job another name in its group; its id, its history and its run numbers stay",
             )
-            .role(Role::User)
+            .of_group(Role::User)
             .settles()
             .takes::<run::RenameRequest>()
             .gives::<Written>(),
@@ -189,9 +189,9 @@ fn job_calls(calls: Calls) -> Calls {
                 "/api/jobs/{id}/move",
                 "Gives a job to another group, unless something of it is unfinished; its id and its run numbers stay",
             )
-            .role(Role::User)
+            .of_group(Role::User)
             .settles()
-            .takes::<run::MoveRequest>()
+            .takes::<run::MoveJobRequest>()
             .gives::<Written>(),
             run::move_to,
         )
@@ -201,14 +201,14 @@ fn version_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/versions", "The versions of a definition, the newest first")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<JobVersionView>>(),
             versions::list,
         )
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/versions/{version}", "One version of a definition")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<JobVersionDetail>(),
             versions::get,
@@ -219,14 +219,14 @@ fn version_calls(calls: Calls) -> Calls {
                 "/api/jobs/{id}/versions/{version}/diff/{other}",
                 "What differs between two versions of a definition, field by field",
             )
-            .role(Role::Viewer)
+            .of_group(Role::Viewer)
             .query(&[AT_LEAST])
             .gives::<VersionDiff>(),
             versions::diff,
         )
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/children", "The jobs that name this one as a parent")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<ChildView>>(),
             versions::children,
@@ -241,7 +241,7 @@ fn dead_letter_calls(calls: Calls) -> Calls {
                 "/api/dead-letters",
                 "Commands that were set aside and timers that were suspended, in the order of the journal",
             )
-            .role(Role::SuperAdministrator)
+            .of_site(Role::SuperAdministrator)
             .query(&[
                 PAGE[0],
                 PAGE[1],
@@ -254,7 +254,7 @@ fn dead_letter_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
-                .role(Role::SuperAdministrator)
+                .of_site(Role::SuperAdministrator)
                 .query(&[AT_LEAST])
                 .gives::<DeadLetterDetail>(),
             dead_letters::get,
@@ -265,7 +265,7 @@ fn dead_letter_calls(calls: Calls) -> Calls {
                 "/api/dead-letters/{id}/redrive",
                 "Sends the command again as a new one, or lets the job go on whose timer was suspended",
             )
-            .role(Role::SuperAdministrator)
+            .of_site(Role::SuperAdministrator)
             .gives::<Redriven>(),
             dead_letters::redrive,
         )
@@ -279,28 +279,28 @@ fn bulk_calls(calls: Calls) -> Calls {
                 "/api/bulk",
                 "One action for all batches or jobs that fit a filter, as one operation",
             )
-            .role(Role::User)
+            .of_group(Role::User)
             .takes::<bulk::BulkRequest>()
             .gives::<bulk::BulkStarted>(),
             bulk::begin,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk", "Operations on many batches or jobs, newest first")
-                .role(Role::Viewer)
+                .of_site(Role::Viewer)
                 .query(&[PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<BulkView>>(),
             bulk::list,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk/{id}", "How far an operation is")
-                .role(Role::Viewer)
+                .own(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<BulkView>(),
             bulk::get,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk/{id}/items", "What came of each batch or job of an operation")
-                .role(Role::Viewer)
+                .own(Role::Viewer)
                 .query(&[("outcome", "Only `left`, `done` or `refused`."), PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<BulkItemView>>(),
             bulk::items,
@@ -315,21 +315,21 @@ fn calendar_calls(calls: Calls) -> Calls {
                 "/api/calendars/{name}/versions",
                 "The versions of a calendar, the newest first; those of a removed one, too",
             )
-            .role(Role::Viewer)
+            .everybody(Role::Viewer)
             .query(&[PAGE[0], PAGE[1], AT_LEAST])
             .gives::<List<CalendarVersionView>>(),
             calendars::versions,
         )
         .add(
             Call::new(Verb::Get, "/api/calendars/{name}/versions/{version}", "One version of a calendar")
-                .role(Role::Viewer)
+                .everybody(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<CalendarVersionDetail>(),
             calendars::version,
         )
         .add(
             Call::new(Verb::Get, "/api/calendars", "Calendars, by name")
-                .role(Role::Viewer)
+                .everybody(Role::Viewer)
                 .query(&[PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<CalendarView>>(),
             calendars::list,
@@ -337,7 +337,7 @@ fn calendar_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/calendars", "Adds or changes a calendar")
                 .settles()
-                .role(Role::Administrator)
+                .of_site(Role::Administrator)
                 .takes::<tidemill_model::CalendarSpec>()
                 .gives::<defined::Defined>(),
             calendars::define,
@@ -348,14 +348,14 @@ fn calendar_calls(calls: Calls) -> Calls {
                 "/api/calendars/{name}",
                 "A calendar with its days, as it could have been written",
             )
-            .role(Role::Viewer)
+            .everybody(Role::Viewer)
             .query(&[AT_LEAST])
             .gives::<CalendarDetail>(),
             calendars::get,
         )
         .add(
             Call::new(Verb::Delete, "/api/calendars/{name}", "Removes a calendar that no job uses")
-                .role(Role::Administrator)
+                .of_site(Role::Administrator)
                 .gives::<Written>(),
             calendars::remove,
         )
@@ -365,7 +365,7 @@ fn pool_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Get, "/api/pools", "Pools that batches of several jobs share, by name")
-                .role(Role::Viewer)
+                .everybody(Role::Viewer)
                 .query(&[PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<PoolView>>(),
             pools::list,
@@ -373,21 +373,21 @@ fn pool_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/pools", "Adds or changes a pool; what runs goes on")
                 .settles()
-                .role(Role::Administrator)
+                .of_group(Role::Administrator)
                 .takes::<tidemill_model::PoolSpec>()
                 .gives::<defined::Defined>(),
             pools::define,
         )
         .add(
             Call::new(Verb::Get, "/api/pools/{name}", "A pool, and who has slots of it now")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<PoolDetail>(),
             pools::get,
         )
         .add(
             Call::new(Verb::Delete, "/api/pools/{name}", "Removes a pool that no job uses")
-                .role(Role::Administrator)
+                .of_group(Role::Administrator)
                 .gives::<Written>(),
             pools::remove,
         )
@@ -397,7 +397,7 @@ fn batch_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Get, "/api/batches", "Batches, the newest first")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],
@@ -415,14 +415,14 @@ fn batch_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/batches/{id}", "A batch, what it waits for, and its attempts")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<BatchDetail>(),
             batches::get,
         )
         .add(
             Call::new(Verb::Get, "/api/batches/{id}/why", "Every condition that keeps a batch from running")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST, AS_OF])
                 .gives::<tidemill_model::Why>(),
             batches::why,
@@ -433,14 +433,14 @@ fn batch_calls(calls: Calls) -> Calls {
                 "/api/batches/{id}/reassignments",
                 "Assignments of a batch that ended without an attempt",
             )
-            .role(Role::Viewer)
+            .of_group(Role::Viewer)
             .query(&[AT_LEAST])
             .gives::<List<ReturnView>>(),
             batches::reassignments,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/kill", "Ends a batch")
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<batches::KillRequest>()
                 .gives::<Written>(),
             batches::kill,
@@ -451,20 +451,20 @@ fn batch_calls(calls: Calls) -> Calls {
                 "/api/batches/{id}/mark",
                 "Says how a batch ended; what runs of it is ended first",
             )
-            .role(Role::User)
+            .of_group(Role::User)
             .takes::<batches::MarkRequest>()
             .gives::<Written>(),
             batches::mark,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/rerun", "The same logical time again, run + 1")
-                .role(Role::User)
+                .of_group(Role::User)
                 .gives::<run::Generated>(),
             batches::rerun,
         )
         .add(
             Call::new(Verb::Get, "/api/batches/{id}/log", "A part of an attempt's log")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     ("type", "1 (stdout, default) or 2 (stderr)."),
                     ("offset", "From this byte on; default 0."),
@@ -477,7 +477,7 @@ fn batch_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/batches/{id}/log/download", "An attempt's whole log")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     ("type", "1 (stdout, default) or 2 (stderr)."),
                     ("attempt", "Which attempt; absent: the newest."),
@@ -488,7 +488,7 @@ fn batch_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/attempts", "Attempts, the newest first")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],
@@ -510,14 +510,14 @@ fn thing_calls(calls: Calls) -> Calls {
                 "/api/batches/{id}/override",
                 "Lets a batch run without some of its unmet conditions",
             )
-            .role(Role::User)
+            .of_group(Role::User)
             .takes::<things::OverrideRequest>()
             .gives::<Written>(),
             things::waive,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/quality", "The quality service's word on a batch")
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<things::QualityRequest>()
                 .gives::<Written>(),
             things::quality,
@@ -528,7 +528,7 @@ fn thing_calls(calls: Calls) -> Calls {
                 "/api/third-party",
                 "A third party says that something is ready, or is so no longer; kept for batches to come",
             )
-            .role(Role::User)
+            .of_site(Role::User)
             .takes::<tidemill_model::ThirdPartyReport>()
             .gives::<Written>(),
             things::report,
@@ -539,7 +539,7 @@ fn thing_calls(calls: Calls) -> Calls {
                 "/api/third-party",
                 "What third parties said last, by code and logical time",
             )
-            .role(Role::Viewer)
+            .everybody(Role::Viewer)
             .query(&[PAGE[0], PAGE[1], AT_LEAST, ("code", "Of this code.")])
             .gives::<List<ThirdPartyView>>(),
             things::reports,
@@ -548,16 +548,16 @@ fn thing_calls(calls: Calls) -> Calls {
             Call::new(
                 Verb::Post,
                 "/api/checks/now",
-                "Probes the paths that a batch waits for at once; everything, with an administrator's key",
+                "Probes the paths that a batch waits for at once; everything, with an administrator's key that is bound to no group",
             )
-            .role(Role::User)
+            .of_group(Role::User)
             .takes::<things::CheckRequest>()
             .gives::<Written>(),
             things::check_now,
         )
         .add(
             Call::new(Verb::Get, "/api/checks/late", "Checks of paths that fail or are late")
-                .role(Role::Viewer)
+                .of_site(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<List<LateCheckView>>(),
             things::late_checks,
@@ -565,59 +565,63 @@ fn thing_calls(calls: Calls) -> Calls {
 }
 
 fn rerun_calls(calls: Calls) -> Calls {
-    let act = |path, summary| Call::new(Verb::Post, path, summary).role(Role::User).gives::<Written>();
+    let act = |path, summary| Call::new(Verb::Post, path, summary).of_group(Role::User).gives::<Written>();
     calls
         .add(
             Call::new(Verb::Post, "/api/reruns", "Plans a rerun of a span of logical times")
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<reruns::RerunRequest>()
                 .gives::<reruns::RerunPlanned>(),
             reruns::request,
         )
         .add(
             Call::new(Verb::Post, "/api/cold-starts", "Plans a cold start of the jobs of a period")
-                .role(Role::SuperAdministrator)
+                .of_site(Role::SuperAdministrator)
                 .takes::<reruns::ColdStartRequest>()
                 .gives::<reruns::RerunPlanned>(),
             reruns::cold_start,
         )
         .add(
             Call::new(Verb::Post, "/api/batches/{id}/clear", "Plans to run a batch and all after it again")
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<reruns::ClearRequest>()
                 .gives::<reruns::RerunPlanned>(),
             reruns::clear,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns", "Reruns and cold starts, the newest first")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
                     ("kind", "`rerun` or `cold_start`."),
-                    ("state", "In this state."),
+                    (
+                        "state",
+                        "`planning`, `planned`, `running`, `paused`, `cancelling`, `done`, `done_with_failures`, \
+                         `cancelled` or `refused`.",
+                    ),
                 ])
                 .gives::<List<RerunView>>(),
             reruns::list,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}", "A rerun or cold start, with its counters")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<RerunView>(),
             reruns::get,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}/jobs", "Its jobs, and those that it leaves out")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<RerunJobs>(),
             reruns::jobs,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}/batches", "The batches of its plan, by number")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],
@@ -640,7 +644,7 @@ fn worker_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Get, "/api/workers", "Workers, by id")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],
@@ -653,26 +657,26 @@ fn worker_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/workers/{id}", "A worker")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<WorkerView>(),
             workers::get,
         )
         .add(
             Call::new(Verb::Post, "/api/workers/{id}/drain", "The worker takes no new work")
-                .role(Role::User)
+                .of_group(Role::User)
                 .gives::<Written>(),
             workers::drain,
         )
         .add(
             Call::new(Verb::Post, "/api/workers/{id}/resume", "The worker takes work again")
-                .role(Role::User)
+                .of_group(Role::User)
                 .gives::<Written>(),
             workers::resume,
         )
         .add(
             Call::new(Verb::Get, "/api/groups", "Worker groups, by number")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<List<GroupView>>(),
             groups::list,
@@ -680,14 +684,14 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/groups", "Creates a group, or changes its key and bounds")
                 .settles()
-                .role(Role::SuperAdministrator)
+                .of_site(Role::SuperAdministrator)
                 .takes::<groups::GroupRequest>()
                 .gives::<groups::GroupDefined>(),
             groups::define,
         )
         .add(
             Call::new(Verb::Get, "/api/freezes", "What is frozen, by group")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<List<FreezeView>>(),
             freezes::list,
@@ -695,7 +699,7 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/freeze", "Lets no batch beyond a logical time be assigned")
                 .settles()
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<freezes::FreezeRequest>()
                 .gives::<Written>(),
             freezes::freeze,
@@ -703,34 +707,34 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Post, "/api/thaw", "Ends a freeze")
                 .settles()
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<freezes::ThawRequest>()
                 .gives::<Written>(),
             freezes::thaw,
         )
         .add(
             Call::new(Verb::Get, "/api/keys", "Application keys, by name")
-                .role(Role::SuperAdministrator)
+                .of_site(Role::SuperAdministrator)
                 .query(&[AT_LEAST])
                 .gives::<List<KeyView>>(),
             keys::list,
         )
         .add(
             Call::new(Verb::Post, "/api/keys", "Creates or replaces an application key")
-                .role(Role::SuperAdministrator)
+                .of_site(Role::SuperAdministrator)
                 .takes::<keys::KeyRequest>()
                 .gives::<keys::KeyDefined>(),
             keys::define,
         )
         .add(
             Call::new(Verb::Delete, "/api/keys/{app}", "Ends an application key")
-                .role(Role::SuperAdministrator)
+                .of_site(Role::SuperAdministrator)
                 .gives::<Written>(),
             keys::revoke,
         )
         .add(
             Call::new(Verb::Get, "/api/events", "The public feed, as server-sent events")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     ("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
                     (
@@ -747,15 +751,15 @@ fn worker_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/status", "The partitions and how far each is")
-                .role(Role::Viewer)
+                .everybody(Role::Viewer)
                 .gives::<status::StatusView>(),
             status::status,
         )
 }
 
-/// The calls of operators: a super administrator's key, or the cluster's secret.
+/// The calls of operators: an unbound super administrator's key, or the operator's secret.
 pub(crate) fn operate_calls() -> Calls {
-    let call = |verb, path, summary| Call::new(verb, path, summary).role(Role::SuperAdministrator);
+    let call = |verb, path, summary| Call::new(verb, path, summary).of_site(Role::SuperAdministrator);
     Calls::new()
         .add(
             call(Verb::Get, "/api/operate", "What goes on, or went on last, in this instance")
@@ -771,6 +775,16 @@ pub(crate) fn operate_calls() -> Calls {
             call(Verb::Post, "/api/operate/verify", "Begins to compare the read tables; one at a time")
                 .gives::<OperationStatus>(),
             operate::verify,
+        )
+        .add(
+            call(
+                Verb::Post,
+                "/api/operate/keys",
+                "Creates or replaces an application key, where all are lost",
+            )
+            .takes::<keys::KeyRequest>()
+            .gives::<keys::KeyDefined>(),
+            keys::define,
         )
         .add(
             call(Verb::Post, "/api/operate/partitions/{partition}/set-time", "Sets a partition's clock")

@@ -1,11 +1,18 @@
 use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
+use axum::http::header;
+use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::{Problem, openapi};
+
+/// How long an answer whether it is ready holds.
+const READY_FOR: Duration = Duration::from_millis(250);
 
 /// The process lives.
 pub(super) async fn healthz() -> Json<Value> {
@@ -17,12 +24,26 @@ pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Value>, P
     if *app.stopping.borrow() {
         return Err(Problem::unavailable("stopping", "this instance is stopping"));
     }
-    app.deps.cluster.ready().await.map_err(|reason| Problem::unavailable("not_ready", reason))?;
+    let ready = ready(&app).await;
+    ready.map_err(|reason| Problem::unavailable("not_ready", reason))?;
     Ok(Json(json!({"status": "ready"})))
 }
 
-/// The document of this interface.
-pub(super) async fn openapi() -> Json<Value> {
-    static DOCUMENT: LazyLock<Value> = LazyLock::new(openapi::document);
-    Json(DOCUMENT.clone())
+/// Anybody may ask, so all who ask at once share one look.
+async fn ready(app: &App) -> Result<(), String> {
+    let mut last = app.ready.lock().await;
+    match &*last {
+        Some((at, ready)) if at.elapsed() < READY_FOR => ready.clone(),
+        _ => {
+            let ready = app.deps.cluster.ready().await;
+            *last = Some((Instant::now(), ready.clone()));
+            ready
+        }
+    }
+}
+
+/// The document of this interface. Made once: anybody may ask for it.
+pub(super) async fn openapi() -> impl IntoResponse {
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| openapi::document().to_string().into());
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.clone())
 }

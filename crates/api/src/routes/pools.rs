@@ -7,26 +7,30 @@ use tidemill_model::{
     Command, Concerned, Condition, GroupName, LiveAnswer, LiveQuery, PoolHolder, PoolName, PoolSpec, ShardId,
 };
 use tidemill_store::ReadTables;
+use tidemill_store::rows::PoolRow;
 
-use super::defined::{Administrator, Defined};
+use super::defined::{Defined, Definer};
 use crate::Problem;
 use crate::app::{App, shard_of};
-use crate::auth::Caller;
 use crate::body::Body;
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{GroupShare, HolderView, List, PoolDetail, PoolView, Written, pool_of, time};
 
 /// Groups whose shares a message names.
 const NAMED_GROUPS: usize = 5;
 
-/// Pools, by name (BYD-4). They are the site's, whatever groups a key reaches.
+/// Pools, by name (BYD-4): those that groups share, which are the site's, and of one group those of groups that the key
+/// reaches. So a part may have fewer than asked for.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Result<Json<List<PoolView>>, Problem> {
     params.only(&["limit", "cursor"])?;
     let request = params.page()?;
-    let page = app.read(move |tables| tables.pools(&request)).await?;
+    let mut page = app.read(move |tables| tables.pools(&request)).await?;
+    page.items.retain(|row| group_of(row).is_none_or(|group| caller.reaches(group)));
     Ok(Json(List::of(page, PoolView::from)))
 }
 
@@ -41,6 +45,7 @@ pub(super) async fn get(
     let wanted = name.clone();
     let row = app.read(move |tables| tables.pool(&wanted)).await?;
     let row = row.ok_or_else(|| Problem::unknown("pool", name))?;
+    group_of(&row).map_or(Ok(()), |group| caller.may_read(group))?;
     let pool = pool_of(&row)?;
     let mut detail = PoolDetail {
         version: row.version,
@@ -57,7 +62,8 @@ pub(super) async fn get(
     let Some(mut shares) = shares else { return Ok(Json(detail)) };
     shares.retain(|share| share.slots > 0);
     detail.used = Some(shares.iter().map(|share| share.slots).sum());
-    for share in shares.iter().filter(|share| caller.reaches(share.group.as_str())) {
+    shares.retain(|share| caller.reaches(share.group.as_str()));
+    for share in &shares {
         let holders = holders_in(&app, &share.group, &detail.pool.name).await.unwrap_or_default();
         detail.holders.extend(holders.into_iter().filter_map(|holder| {
             let (batch, job) = (holder.batch?.0, holder.job.map(|job| job.0));
@@ -66,6 +72,11 @@ pub(super) async fn get(
     }
     detail.groups = shares;
     Ok(Json(detail))
+}
+
+/// The group that it is of; nothing: groups share it.
+fn group_of(row: &PoolRow) -> Option<&str> {
+    row.group_name.as_deref()
 }
 
 fn share(group: &GroupName, holders: &[PoolHolder]) -> GroupShare {
@@ -116,16 +127,17 @@ pub(super) async fn tell_holders(app: &App, conditions: &mut [Condition]) {
 }
 
 /// Adds or changes a pool. What runs goes on, also where it has more than there is now.
-pub(super) async fn define(
-    by: Administrator,
-    Body(body): Body,
-) -> Result<(StatusCode, Json<Defined>), Problem> {
+pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let pool = PoolSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
+    let right = by.may(pool.group.as_ref().map(GroupName::as_str))?;
     let concerned = pool.group.clone().map_or(Concerned::Everyone, Concerned::Group);
-    by.define(pool.name.clone(), Command::DefinePool { pool: Box::new(pool) }, concerned).await
+    by.define(right, pool.name.clone(), Command::DefinePool { pool: Box::new(pool) }, concerned).await
 }
 
 /// Removes a pool; refused, with their names, while jobs use it.
-pub(super) async fn remove(by: Administrator, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
-    by.remove(&name, |name| Command::RemovePool { name }).await
+pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+    let wanted = name.clone();
+    let row = by.app().read(move |tables| tables.pool(&wanted)).await?;
+    let right = by.may(row.as_ref().and_then(group_of))?;
+    by.remove(right, &name, |name| Command::RemovePool { name }).await
 }

@@ -13,12 +13,13 @@ use super::pull_users::user_name;
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::layers::Entered;
 use crate::openapi::{Call, Calls, Verb};
 use crate::params::Params;
 use crate::pulling::{Pulled, Puller};
+use crate::rights::Caller;
+use crate::standing::Standing;
 use crate::view::Written;
 use crate::write::Write;
 
@@ -29,7 +30,7 @@ const LONGEST_PAUSE_S: i64 = 30;
 
 /// The calls of clients that pull tasks.
 pub(super) fn calls(calls: Calls) -> Calls {
-    let call = |path, summary| Call::new(Verb::Post, path, summary).role(Role::User);
+    let call = |path, summary| Call::new(Verb::Post, path, summary).of_group(Role::User);
     calls
         .add(
             call(
@@ -97,7 +98,7 @@ impl From<Pulled> for PullAnswer {
 /// back meanwhile.
 async fn pull(
     State(app): State<Arc<App>>,
-    Extension(caller): Extension<Caller>,
+    Extension(mut standing): Extension<Standing>,
     Extension(entered): Extension<Entered>,
     params: Params,
     Body(body): Body,
@@ -107,8 +108,10 @@ async fn pull(
     if wait_s > LONGEST_WAIT_S {
         return Err(Problem::field("wait_s", wait_s, format!("must be 0 to {LONGEST_WAIT_S}")));
     }
+    let caller = standing.caller().clone();
     let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
-    let pulled = puller.pull(Duration::from_secs(u64::from(wait_s)), || entered.leave()).await?;
+    let wait = Duration::from_secs(u64::from(wait_s));
+    let pulled = puller.pull(wait, &mut standing, || entered.leave()).await?;
     Ok(Json(pulled.into()))
 }
 
@@ -145,7 +148,7 @@ async fn complete(
     let CompleteRequest { user, grant, result } = parse(body)?;
     let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
     let command = Command::CompleteTask { user: puller.user.clone(), grant, result };
-    let done = puller.send(&Write::new(&app, &caller, &headers)?, command).await?;
+    let done = puller.send(&Write::new(&app, puller.right.clone(), &headers)?, command).await?;
     match done.answer {
         Answer::Completed { grant } => Ok(Json(Completed { grant, position: done.position.to_string() })),
         _ => Err(done.unexpected()),
@@ -177,5 +180,5 @@ async fn give_back(
     let ReturnRequest { user, grant, reason } = parse(body)?;
     let mut puller = Puller::new(&app, &caller, user_name(&user)?).await?;
     let command = Command::ReturnGrant { user: puller.user.clone(), grant, reason };
-    written(puller.send(&Write::new(&app, &caller, &headers)?, command).await?)
+    written(puller.send(&Write::new(&app, puller.right.clone(), &headers)?, command).await?)
 }

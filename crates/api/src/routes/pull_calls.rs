@@ -19,7 +19,7 @@ fn template_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Get, "/api/pull/templates", list)
-                .role(Role::Viewer)
+                .everybody(Role::Viewer)
                 .query(&[PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<TaskTemplateView>>(),
             templates::list,
@@ -31,21 +31,21 @@ fn template_calls(calls: Calls) -> Calls {
                 "Adds or changes a template; tasks that are there stay",
             )
             .settles()
-            .role(Role::Administrator)
+            .of_site(Role::Administrator)
             .takes::<TemplateSpec>()
             .gives::<Defined>(),
             templates::define,
         )
         .add(
             Call::new(Verb::Get, one, "A template")
-                .role(Role::Viewer)
+                .everybody(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<TaskTemplateView>(),
             templates::get,
         )
         .add(
             Call::new(Verb::Delete, one, "Removes a template; tasks that were checked against it stay")
-                .role(Role::Administrator)
+                .of_site(Role::Administrator)
                 .gives::<Written>(),
             templates::remove,
         )
@@ -56,28 +56,28 @@ fn user_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Get, "/api/pull/users", "Users who pull tasks, by name")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[PAGE[0], PAGE[1], AT_LEAST, ("group", "Of this home group.")])
                 .gives::<List<PullUserView>>(),
             users::list,
         )
         .add(
             Call::new(Verb::Post, "/api/pull/users", "Gives up to 500 users their home group, all or none")
-                .role(Role::Administrator)
+                .of_group(Role::Administrator)
                 .takes::<users::AssignRequest>()
                 .gives::<Written>(),
             users::assign,
         )
         .add(
             Call::new(Verb::Get, one, "A user, what it has now, and what it gets next")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<PullUserDetail>(),
             users::get,
         )
         .add(
             Call::new(Verb::Delete, one, "Takes a user and its own tasks out of its group")
-                .role(Role::Administrator)
+                .of_group(Role::Administrator)
                 .gives::<Written>(),
             users::remove,
         )
@@ -87,7 +87,7 @@ fn user_calls(calls: Calls) -> Calls {
                 "/api/pull/users/{user}/move",
                 "Moves a user, its history and its own tasks to another group; not while it has a live grant",
             )
-            .role(Role::Administrator)
+            .of_group(Role::Administrator)
             .takes::<users::MoveRequest>()
             .gives::<Written>(),
             users::relocate,
@@ -99,7 +99,7 @@ fn task_calls(calls: Calls) -> Calls {
     calls
         .add(
             Call::new(Verb::Get, "/api/pull/tasks", "Pull tasks, those with the latest start first")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],
@@ -116,28 +116,28 @@ fn task_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Post, "/api/pull/tasks", "A new task for a group or a user")
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<TaskSpec>()
                 .gives::<tasks::TaskWritten>(),
             tasks::create,
         )
         .add(
             Call::new(Verb::Get, one, "A pull task with its totals")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[AT_LEAST])
                 .gives::<PullTaskView>(),
             tasks::get,
         )
         .add(
             Call::new(Verb::Put, one, "Changes a task; its executor stays, and so does what somebody has of it")
-                .role(Role::User)
+                .of_group(Role::User)
                 .takes::<TaskSpec>()
                 .gives::<tasks::TaskWritten>(),
             tasks::change,
         )
         .add(
             Call::new(Verb::Delete, one, "Deletes a task; what somebody has of it can still be completed")
-                .role(Role::User)
+                .of_group(Role::User)
                 .gives::<Written>(),
             tasks::delete,
         )
@@ -147,7 +147,7 @@ fn task_calls(calls: Calls) -> Calls {
                 "/api/pull/tasks/{id}/ledger",
                 "What of a task was given out, and what became of it: taken = live + completed + returned + expired",
             )
-            .role(Role::Viewer)
+            .of_group(Role::Viewer)
             .query(&[
                 PAGE[0],
                 PAGE[1],
@@ -159,7 +159,7 @@ fn task_calls(calls: Calls) -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/pull/grants", "Grants of pull tasks, the newest of each group first")
-                .role(Role::Viewer)
+                .of_group(Role::Viewer)
                 .query(&[
                     PAGE[0],
                     PAGE[1],

@@ -20,9 +20,9 @@ use super::batches::live_problem;
 use super::run::written;
 use crate::Problem;
 use crate::app::{App, shard_of};
-use crate::auth::Caller;
 use crate::body::Body;
 use crate::params::{Params, id};
+use crate::rights::Caller;
 use crate::view::{LedgerView, List, OccurrenceView, PullGrantView, PullTaskView, Written, totals_of};
 use crate::write::{Done, Write};
 
@@ -30,14 +30,6 @@ use crate::write::{Done, Write};
 const LISTED: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How long a write waits for a shard that has not heard of a template or a user yet.
 const NEWS: Duration = Duration::from_secs(2);
-
-fn word(params: &Params, name: &str, known: &[&str]) -> Result<Option<String>, Problem> {
-    let Some(text) = params.text(name) else { return Ok(None) };
-    if known.contains(&text.as_str()) {
-        return Ok(Some(text));
-    }
-    Err(Problem::field(name, text, format!("must be one of {}", known.join(", "))))
-}
 
 /// `group:NAME` or `user:NAME`.
 fn executor(text: String) -> Result<(&'static str, String), Problem> {
@@ -55,13 +47,13 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<PullTaskView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "executor", "group", "state", "from", "to"])?;
-    let rotating = word(&params, "kind", &["once", "rotating"])?.is_some_and(|kind| kind == "rotating");
+    let rotating = params.word("kind", &["once", "rotating"])?.is_some_and(|kind| kind == "rotating");
     let recent = (!rotating).then(|| Timestamp::now() - LISTED);
     let filter = PullTaskFilter {
         rotating,
         group: caller.listed_group(params.text("group"))?,
         executor: params.text("executor").map(executor).transpose()?,
-        state: word(&params, "state", &["valid", "deleted", "released"])?,
+        state: params.word("state", &["valid", "deleted", "released"])?,
         from: params.time("from")?.or(recent).map(Timestamp::as_millisecond),
         to: params.time("to")?.map(Timestamp::as_millisecond),
     };
@@ -201,8 +193,8 @@ pub(super) async fn create(
     params.only(&[])?;
     let spec = spec_of(body)?;
     let place = Place::of_executor(&app, &spec.executor).await?;
-    caller.may_act(&place.group)?;
-    let write = Write::new(&app, &caller, &headers)?;
+    let right = caller.for_group(&place.group)?;
+    let write = Write::new(&app, right, &headers)?;
     let command = Command::CreateTask { spec: spec.clone() };
     TaskWritten::of(send(&app, &write, &place, command, Some(&spec)).await?)
 }
@@ -220,8 +212,8 @@ pub(super) async fn change(
     let task: TaskId = id("task", &text)?;
     let spec = spec_of(body)?;
     let place = Place::of_task(&app, task).await?;
-    caller.may_act(&place.group)?;
-    let write = Write::new(&app, &caller, &headers)?;
+    let right = caller.for_group(&place.group)?;
+    let write = Write::new(&app, right, &headers)?;
     let command = Command::ChangeTask { task, spec: spec.clone() };
     TaskWritten::of(send(&app, &write, &place, command, Some(&spec)).await?)
 }
@@ -237,8 +229,8 @@ pub(super) async fn delete(
     params.only(&[])?;
     let task: TaskId = id("task", &text)?;
     let place = Place::of_task(&app, task).await?;
-    caller.may_act(&place.group)?;
-    let write = Write::new(&app, &caller, &headers)?;
+    let right = caller.for_group(&place.group)?;
+    let write = Write::new(&app, right, &headers)?;
     written(send(&app, &write, &place, Command::DeleteTask { task }, None).await?)
 }
 
@@ -300,7 +292,7 @@ pub(super) async fn grants(
         group: caller.listed_group(params.text("group"))?,
         user: params.text("user"),
         task: params.parse("task", "must be the number of a task")?,
-        state: word(&params, "state", &["live", "completed", "returned", "expired"])?,
+        state: params.word("state", &["live", "completed", "returned", "expired"])?,
     };
     let request = params.page()?;
     let page = app.read(move |tables| tables.pull_grants(&filter, &request)).await?;

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use tidemill_model::{Command, Concerned, TemplateSpec};
 use tidemill_store::ReadPullTables;
 
-use super::defined::{Administrator, Defined};
+use super::defined::{Defined, Definer};
 use crate::Problem;
 use crate::app::App;
 use crate::body::Body;
@@ -37,15 +37,14 @@ pub(super) async fn get(
 }
 
 /// Adds or changes a template; tasks that are there stay as they are.
-pub(super) async fn define(
-    by: Administrator,
-    Body(body): Body,
-) -> Result<(StatusCode, Json<Defined>), Problem> {
+pub(super) async fn define(by: Definer, Body(body): Body) -> Result<(StatusCode, Json<Defined>), Problem> {
     let template = TemplateSpec::from_value(body).map_err(|error| Problem::fields(vec![error]))?;
-    by.define(template.name.clone(), Command::DefineTemplate { template }, Concerned::Everyone).await
+    let right = by.may(None)?;
+    by.define(right, template.name.clone(), Command::DefineTemplate { template }, Concerned::Everyone).await
 }
 
 /// Removes a template; tasks that were checked against it stay.
-pub(super) async fn remove(by: Administrator, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
-    by.remove(&name, |name| Command::RemoveTemplate { name }).await
+pub(super) async fn remove(by: Definer, Path(name): Path<String>) -> Result<Json<Written>, Problem> {
+    let right = by.may(None)?;
+    by.remove(right, &name, |name| Command::RemoveTemplate { name }).await
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    Command, FieldError, GroupName, LiveAnswer, LiveQuery, Role, ShardId, UserName, UserStanding,
+    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding,
 };
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
@@ -15,10 +15,10 @@ use tidemill_store::rows::PullUserRow;
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::homes;
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{List, PullUserDetail, PullUserView, Written};
 use crate::write::Write;
 
@@ -95,9 +95,8 @@ pub(super) async fn assign(
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
-    caller.has_role(Role::Administrator)?;
     let AssignRequest { group, users } = parse(body)?;
-    caller.may_read(group.as_str())?;
+    let right = caller.for_group(group.as_str())?;
     if !(1..=MAX_USERS).contains(&users.len()) {
         return Err(Problem::field("users", users.len(), format!("must be 1 to {MAX_USERS} names")));
     }
@@ -112,7 +111,7 @@ pub(super) async fn assign(
         return Err(Problem::fields(faults));
     }
     let command = Command::AssignUsers { group, users: named };
-    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+    written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
 /// Where a user is to go.
@@ -135,11 +134,10 @@ pub(super) async fn relocate(
     params.only(&[])?;
     let MoveRequest { to } = parse(body)?;
     let user = user_name(&text)?;
-    caller.has_role(Role::Administrator)?;
-    caller.may_read(to.as_str())?;
-    caller.may_read(&user_row(&app, &user).await?.group_name)?;
+    let from = user_row(&app, &user).await?.group_name;
+    let right = caller.for_groups([to.as_str(), &*from])?;
     let command = Command::MoveUser { user: user.clone(), to };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
     app.homes.forget(&user);
     written(done?)
 }
@@ -154,10 +152,9 @@ pub(super) async fn remove(
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
     let user = user_name(&text)?;
-    caller.has_role(Role::Administrator)?;
-    caller.may_read(&user_row(&app, &user).await?.group_name)?;
+    let right = caller.for_group(&user_row(&app, &user).await?.group_name)?;
     let command = Command::RemoveUser { user: user.clone() };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await;
     app.homes.forget(&user);
     written(done?)
 }

@@ -1,5 +1,6 @@
 //! Reruns and cold starts: wished, planned, approved, watched (GEN-6, GEN-7, GEN-8, BYD-3).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
@@ -19,9 +20,9 @@ use super::batches::batch_row;
 use super::run::{RUNS_THOUGH_DISABLED, job_place, written};
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
+use crate::rights::{Caller, Right};
 use crate::view::{
     List, RerunBatchView, RerunJobView, RerunJobs, RerunSkipView, RerunView, Written, groups_of,
 };
@@ -168,8 +169,13 @@ impl RerunPlanned {
     }
 }
 
-/// The jobs that are named, which the key must reach.
-async fn named(app: &App, caller: &Caller, field: &str, refs: Vec<JobRef>) -> Result<Vec<JobId>, Problem> {
+/// The jobs that are named, which the key must reach; their groups are added to `groups`.
+async fn named(
+    app: &App,
+    groups: &mut BTreeSet<String>,
+    field: &str,
+    refs: Vec<JobRef>,
+) -> Result<Vec<JobId>, Problem> {
     let mut jobs = Vec::with_capacity(refs.len());
     for (index, job) in refs.into_iter().enumerate() {
         let id = match job {
@@ -184,7 +190,7 @@ async fn named(app: &App, caller: &Caller, field: &str, refs: Vec<JobRef>) -> Re
                 JobId(row.ok_or_else(|| Problem::unknown("job", &name))?.id)
             }
         };
-        caller.may_act(&job_place(app, id).await?.group)?;
+        groups.insert(job_place(app, id).await?.group);
         jobs.push(id);
     }
     Ok(jobs)
@@ -192,7 +198,7 @@ async fn named(app: &App, caller: &Caller, field: &str, refs: Vec<JobRef>) -> Re
 
 /// A key that is bound to groups sees a plan before it may run, for the plan may reach others.
 fn may_approve_unseen(caller: &Caller, approve: bool, reaches_on: bool) -> Result<(), Problem> {
-    if approve && reaches_on && !caller.groups.is_empty() {
+    if approve && reaches_on && !caller.is_of_site() {
         let rule = "a key that is bound to groups approves what reaches on once it is planned; leave it out";
         return Err(Problem::field("approve", "true", rule));
     }
@@ -201,12 +207,12 @@ fn may_approve_unseen(caller: &Caller, approve: bool, reaches_on: bool) -> Resul
 
 async fn plan(
     app: &App,
-    caller: &Caller,
+    right: Right,
     headers: &HeaderMap,
     wish: RerunWish,
 ) -> Result<Json<RerunPlanned>, Problem> {
     let command = Command::PlanRerun(Box::new(wish));
-    RerunPlanned::of(Write::new(app, caller, headers)?.send(ShardId::CATALOGUE, command).await?)
+    RerunPlanned::of(Write::new(app, right, headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
 /// Plans a rerun (GEN-6).
@@ -218,11 +224,11 @@ pub(super) async fn request(
     Body(body): Body,
 ) -> Result<Json<RerunPlanned>, Problem> {
     params.only(&[])?;
-    caller.has_role(Role::User)?;
     let mut more: RerunRequest = parse(body)?;
-    let approve = more.approve;
-    let jobs = named(&app, &caller, "jobs", std::mem::take(&mut more.jobs)).await?;
-    let subset = named(&app, &caller, "subset", std::mem::take(&mut more.subset)).await?;
+    let (approve, mut groups) = (more.approve, BTreeSet::new());
+    let jobs = named(&app, &mut groups, "jobs", std::mem::take(&mut more.jobs)).await?;
+    let subset = named(&app, &mut groups, "subset", std::mem::take(&mut more.subset)).await?;
+    let right = caller.for_groups(groups.iter().map(String::as_str))?;
     let cascade = match (more.cascade, subset.is_empty()) {
         (Reach::Job, true) => Cascade::Job,
         (Reach::Logic, true) => Cascade::Logic,
@@ -246,7 +252,7 @@ pub(super) async fn request(
         reason: more.reason,
         approve,
     };
-    plan(&app, &caller, &headers, wish).await
+    plan(&app, right, &headers, wish).await
 }
 
 /// Plans a cold start (GEN-8).
@@ -258,11 +264,11 @@ pub(super) async fn cold_start(
     Body(body): Body,
 ) -> Result<Json<RerunPlanned>, Problem> {
     params.only(&[])?;
-    caller.has_role(Role::SuperAdministrator)?;
+    let right = caller.for_site(Role::SuperAdministrator)?;
     let more: ColdStartRequest = parse(body)?;
     let of = match (more.group, more.jobs) {
         (Some(group), None) => ColdStartOf::Group(group),
-        (None, Some(jobs)) => ColdStartOf::Jobs(named(&app, &caller, "jobs", jobs).await?),
+        (None, Some(jobs)) => ColdStartOf::Jobs(named(&app, &mut BTreeSet::new(), "jobs", jobs).await?),
         (None, None) => ColdStartOf::All,
         (Some(group), Some(_)) => {
             return Err(Problem::field("group", group, "give a group or jobs, not both"));
@@ -280,7 +286,7 @@ pub(super) async fn cold_start(
         reason: more.reason,
         approve: more.approve,
     };
-    plan(&app, &caller, &headers, wish).await
+    plan(&app, right, &headers, wish).await
 }
 
 /// Plans to run one batch's logical time, and all that comes after it, again (BYD-16).
@@ -296,12 +302,12 @@ pub(super) async fn clear(
     let ClearRequest { concurrency, reason, approve } = parse(body)?;
     let batch: BatchId = id("batch", &text)?;
     let row = batch_row(&app, batch).await?;
-    caller.may_act(&row.group_name)?;
+    let right = caller.for_group(&row.group_name)?;
     may_approve_unseen(&caller, approve, true)?;
     let time = Timestamp::from_millisecond(row.logical_time)
         .map_err(|_| Problem::internal("the batch's logical time cannot be read"))?;
     let wish = RerunWish { concurrency, reason, approve, ..clearing(JobId(row.job_id), time) };
-    plan(&app, &caller, &headers, wish).await
+    plan(&app, right, &headers, wish).await
 }
 
 /// One batch and all that comes after it again.
@@ -320,6 +326,21 @@ pub(crate) fn clearing(job: JobId, time: Timestamp) -> RerunWish {
     }
 }
 
+/// The states of a rerun, as the tables name them.
+const STATES: &[&str] = &[
+    "planning",
+    "planned",
+    "running",
+    "paused",
+    "cancelling",
+    "done",
+    "done_with_failures",
+    "cancelled",
+    "refused",
+];
+/// Those of its batches.
+const RUN_STATES: &[&str] = &["planned", "started", "success", "failed", "killed", "skipped", "blocked"];
+
 /// Reruns and cold starts, the newest first; of those that the key reaches in full.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -327,10 +348,13 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<RerunView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "state"])?;
-    let filter = RerunFilter { kind: params.text("kind"), state: params.text("state") };
+    let filter = RerunFilter {
+        kind: params.word("kind", &["rerun", "cold_start"])?,
+        state: params.word("state", STATES)?,
+    };
     let request = params.page()?;
     let mut page = app.read(move |tables| tables.reruns(&filter, &request)).await?;
-    page.items.retain(|row| groups_of(row).iter().all(|group| caller.reaches(group)));
+    page.items.retain(|row| reads(&caller, row).is_ok());
     Ok(Json(List::of(page, RerunView::from)))
 }
 
@@ -342,8 +366,17 @@ async fn rerun_row(app: &App, text: &str) -> Result<RerunRow, Problem> {
 
 async fn readable(app: &App, caller: &Caller, text: &str) -> Result<RerunRow, Problem> {
     let row = rerun_row(app, text).await?;
-    groups_of(&row).iter().try_for_each(|group| caller.may_read(group))?;
+    reads(caller, &row)?;
     Ok(row)
+}
+
+/// Whether it reaches every group that the plan does. While that is not known, it is for who asked for it.
+fn reads(caller: &Caller, row: &RerunRow) -> Result<(), Problem> {
+    let groups = groups_of(row);
+    if groups.is_empty() && *row.requested_by != *caller.name() {
+        return caller.reaches_all();
+    }
+    groups.iter().try_for_each(|group| caller.may_read(group))
 }
 
 /// One of them.
@@ -392,8 +425,8 @@ pub(super) async fn batches(
     params: Params,
 ) -> Result<Json<List<RerunBatchView>>, Problem> {
     params.only(&["limit", "cursor", "state"])?;
+    let (state, request) = (params.word("state", RUN_STATES)?, params.page()?);
     let row = readable(&app, &caller, &text).await?;
-    let (state, request) = (params.text("state"), params.page()?);
     let page = app.read(move |tables| tables.rerun_batches(row.id, state.as_deref(), &request)).await?;
     Ok(Json(List::of(page, RerunBatchView::from)))
 }
@@ -406,11 +439,13 @@ async fn act(
     command: impl FnOnce(RerunId) -> Command,
 ) -> Result<Json<Written>, Problem> {
     let row = rerun_row(app, text).await?;
-    let needed = if &*row.kind == "cold_start" { Role::SuperAdministrator } else { Role::User };
-    caller.has_role(needed)?;
-    groups_of(&row).iter().try_for_each(|group| caller.may_act(group))?;
+    reads(caller, &row)?;
+    let right = match &*row.kind {
+        "cold_start" => caller.for_site(Role::SuperAdministrator)?,
+        _ => caller.for_groups(groups_of(&row).iter().map(String::as_str))?,
+    };
     let command = command(RerunId(row.id));
-    written(Write::new(app, caller, headers)?.send(ShardId::CATALOGUE, command).await?)
+    written(Write::new(app, right, headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
 macro_rules! acts {

@@ -12,11 +12,11 @@ use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, Shar
 use super::jobs::job_row;
 use crate::Problem;
 use crate::app::{App, shard_of};
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::in_force::{self, Late};
 use crate::params::{Params, id};
-use crate::view::Written;
+use crate::rights::Caller;
+use crate::view::{Written, definition_of};
 use crate::write::{Done, Write};
 
 /// Who decides the batches of a job.
@@ -118,14 +118,41 @@ pub(super) async fn run(
     let RunRequest { logical_time, parameters, concurrent } = parse(body)?;
     let job: JobId = id("job", &text)?;
     let place = job_place(&app, job).await?;
-    caller.may_act(&place.group)?;
-    let write = Write::new(&app, &caller, &headers)?;
+    let right = caller.for_group(&place.group)?;
+    check_parameters(&app, &caller, job, &parameters).await?;
+    let write = Write::new(&app, right, &headers)?;
     let command = Command::RunJob { job, logical_time, parameters, concurrent };
     let done = match job.shard() {
         ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,
         _ => write.send(place.shard, command).await?,
     };
     Generated::of(done)
+}
+
+/// DSP-2: parameters decide what a program does, so they are for those who may have jobs run as its account.
+pub(super) async fn check_parameters(
+    app: &App,
+    caller: &Caller,
+    job: JobId,
+    parameters: &BTreeMap<String, String>,
+) -> Result<(), Problem> {
+    let name = match parameters.keys().next() {
+        Some(name) if job.shard() == ShardId::CATALOGUE => name,
+        // What was submitted to run once runs as its worker.
+        Some(_) | None => return Ok(()),
+    };
+    let definition = definition_of(&job_row(app, job).await?)?;
+    let account = definition.execution.and_then(|execution| execution.run_as);
+    match account.filter(|account| !caller.may_run_as(account)) {
+        Some(account) => {
+            let rule = format!(
+                "is for keys that have account {account} in run_as, for it decides what runs as that account; leave \
+                 parameters out"
+            );
+            Err(Problem::field(format!("parameters.{name}"), "(not shown)", rule))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Batches are generated from now on.
@@ -177,7 +204,7 @@ pub(super) async fn rename(
 /// The group that a job goes to.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct MoveRequest {
+pub(crate) struct MoveJobRequest {
     /// Its name.
     group: GroupName,
 }
@@ -193,7 +220,7 @@ pub(super) async fn move_to(
     Body(body): Body,
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     params.only(&[])?;
-    let MoveRequest { group } = parse(body)?;
+    let MoveJobRequest { group } = parse(body)?;
     let job: JobId = id("job", &text)?;
     if job.shard() != ShardId::CATALOGUE {
         let rule =
@@ -201,10 +228,9 @@ pub(super) async fn move_to(
         return Err(Problem::field("job", job, rule));
     }
     let place = job_place(&app, job).await?;
-    caller.may_act(&place.group)?;
-    caller.may_act(group.as_str())?;
+    let right = caller.for_groups([&*place.group, group.as_str()])?;
     let command = Command::MoveJob { job, to: group.clone() };
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?;
     settled(&app, in_force::by_job(job, group.as_str()), done).await
 }
 
@@ -231,7 +257,7 @@ async fn change(
 ) -> Result<(StatusCode, Json<Written>), Problem> {
     let job: JobId = id("job", &text)?;
     let place = job_place(&app, job).await?;
-    caller.may_act(&place.group)?;
-    let done = Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
+    let right = caller.for_group(&place.group)?;
+    let done = Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command(job)).await?;
     settled(&app, in_force::by_job(job, &place.group), done).await
 }

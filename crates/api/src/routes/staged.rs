@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tidemill_model::{
     Answer, ApplyPlan, Command, GroupName, JobChange, JobChangeKind, JobSpec, LiveAnswer, LiveQuery,
-    PlannedChange, Rejection, RequestId, ShardId,
+    PlannedChange, Rejection, ShardId,
 };
 
 use super::apply::{Applied, too_large};
@@ -14,6 +14,7 @@ use crate::Problem;
 use crate::app::App;
 use crate::in_force::Late;
 use crate::position::JournalPosition;
+use crate::rights::Right;
 use crate::write::Write;
 
 /// Jobs that one `apply` may name.
@@ -40,10 +41,10 @@ pub(super) struct Wish {
 
 impl Wish {
     /// What it would change, by the rules and state of the catalogue's owner.
-    pub(super) async fn plan(&self, app: &App) -> Result<ApplyPlan, Problem> {
+    pub(super) async fn plan(&self, app: &App, right: &Right) -> Result<ApplyPlan, Problem> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.planned(app).await? {
+            match self.planned(app, right).await? {
                 Err(Rejection::ApplyRunning { .. }) if Instant::now() < deadline => {}
                 planned => return planned.map_err(Problem::from),
             }
@@ -51,8 +52,9 @@ impl Wish {
         }
     }
 
-    async fn planned(&self, app: &App) -> Result<Result<ApplyPlan, Rejection>, Problem> {
-        let query = LiveQuery::PlanApply { jobs: self.jobs.clone(), prune: self.prune.clone() };
+    async fn planned(&self, app: &App, right: &Right) -> Result<Result<ApplyPlan, Rejection>, Problem> {
+        let (jobs, prune, by) = (self.jobs.clone(), self.prune.clone(), Some(right.actor()));
+        let query = LiveQuery::PlanApply { jobs, prune, by };
         match app.deps.live.query(ShardId::CATALOGUE, query).await {
             Ok(LiveAnswer::Planned(plan)) => Ok(Ok(*plan)),
             Ok(LiveAnswer::Refused(rejection)) => Ok(Err(rejection)),
@@ -86,7 +88,7 @@ impl Wish {
         let parents: usize = self.jobs.iter().map(|job| job.parents.len()).sum();
         let bytes = sizes.iter().sum::<usize>() + sizes.len() * DEFINITION_BYTES + parents * PARENT_BYTES;
         if self.jobs.len() <= COMMAND_JOBS && bytes <= COMMAND_BYTES {
-            let plan = self.planned(app).await;
+            let plan = self.planned(app, write.right()).await;
             let is_large = matches!(&plan, Ok(Ok(plan)) if plan.changes.len() > COMMAND_JOBS);
             if !is_large {
                 return self.apply_at_once(write, plan.ok().and_then(Result::ok)).await;
@@ -94,7 +96,7 @@ impl Wish {
         }
         let deadline = Instant::now() + PATIENCE;
         for round in 0.. {
-            let plan = self.plan(app).await?;
+            let plan = self.plan(app, write.right()).await?;
             match self.carry_out(write, &plan, round).await? {
                 Ok(position) => return Ok((Applied::of(plan, Some(position)), position)),
                 // Something else came between plan and commit: plan again.
@@ -151,7 +153,7 @@ impl Wish {
         let jobs: Vec<JobSpec> = self.jobs.iter().zip(&plan.changes).filter_map(is_wanted).collect();
         // A repeat of the whole finds its own parts again, and never those of another plan.
         let attempt = format!("{}.{round}", plan.revision);
-        let apply = RequestId::new(format!("{}~{attempt}", write.request()));
+        let apply = write.request().part(&attempt);
         let mut parts = 0;
         for jobs in in_parts(jobs) {
             let command = Command::StageJobs { apply: apply.clone(), part: parts, jobs };

@@ -14,9 +14,9 @@ use super::batches::shard_of_batch;
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
+use crate::rights::Caller;
 use crate::view::{LateCheckView, List, ThirdPartyView, Written};
 use crate::write::Write;
 
@@ -43,14 +43,14 @@ pub(super) async fn waive(
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
-    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let OverrideRequest { what, reason } = parse(body)?;
     let rule = "must be \"all\", \"quality\", {\"path\": …}, {\"third_party\": …} or \
                 {\"parent\": {\"job\": …, \"logical_time\": …}}";
     let given = what.to_string();
     let what: Waiver = serde_json::from_value(what).map_err(|_| Problem::field("what", given, rule))?;
     let command = Command::OverrideDependency { batch, what, reason };
-    written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
 /// What the quality service says of a batch.
@@ -75,10 +75,10 @@ pub(super) async fn quality(
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
     let batch: BatchId = id("batch", &text)?;
-    let shard = shard_of_batch(&app, batch, |group| caller.may_act(group)).await?;
+    let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
     let QualityRequest { allowed, reason } = parse(body)?;
     let command = Command::AnswerQuality { batch, allowed, reason };
-    written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }
 
 /// A third party says that something is ready, or is so no longer (DEP-2).
@@ -90,10 +90,10 @@ pub(super) async fn report(
     Body(body): Body,
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
-    caller.has_role(Role::User)?;
+    let right = caller.for_site(Role::User)?;
     let report: ThirdPartyReport = parse(body)?;
     let command = Command::ReportThirdParty(report);
-    written(Write::new(&app, &caller, &headers)?.send(ShardId::CATALOGUE, command).await?)
+    written(Write::new(&app, right, &headers)?.send(ShardId::CATALOGUE, command).await?)
 }
 
 /// What third parties said last, by code and logical time.
@@ -111,7 +111,7 @@ pub(super) async fn reports(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckRequest {
-    /// What this batch waits for; absent: everything.
+    /// What this batch waits for; absent: everything, which takes an administrator's key that is bound to no group.
     #[serde(default)]
     batch: Option<i64>,
 }
@@ -127,17 +127,14 @@ pub(super) async fn check_now(
     params.only(&[])?;
     let CheckRequest { batch } = parse(body)?;
     let batch = batch.map(BatchId);
-    let shard = match batch {
-        Some(batch) => shard_of_batch(&app, batch, |group| caller.may_act(group)).await?,
-        None => {
-            caller.has_role(Role::Administrator)?;
-            ShardId::CATALOGUE
-        }
+    let (shard, right) = match batch {
+        Some(batch) => shard_of_batch(&app, batch, |group| caller.for_group(group)).await?,
+        None => (ShardId::CATALOGUE, caller.for_site(Role::Administrator)?),
     };
-    written(Write::new(&app, &caller, &headers)?.send(shard, Command::CheckNow { batch }).await?)
+    written(Write::new(&app, right, &headers)?.send(shard, Command::CheckNow { batch }).await?)
 }
 
-/// Checks of paths that fail or are late (DEP-5).
+/// Checks of paths that fail or are late (DEP-5), of all groups: a prober's report names paths, and no group.
 pub(super) async fn late_checks(
     State(app): State<Arc<App>>,
     params: Params,

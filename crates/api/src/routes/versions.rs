@@ -10,8 +10,8 @@ use tidemill_store::{Page, ReadTables, Tables};
 use super::jobs::{job_row, named};
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::params::{Params, id};
+use crate::rights::Caller;
 use crate::view::{ChildView, JobVersionDetail, JobVersionView, List, VersionDiff, version_of_submission};
 
 /// The versions of a definition, the newest first (JOB-5).
@@ -63,7 +63,8 @@ pub(super) async fn diff(
     Ok(Json(VersionDiff::of(&from, &to)))
 }
 
-/// The jobs that name this one as a parent and are not deleted, by id.
+/// The jobs that name this one as a parent and are not deleted, by id; those of groups that the key reaches, so a part
+/// may have fewer than asked for.
 pub(super) async fn children(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
@@ -77,17 +78,20 @@ pub(super) async fn children(
     params.only(&["limit", "cursor"])?;
     let request = params.page()?;
     let row = readable(&app, &caller, &text).await?;
-    let read = move |tables: &dyn Tables| children_of(tables, tables.children_page(row.id, &request)?);
+    let read =
+        move |tables: &dyn Tables| children_of(tables, tables.children_page(row.id, &request)?, &caller);
     app.read(read).await.map(|list| Json(list).into_response())
 }
 
 fn children_of(
     tables: &dyn Tables,
     page: Page<JobParentRow>,
+    caller: &Caller,
 ) -> Result<List<ChildView>, tidemill_store::Error> {
     let mut items = Vec::with_capacity(page.items.len());
     for named in page.items {
-        let child = tables.job(named.job_id)?.filter(|row| row.deleted_at.is_none());
+        let shown = |row: &JobRow| row.deleted_at.is_none() && caller.reaches(&row.group_name);
+        let child = tables.job(named.job_id)?.filter(shown);
         items.extend(child.map(|row| ChildView::new(&row, mapping(&named))));
     }
     Ok(List { items, next: page.next.map(|next| next.to_string()) })

@@ -10,8 +10,8 @@ use tidemill_store::{ReadTables, WorkerFilter};
 use super::run::written;
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
 use crate::params::Params;
+use crate::rights::Caller;
 use crate::view::{List, WorkerView, Written};
 use crate::write::Write;
 
@@ -86,8 +86,8 @@ async fn switch(
 ) -> Result<Json<Written>, Problem> {
     params.only(&[])?;
     let row = worker_row(&app, worker).await?;
-    caller.may_act(&row.group_name)?;
+    let right = caller.for_group(&row.group_name)?;
     let shard = ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named"));
     let command = command(WorkerId::new(&*row.id));
-    written(Write::new(&app, &caller, &headers)?.send(shard, command).await?)
+    written(Write::new(&app, right, &headers)?.send(shard, command).await?)
 }

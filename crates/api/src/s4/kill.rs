@@ -13,6 +13,7 @@ use super::newest::place;
 use super::{caller_by_query, refused};
 use crate::Problem;
 use crate::app::App;
+use crate::auth::fingerprint;
 use crate::params::Params;
 use crate::write::Write;
 
@@ -47,9 +48,10 @@ async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, P
     let caller = caller_by_query(app, params, headers).await?;
     params.only(&["app_name", "app_key", "job_id"])?;
     let job: JobId = params.required("job_id", "must be the number of a job")?;
+    let caller = caller.asking(fingerprint([b"kill", job.to_string().as_bytes()]));
     let place = place(app, &caller, job).await?;
-    caller.may_act(&place.group)?;
-    let write = Write::new(app, &caller, headers)?;
+    let right = caller.for_group(&place.group)?;
+    let write = Write::new(app, right, headers)?;
     let command = Command::KillJob { job };
     match job.shard() {
         ShardId::CATALOGUE => write.send_to_new_job(place.shard, command).await?,

@@ -9,12 +9,13 @@ use serde::Serialize;
 use tidemill_model::{BatchState, JobId};
 use tidemill_store::rows::AttemptRow;
 
-use super::caller_by_query;
 use super::newest::{Newest, newest, place};
+use super::standing_by_query;
 use crate::Problem;
 use crate::app::App;
 use crate::params::Params;
 use crate::routes::{download_attempt, newest_attempt, read_part};
+use crate::standing::Standing;
 use crate::worker_logs::Stream;
 
 /// A part of a log.
@@ -41,7 +42,7 @@ pub(super) async fn read(
 ) -> Result<Json<JobLog>, Problem> {
     let found =
         find(&app, &params, &headers, &["app_name", "app_key", "job_id", "type", "offset", "lines"]).await?;
-    let Found { job, stream, newest, attempt } = found;
+    let Found { job, stream, newest, attempt, .. } = found;
     let offset = params.parse("offset", "must be a number of bytes, from 0")?.unwrap_or(0_u64);
     let (is_end, log, offset) = match attempt {
         Some(attempt) => {
@@ -67,27 +68,35 @@ pub(super) async fn download(
         Problem::new(axum::http::StatusCode::NOT_FOUND, "no_log", detail)
     };
     let attempt = found.attempt.as_ref().ok_or_else(no_log)?;
-    download_attempt(&app, attempt, found.stream).await
+    download_attempt(&app, found.standing, found.group, attempt, found.stream).await
 }
 
 struct Found {
+    standing: Standing,
     job: JobId,
+    group: String,
     stream: Stream,
     newest: Newest,
     attempt: Option<AttemptRow>,
 }
 
-async fn find(app: &App, params: &Params, headers: &HeaderMap, known: &[&str]) -> Result<Found, Problem> {
-    let caller = caller_by_query(app, params, headers).await?;
+async fn find(
+    app: &Arc<App>,
+    params: &Params,
+    headers: &HeaderMap,
+    known: &[&str],
+) -> Result<Found, Problem> {
+    let standing = standing_by_query(app, params, headers).await?;
+    let caller = standing.caller();
     params.only(known)?;
     let job: JobId = params.required("job_id", "must be the number of a job")?;
     let stream = Stream::parse(&params.text("type").unwrap_or_default())?;
-    let place = place(app, &caller, job).await?;
+    let place = place(app, caller, job).await?;
     caller.may_read(&place.group)?;
     let newest = newest(app, &place, job).await?;
     let attempt = match newest.batch {
         Some(batch) => newest_attempt(app, batch).await?,
         None => None,
     };
-    Ok(Found { job, stream, newest, attempt })
+    Ok(Found { standing, job, group: place.group, stream, newest, attempt })
 }

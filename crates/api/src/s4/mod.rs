@@ -12,16 +12,24 @@ mod status;
 mod submit;
 mod worker;
 
+use std::sync::Arc;
+
 use axum::Json;
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
+use tidemill_model::Role;
+
 use crate::Problem;
 use crate::app::App;
-use crate::auth::{Caller, Credentials, user_of};
+use crate::auth::{Credentials, fingerprint, user_of};
+use crate::body::Body;
 use crate::openapi::{Call, Calls, Verb};
 use crate::params::Params;
+use crate::rights::Caller;
+use crate::standing::Standing;
 
 const APP: [(&str, &str); 2] = [
     ("app_name", "Name of the application key; or the header X-App-Name."),
@@ -39,12 +47,16 @@ pub(crate) fn calls() -> Calls {
                 "/api/job/submit",
                 "Submits a job; without cron and dependencies it runs at once",
             )
+            .of_group(Role::User)
+            .key_in_fields()
             .takes::<submit::SubmitRequest>()
             .gives::<submit::Submitted>(),
             submit::submit,
         )
         .add(
             Call::new(Verb::Get, "/api/log", "A part of the log of a job's newest batch")
+                .of_group(Role::Viewer)
+                .key_in_fields()
                 .query(&[
                     APP[0],
                     APP[1],
@@ -58,24 +70,32 @@ pub(crate) fn calls() -> Calls {
         )
         .add(
             Call::new(Verb::Get, "/api/log/download", "The whole log of a job's newest batch")
+                .of_group(Role::Viewer)
+                .key_in_fields()
                 .query(&[APP[0], APP[1], JOB, STREAM])
                 .gives_media("text/plain"),
             log::download,
         )
         .add(
             Call::new(Verb::Get, "/api/job/status", "The state of a job's newest batch")
+                .of_group(Role::Viewer)
+                .key_in_fields()
                 .query(&[APP[0], APP[1], JOB])
                 .gives::<status::JobStatus>(),
             status::status,
         )
         .add(
             Call::new(Verb::Delete, "/api/job/kill", "Ends the newest unfinished batch of a job")
+                .of_group(Role::User)
+                .key_in_fields()
                 .query(&[APP[0], APP[1], JOB])
                 .gives::<kill::Killed>(),
             kill::kill,
         )
         .add(
             Call::new(Verb::Post, "/api/worker/status", "Takes a worker off duty, or on again")
+                .of_group(Role::User)
+                .key_in_fields()
                 .takes::<worker::WorkerStatusRequest>()
                 .gives::<worker::WorkerSwitched>(),
             worker::switch,
@@ -84,8 +104,41 @@ pub(crate) fn calls() -> Calls {
 
 /// Who calls, by query parameters or headers.
 async fn caller_by_query(app: &App, params: &Params, headers: &HeaderMap) -> Result<Caller, Problem> {
+    app.authenticate(shown_by_query(params, headers), user_of(headers)).await
+}
+
+/// As [`caller_by_query`], for an answer that goes on.
+async fn standing_by_query(
+    app: &Arc<App>,
+    params: &Params,
+    headers: &HeaderMap,
+) -> Result<Standing, Problem> {
+    let shown = shown_by_query(params, headers);
+    let caller = app.authenticate(shown.clone(), user_of(headers)).await?;
+    Ok(Standing::new(app, shown, &caller))
+}
+
+fn shown_by_query(params: &Params, headers: &HeaderMap) -> Option<Credentials> {
     let fields = params.text("app_name").zip(params.text("app_key"));
-    caller(app, fields, headers).await
+    shown(fields, headers)
+}
+
+fn shown(fields: Option<(String, String)>, headers: &HeaderMap) -> Option<Credentials> {
+    match fields {
+        Some((app, secret)) => Some(Credentials { app, secret }),
+        None => Credentials::from_headers(headers),
+    }
+}
+
+/// The body of a call, with the caller's key in it or not. Where headers show a key, it is looked at before a byte of
+/// the body is read.
+async fn body_of(app: &Arc<App>, mut request: Request) -> Result<Value, Problem> {
+    let headers = request.headers();
+    if let Some(shown) = Credentials::from_headers(headers) {
+        let caller = app.authenticate(Some(shown), user_of(headers)).await?;
+        request.extensions_mut().insert(caller);
+    }
+    Body::from_request(request, app).await.map(|Body(body)| body)
 }
 
 /// Who calls, by fields of the body, which are taken out of it, or headers.
@@ -95,15 +148,8 @@ async fn caller_by_body(app: &App, body: &mut Value, headers: &HeaderMap) -> Res
         let (name, key) = (text(body.remove("app_name")), text(body.remove("app_key")));
         name.zip(key)
     });
-    caller(app, fields, headers).await
-}
-
-async fn caller(app: &App, fields: Option<(String, String)>, headers: &HeaderMap) -> Result<Caller, Problem> {
-    let shown = match fields {
-        Some((app, secret)) => Some(Credentials { app, secret }),
-        None => Credentials::from_headers(headers),
-    };
-    app.authenticate(shown, user_of(headers)).await
+    let caller = app.authenticate(shown(fields, headers), user_of(headers)).await?;
+    Ok(caller.asking(fingerprint([body.to_string().as_bytes()])))
 }
 
 /// A refusal in the call's own form: 200 where the call was understood and refused for what it says, else the

@@ -5,7 +5,7 @@ use tidemill_store::ReadTables;
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::Caller;
+use crate::rights::Caller;
 use crate::routes::{JobPlace, job_place};
 
 /// The newest batch of a job.
@@ -25,7 +25,7 @@ pub(super) async fn place(app: &App, caller: &Caller, job: JobId) -> Result<JobP
     if !is_missing(&found) || job.shard() != ShardId::CATALOGUE {
         return found;
     }
-    let Some(position) = app.remembered(&caller.app) else { return found };
+    let Some(position) = app.remembered(caller.app()) else { return found };
     let timeout = app.config.at_least_timeout();
     if app.deps.freshness.wait(position.partition, position.offset, timeout).await {
         return job_place(app, job).await;

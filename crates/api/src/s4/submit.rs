@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -15,12 +15,12 @@ use tidemill_model::{
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
 
-use super::{caller_by_body, refused};
+use super::{body_of, caller_by_body, refused};
 use crate::Problem;
 use crate::app::{App, shard_of};
-use crate::auth::Caller;
-use crate::body::{Body, parse};
+use crate::body::parse;
 use crate::job_types;
+use crate::rights::Caller;
 use crate::write::Write;
 
 /// A job to be run.
@@ -78,13 +78,9 @@ pub(crate) struct Submitted {
 }
 
 /// API-1.
-pub(super) async fn submit(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Result<Body, Problem>,
-) -> Response {
-    let submitted = match body {
-        Ok(Body(body)) => accept(&app, &headers, body).await,
+pub(super) async fn submit(State(app): State<Arc<App>>, headers: HeaderMap, request: Request) -> Response {
+    let submitted = match body_of(&app, request).await {
+        Ok(body) => accept(&app, &headers, body).await,
         Err(problem) => Err(problem),
     };
     match submitted {
@@ -94,20 +90,20 @@ pub(super) async fn submit(
 }
 
 async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId, Problem> {
-    let mut caller = caller_by_body(app, &mut body, headers).await?;
+    let caller = caller_by_body(app, &mut body, headers).await?;
     let mut request: SubmitRequest = parse(body)?;
     if request.user.is_empty() || request.user.chars().count() > 200 {
         return Err(Problem::field("user", request.user, "must have 1 to 200 characters"));
     }
-    caller.user = Some(request.user.as_str().into());
+    let caller = caller.for_user(Some(request.user.as_str().into()));
     let group_id = i64::from(request.group_id);
     let group = app.find_group(|group| group.id == group_id).await?;
     let group = group.ok_or_else(|| Problem::field("group_id", group_id, "must be the number of a group"))?;
-    caller.may_act(&group.name)?;
+    let right = caller.for_group(&group.name)?;
     let parents = job_ids(request.dependency_jobids.take())?;
     let job = Job::read(request, &caller, &group)?;
     job_types::check_one(app, "job_type", &job.job_type).await?;
-    let write = Write::new(app, &caller, headers)?;
+    let write = Write::new(app, right, headers)?;
     let runs_in_shard = job.cron.is_none() && are_in_shard(app, &parents, &group).await?;
     let done = if runs_in_shard {
         write.send(shard_of(&group), job.submission(parents)).await?
@@ -117,7 +113,7 @@ async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId
     match done.answer {
         Answer::Submitted { job, .. } => {
             if job.shard() == ShardId::CATALOGUE {
-                app.remember(&caller.app, done.position);
+                app.remember(caller.app(), done.position);
             }
             Ok(job)
         }
@@ -195,7 +191,7 @@ impl Job {
             group: GroupName::try_from(&*group.name)
                 .map_err(|_| Problem::internal("the group's name is damaged"))?,
             group_id: request.group_id,
-            app_name: caller.app.to_string(),
+            app_name: caller.app().to_string(),
             owner: user,
             job_type,
             command: Some(command).filter(|_| !runs_nothing),

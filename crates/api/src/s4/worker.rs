@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -11,10 +11,10 @@ use tidemill_model::{Command, ShardId, WorkerId};
 use tidemill_store::rows::WorkerRow;
 use tidemill_store::{PageRequest, ReadTables, Tables, WorkerFilter};
 
-use super::{caller_by_body, refused};
+use super::{body_of, caller_by_body, refused};
 use crate::Problem;
 use crate::app::App;
-use crate::body::{Body, parse};
+use crate::body::parse;
 use crate::write::Write;
 
 /// Workers read at once.
@@ -50,12 +50,8 @@ pub(crate) struct WorkerSwitched {
 }
 
 /// API-2: takes a worker off duty, or on again.
-pub(super) async fn switch(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Result<Body, Problem>,
-) -> Response {
-    let Body(body) = match body {
+pub(super) async fn switch(State(app): State<Arc<App>>, headers: HeaderMap, request: Request) -> Response {
+    let body = match body_of(&app, request).await {
         Ok(body) => body,
         Err(problem) => return refused(problem, json!({"success": false}), "message"),
     };
@@ -73,7 +69,7 @@ async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(Stri
     let wanted = addresses.clone();
     let row = app.read(move |tables| worker_at(tables, &wanted)).await?;
     let row = row.ok_or_else(|| Problem::unknown("worker", &addresses[0]))?;
-    caller.may_act(&row.group_name)?;
+    let right = caller.for_group(&row.group_name)?;
     let worker = WorkerId::new(&*row.id);
     let command = match status {
         0 => Command::DrainWorker { worker },
@@ -81,7 +77,7 @@ async fn change(app: &App, headers: &HeaderMap, mut body: Value) -> Result<(Stri
         _ => return Err(Problem::field("status", status, "must be 1 (on duty) or 0 (off duty)")),
     };
     let shard = ShardId(u16::try_from(row.shard).expect("the tables hold the shard that an event named"));
-    Write::new(app, &caller, headers)?.send(shard, command).await?;
+    Write::new(app, right, headers)?.send(shard, command).await?;
     Ok((ip, port))
 }
 

@@ -153,6 +153,8 @@ pub(crate) struct KeyView {
     pub(crate) role: String,
     /// The groups that it is bound to; empty: all.
     pub(crate) groups: Value,
+    /// The accounts that jobs may run as which it applies.
+    pub(crate) run_as: Value,
     /// When it was defined, the last time.
     pub(crate) defined_at: Timestamp,
 }
@@ -163,6 +165,7 @@ impl From<AppKeyRow> for KeyView {
             app: row.app.to_string(),
             role: row.role.to_string(),
             groups: json(&row.group_names),
+            run_as: json(&row.accounts),
             defined_at: time(row.defined_at),
         }
     }

@@ -116,22 +116,22 @@ async fn bad_bodies_are_problems() {
     check(
         &send(apply().header("content-type", json).body("\"jobs\"")).await,
         expect![[r#"
-        422 application/problem+json
-        {
-          "code": "invalid",
-          "detail": "body: \"\": invalid type: string \"jobs\", expected struct ApplyRequest",
-          "errors": [
+            422 application/problem+json
             {
-              "field": "body",
-              "rule": "invalid type: string \"jobs\", expected struct ApplyRequest",
-              "value": ""
+              "code": "invalid",
+              "detail": "body: \"\\\"jobs\\\"\": must be a JSON object",
+              "errors": [
+                {
+                  "field": "body",
+                  "rule": "must be a JSON object",
+                  "value": "\"jobs\""
+                }
+              ],
+              "status": 422,
+              "title": "Unprocessable Entity",
+              "type": "urn:tidemill:problem:invalid"
             }
-          ],
-          "status": 422,
-          "title": "Unprocessable Entity",
-          "type": "urn:tidemill:problem:invalid"
-        }
-    "#]],
+        "#]],
     );
     let large = "x".repeat((1 << 20) + 1);
     check(
@@ -396,6 +396,11 @@ async fn unknown_ids_and_bad_parameters_are_problems() {
         ("/api/events?cursor=xx", 422, "invalid"),
         ("/api/events?from=now", 422, "invalid"),
         ("/api/jobs/4096/preview?n=1001", 422, "invalid"),
+        ("/api/jobs/%ff", 422, "invalid"),
+        ("/api/jobs?name=%ff", 422, "invalid"),
+        ("/api/reruns?kind=nonsense", 422, "invalid"),
+        ("/api/reruns?state=nonsense", 422, "invalid"),
+        ("/api/reruns/1/batches?state=nonsense", 422, "invalid"),
     ] {
         let answered = send(site.get(path)).await;
         assert_eq!(answered.code(), (status, code), "{path}: {answered:?}");
@@ -411,6 +416,37 @@ async fn unknown_ids_and_bad_parameters_are_problems() {
         assert_eq!(send(site.post(path, &body)).await.code(), (404, "unknown"), "{path}");
     }
     assert!(site.owner.seen().is_empty());
+}
+
+/// API-3: what two readers would read differently is refused: names given twice, and lists in place of objects.
+#[tokio::test]
+async fn ambiguous_bodies_are_refused() {
+    let site = Site::start(answers_done()).await;
+    for (body, status, code) in [
+        (r#"{"user":"ann","user":"bob"}"#, 400, "bad_json"),
+        (r#"{"user":"ann","u\u0073er":"bob"}"#, 400, "bad_json"),
+        (r#"["ann"]"#, 422, "invalid"),
+    ] {
+        let json = site.post("/api/pull", &json!(null)).body(body.to_owned());
+        let answered = send(json).await;
+        assert_eq!(answered.code(), (status, code), "{body}: {answered:?}");
+    }
+    assert!(site.owner.seen().is_empty());
+}
+
+/// API-3: a path names the methods that the document has for it.
+#[tokio::test]
+async fn allowed_methods_are_the_documented_ones() {
+    let site = Site::start(answers_done()).await;
+    let document = send(site.get("/api/openapi.json")).await.body;
+    for path in ["/api/jobs", "/api/keys", "/healthz", "/api/job/submit"] {
+        let response = site.request(Method::PATCH, path, "root").send().await.unwrap();
+        assert_eq!(response.status(), 405, "{path}");
+        let allowed = response.headers()["allow"].to_str().unwrap().to_ascii_lowercase();
+        let allowed: std::collections::BTreeSet<_> = allowed.split(", ").collect();
+        let documented = document["paths"][path].as_object().unwrap().keys();
+        assert_eq!(allowed, documented.map(String::as_str).collect(), "{path}");
+    }
 }
 
 /// OPS-7: overload is answered with a time to try again; nothing waits without end.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use tidemill_api::ports::{Live, LiveError};
 use tidemill_api::{HttpLive, OwnersHere, live_router};
 use tidemill_model::{BatchId, BatchState, JobId, LiveAnswer, LiveQuery, ShardId};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 async fn owners() -> String {
     let owners: OwnersHere = Arc::new(|shard, query| match query {
@@ -17,13 +19,27 @@ async fn owners() -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let router = live_router("internal", owners);
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    let limits = tidemill_serving::Config::default().for_own_roles();
+    tokio::spawn(tidemill_serving::serve(listener, router, limits, std::future::pending()));
     address
 }
 
 fn client(key: &str, address: Option<String>) -> HttpLive {
     let of = Arc::new(move |partition: u32| address.clone().filter(|_| partition > 0));
     HttpLive::new(16, key, Duration::from_secs(5), of).unwrap()
+}
+
+/// API-5: without the secret nothing of a question is read.
+#[tokio::test]
+async fn a_wrong_secret_is_answered_before_the_question() {
+    let mut stream = TcpStream::connect(owners().await).await.unwrap();
+    let head = "POST /live?shard=3 HTTP/1.1\r\nhost: t\r\nauthorization: Bearer wrong\r\n\
+        content-type: application/json\r\ncontent-length: 1000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let mut answer = [0; 12];
+    let read = stream.read_exact(&mut answer);
+    tokio::time::timeout(Duration::from_secs(60), read).await.expect("it is answered").unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 401");
 }
 
 #[tokio::test]

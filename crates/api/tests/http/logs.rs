@@ -29,7 +29,7 @@ async fn worker_at_work() -> String {
 }
 
 async fn site() -> Site {
-    let config = Config { internal_key: "internal".to_owned(), ..Config::default() };
+    let config = Config { logs_key: "for-logs".to_owned(), ..Config::default() };
     let finished = BatchId(batch(1, 3).id);
     let answers = move |_, query: LiveQuery| match query {
         LiveQuery::NewestBatch { job } if job.0 == 4096 => {
@@ -57,7 +57,7 @@ async fn a_part_comes_from_the_worker_with_the_clusters_key() {
     let site = site().await;
     let path = format!("/api/batches/{}/log?type=2&offset=7&lines=3", batch(1, 3).id);
     let answered = send(site.get(&path)).await;
-    let content = format!("{} type=2&offset=7&lines=3 Bearer internal\n", attempt().id);
+    let content = format!("{} type=2&offset=7&lines=3 Bearer for-logs\n", attempt().id);
     assert_eq!(answered.body, json!({"content": content, "offset": 40, "is_end": true}));
 }
 
@@ -97,7 +97,7 @@ async fn log_calls_of_a_job_have_their_own_fields() {
         send(site.open(Method::GET, &path))
     };
     let answered = log("job_id=4096&type=1").await;
-    let content = format!("{} type=1&offset=0&lines=100 Bearer internal\n", attempt().id);
+    let content = format!("{} type=1&offset=0&lines=100 Bearer for-logs\n", attempt().id);
     let wanted = json!({"job_id": 4096, "type": 1, "is_end": true, "log": content, "offset": 40});
     assert_eq!(answered.body, wanted);
     let none = json!({"job_id": 8192, "type": 2, "is_end": false, "log": "", "offset": 5});

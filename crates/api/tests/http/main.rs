@@ -9,6 +9,7 @@ mod corpus;
 mod dead_letters;
 mod document;
 mod events;
+mod every_call;
 mod in_force;
 mod job_calls;
 mod journal_feed;

@@ -8,13 +8,21 @@ use tidemill_model::{Command, LiveAnswer, ShardId};
 use crate::site::{Site, answers_done, send};
 
 const INTERNAL: &str = "internal-secret-of-16";
+const LOGS: &str = "logs-secret-of-16-letters";
+const OPERATOR: &str = "operator-secret-of-16";
 
 async fn site() -> Site {
-    let config = Config { internal_key: INTERNAL.to_owned(), ..Config::default() };
+    let config = Config {
+        internal_key: INTERNAL.to_owned(),
+        logs_key: LOGS.to_owned(),
+        operator_key: OPERATOR.to_owned(),
+        ..Config::default()
+    };
     Site::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await
 }
 
-/// API-5: operating is for super administrators, and for those who have the cluster's secret.
+/// API-5: operating is for super administrators, and for those who have the operator's secret. The secrets of the live
+/// port and of the logs open nothing here, for every host of the cluster has one of them.
 #[tokio::test]
 async fn only_operators_operate() {
     let site = site().await;
@@ -22,15 +30,15 @@ async fn only_operators_operate() {
         let asked = site.request(Method::POST, "/api/operate/rebuild", app);
         assert_eq!(send(asked).await.code(), (403, "forbidden"), "{app}");
     }
-    for secret in ["", "internal", "internal-secret-of-17"] {
+    for secret in ["", "internal", "operator-secret-of-17", INTERNAL, LOGS] {
         let asked = site.open(Method::GET, "/api/operate").bearer_auth(secret);
         assert_eq!(send(asked).await.code(), (401, "unauthorized"), "{secret}");
     }
     assert_eq!(send(site.get("/api/operate")).await.body, Value::Null);
     // The secret opens nothing else.
-    let asked = site.open(Method::GET, "/api/jobs").bearer_auth(INTERNAL);
+    let asked = site.open(Method::GET, "/api/jobs").bearer_auth(OPERATOR);
     assert_eq!(send(asked).await.code(), (401, "unauthorized"));
-    let asked = site.open(Method::POST, "/api/operate/verify").bearer_auth(INTERNAL);
+    let asked = site.open(Method::POST, "/api/operate/verify").bearer_auth(OPERATOR);
     let begun = send(asked).await;
     assert_eq!((begun.status, &begun.body["operation"]), (200, &json!("verify")));
 }

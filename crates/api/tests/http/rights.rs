@@ -76,7 +76,8 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
     let skip = json!({"what": "all", "reason": "late"});
     for (app, path, body, status) in [
         ("viewer", "/api/third-party", &report, 403),
-        ("demo-user", "/api/third-party", &report, 200),
+        ("demo-user", "/api/third-party", &report, 403),
+        ("admin", "/api/third-party", &report, 200),
         ("demo-user", "/api/checks/now", &json!({}), 403),
         ("admin", "/api/checks/now", &json!({}), 200),
         ("demo-user", waive.as_str(), &skip, 200),

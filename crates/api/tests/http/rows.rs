@@ -59,6 +59,7 @@ pub(crate) fn key(app: &str, role: &str, groups: &[&str]) -> AppKeyRow {
         hash: hash.into(),
         role: role.into(),
         group_names: serde_json::to_string(groups).unwrap().into(),
+        accounts: "[]".into(),
         defined_at: T0,
     }
 }

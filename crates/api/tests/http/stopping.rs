@@ -58,3 +58,13 @@ async fn a_living_instance_is_healthy_and_ready() {
     assert_eq!(send(site.open(Method::GET, "/healthz")).await.status, 200);
     assert_eq!(send(site.open(Method::GET, "/readyz")).await.status, 200);
 }
+
+/// OPS-7: whoever asks without a key whether an instance is ready makes it look once, however many ask.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_ask_whether_it_is_ready_cost_one_look() {
+    let site = Site::start(answers_done()).await;
+    let asked = (0..100).map(|_| tokio::spawn(site.open(reqwest::Method::GET, "/readyz").send()));
+    for asked in asked.collect::<Vec<_>>() {
+        assert_eq!(asked.await.unwrap().unwrap().status(), 200);
+    }
+}

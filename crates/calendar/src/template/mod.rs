@@ -110,6 +110,8 @@ pub struct TemplateContext<'a> {
     pub params: &'a BTreeMap<String, String>,
     /// What parents passed on, by `PARENT.KEY`; absent: not known yet, so that placeholders for it stay as they are.
     pub values: Option<&'a BTreeMap<String, String>>,
+    /// A placeholder after which the text takes more bytes than this is refused.
+    pub most_bytes: usize,
 }
 
 /// Why a template cannot be parsed or rendered.

@@ -11,6 +11,8 @@ impl Template {
         let mut pieces = Vec::new();
         let mut literal = String::new();
         let mut rest = text;
+        // Counted on from placeholder to placeholder: a text may have very many.
+        let (mut position, mut counted) = (1, 0);
         while let Some(dollar) = rest.find('$') {
             literal.push_str(&rest[..dollar]);
             rest = &rest[dollar..];
@@ -18,7 +20,9 @@ impl Template {
                 literal.push_str("${");
                 rest = after;
             } else if let Some(after) = rest.strip_prefix("${") {
-                let position = text[..text.len() - rest.len()].chars().count() + 1;
+                let begin = text.len() - rest.len();
+                position += text[counted..begin].chars().count();
+                counted = begin;
                 let refuse =
                     |text: &str, rule: String| TemplateError { position, text: text.to_owned(), rule };
                 let Some(length) = after.find('}') else {

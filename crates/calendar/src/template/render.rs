@@ -6,14 +6,21 @@ use super::pattern::Shift;
 use super::{Kind, Piece, Template, TemplateContext, TemplateError, TimeForm};
 
 impl Template {
-    /// The text for one attempt. Fails on a parameter that is not there and on a time out of range.
+    /// The text for one attempt. Fails on a parameter that is not there, on a time out of range, and on a text that gets
+    /// too long: a short template may name a long value often.
     pub fn render(&self, context: &TemplateContext<'_>) -> Result<String, TemplateError> {
-        let mut out = String::with_capacity(self.text.len() + 16);
+        let most = context.most_bytes;
+        let mut out = String::with_capacity(most.min(self.text.len() + 16));
         for piece in &self.pieces {
             match piece {
                 Piece::Literal(text) => out.push_str(text),
                 Piece::Placeholder { position, text, kind } => {
-                    kind.write(context, &mut out).map_err(|rule| TemplateError {
+                    let written = kind.write(context, &mut out);
+                    let fits = || match out.len() <= most {
+                        true => Ok(()),
+                        false => Err(format!("makes the text longer than {most} bytes; make it shorter")),
+                    };
+                    written.and_then(|()| fits()).map_err(|rule| TemplateError {
                         position: *position,
                         text: text.clone(),
                         rule,

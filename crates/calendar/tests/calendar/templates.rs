@@ -21,7 +21,7 @@ fn job(fields: serde_json::Value) -> JobDefinition {
 }
 
 fn render(text: &str, logical: &str, zone_name: &str) -> Result<String, TemplateError> {
-    render_of(&job(serde_json::json!({})), text, logical, zone_name)
+    render_of(&job(serde_json::json!({})), text, logical, zone_name, usize::MAX)
 }
 
 fn render_of(
@@ -29,6 +29,7 @@ fn render_of(
     text: &str,
     logical: &str,
     zone_name: &str,
+    most_bytes: usize,
 ) -> Result<String, TemplateError> {
     let params = BTreeMap::from([("city".to_owned(), "Zürich ${job}".to_owned())]);
     let zone = zone(zone_name);
@@ -42,7 +43,23 @@ fn render_of(
         definition,
         params: &params,
         values: None,
+        most_bytes,
     })
+}
+
+/// OPS-7: a short template may name a long value often; what it becomes has a bound all the same, and it says where it
+/// went over it.
+#[test]
+fn text_that_gets_too_long_is_refused() {
+    let at = "2025-01-01T00:00:00Z";
+    let of = |text: &str, most| render_of(&job(serde_json::json!({})), text, at, "UTC", most);
+    assert_eq!(of("in ${param.city}, ${run}", 20).unwrap(), "in Zürich ${job}, 2");
+    let wrong = of("in ${param.city},  ${run}", 20).unwrap_err().to_string();
+    assert_eq!(
+        wrong,
+        "template: '${run}' at character 20: makes the text longer than 20 bytes; make it shorter"
+    );
+    assert!(of(&"${param.city}".repeat(1_000_000), 100).is_err());
 }
 
 fn check(text: &str, logical: &str, zone_name: &str, expected: Expect) {
@@ -147,7 +164,7 @@ fn fields_of_the_job_are_put_in() {
                 ${memory_mb} ${cron} ${zone} ${worker_group} ${run_as}";
     let at = "2025-01-01T00:00:00Z";
     expect!["load-orders 7 3 ann loader shell billing 2 h1 64 0 0 3 * * ? Europe/Berlin big etl"]
-        .assert_eq(&render_of(&full, text, at, "Europe/Berlin").unwrap());
+        .assert_eq(&render_of(&full, text, at, "Europe/Berlin", usize::MAX).unwrap());
     for field in ["owner", "app_name", "business_type", "host", "memory_mb", "period", "cron", "worker_group"]
     {
         let error = render(&format!("${{{field}}}"), at, "UTC").unwrap_err();

@@ -133,9 +133,9 @@ impl Batch {
         waits.dependency.is_satisfied(met) || waived(None)
     }
 
-    /// Whether its templates name values of parents, one of which may be missing when it starts.
-    pub(super) fn may_miss_values(&self) -> bool {
-        self.of.as_ref().is_some_and(|of| self.parameters.may_miss(&of.names_values))
+    /// Whether its templates may be impossible to resolve when it starts.
+    pub(super) fn may_fail_at_start(&self) -> bool {
+        self.of.as_ref().is_some_and(|of| self.parameters.may_fail(&of.templates))
     }
 
     /// The highest number of an attempt.

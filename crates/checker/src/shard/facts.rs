@@ -103,8 +103,9 @@ impl Shard {
         };
         let Outcome::Refused(rejection) = outcome else { return };
         let length = reason.trim().chars().count();
-        let is_set_aside = matches!(rejection, Rejection::Quarantined { .. });
-        if is_set_aside || length == 0 || length > LONGEST_REASON {
+        // Then the mark itself was not looked at.
+        let is_unread = matches!(rejection, Rejection::Quarantined { .. } | Rejection::RequestKeyReused {});
+        if is_unread || length == 0 || length > LONGEST_REASON {
             return;
         }
         // A job for once may be forgotten, and nothing waits for it then.

@@ -14,7 +14,7 @@ use super::failure::Rule;
 use super::outputs::Outputs;
 use super::skipped::Skips;
 use super::timeouts::Limits;
-use super::values::ValueUse;
+use super::values::Templates;
 use crate::Invariant;
 use crate::at::At;
 use crate::calendar::Calendar;
@@ -30,7 +30,7 @@ pub(super) struct Version {
     pub(super) earliest_ms: Option<u64>,
     pub(super) rule: Rule,
     /// Where its templates name values of parents, which may be missing when it starts.
-    pub(super) names_values: ValueUse,
+    pub(super) templates: Templates,
     pub(super) exit_codes: Option<ExitCodes>,
     pub(super) host: Option<String>,
     pub(super) priority: Priority,
@@ -45,14 +45,24 @@ pub(super) struct Version {
     pub(super) limits: Option<Limits>,
     pub(super) firing: Option<Firing>,
     pub(super) label: Option<WorkerLabel>,
-    /// The owner, and the account to run as.
-    pub(super) account: Option<(String, Account)>,
+    /// The account to run as.
+    pub(super) account: Option<RunAs>,
     pub(super) final_command: bool,
     pub(super) outputs: Option<Outputs>,
     /// Its program says whether an attempt has succeeded.
     pub(super) by_code: bool,
     /// When an attempt has run far longer than usual.
     pub(super) long_after: Option<SignedDuration>,
+}
+
+/// DSP-2: an account, and by what right.
+#[derive(Debug, PartialEq)]
+pub(super) struct RunAs {
+    pub(super) account: Account,
+    /// It counted in records without a key.
+    pub(super) owner: String,
+    /// A key was found to have the account.
+    pub(super) has_key: bool,
 }
 
 impl Version {
@@ -75,7 +85,7 @@ impl Version {
             backoff: definition.retry_backoff.clone(),
             earliest_ms: definition.earliest_start_ms,
             rule: Rule::of(definition),
-            names_values: ValueUse::of(definition),
+            templates: Templates::of(definition),
             exit_codes: definition.exit_codes.clone(),
             host: definition.host.clone(),
             priority: definition.priority,
@@ -94,7 +104,11 @@ impl Version {
             limits: Limits::of(definition),
             firing: definition.firing.clone(),
             label: execution.and_then(|execution| execution.worker_group.clone()),
-            account: account.map(|account| (definition.owner.clone(), account)),
+            account: account.map(|account| RunAs {
+                account,
+                owner: definition.owner.clone(),
+                has_key: execution.is_some_and(|execution| execution.run_as_by.is_some()),
+            }),
             final_command: execution.is_some_and(|execution| execution.final_command.is_some()),
             outputs: Outputs::of(definition),
             by_code: execution.is_some_and(|execution| execution.success_check == SuccessCheck::UserCode),

@@ -424,7 +424,7 @@ impl Shard {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_), BatchResult::Killed) if by => {}
-            (Phase::Waiting, BatchResult::Failed) if self.account_is_forbidden(batch) => {}
+            (Phase::Waiting, BatchResult::Failed) if self.may_refuse_account(batch) => {}
             (Phase::Waiting, BatchResult::Success) if anchor => {
                 self.may_begin(at, id, "completed", found);
                 self.has_a_failure(at, id, "completed", found);
@@ -435,8 +435,7 @@ impl Shard {
             }
             (Phase::Waiting | Phase::Pausing { .. }, BatchResult::Failed | BatchResult::Skipped)
                 if !by && self.ends_for_its_parents(at, id, result, found) => {}
-            // BYD-20: a value that its templates name was not passed on.
-            (Phase::Assigned(_), BatchResult::Failed) if !by && batch.may_miss_values() => {}
+            (Phase::Assigned(_), BatchResult::Failed) if !by && batch.may_fail_at_start() => {}
             (Phase::Waiting | Phase::Pausing { .. } | Phase::Assigned(_) | Phase::Granted { .. }, _) => {
                 self.not_allowed(at, id, &format!("ends as {}", result.as_str()), found);
             }

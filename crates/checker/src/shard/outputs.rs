@@ -48,10 +48,12 @@ impl Outputs {
         let mut parameters = self.parameters.clone();
         parameters.extend(own.iter().map(|(name, text)| (name.clone(), text.clone())));
         let resolve = |text: &str| {
+            let is_named = |name: &&String| text.contains(&format!("${{param.{name}}}"));
+            let named = parameters.iter().filter(|(name, _)| is_named(name));
             let inner = |(name, text): (&String, &String)| {
                 Ok((name.clone(), self.text(text, time, &Parameters::new())?))
             };
-            let parameters: Parameters = parameters.iter().map(inner).collect::<Result<_, _>>()?;
+            let parameters: Parameters = named.map(inner).collect::<Result<_, _>>()?;
             self.text(text, time, &parameters)
         };
         let of_path = |written: &DataPath| {

@@ -5,6 +5,7 @@ use tidemill_model::{BatchId, JobId, Token, WorkerId};
 
 use super::Shard;
 use super::batch::{Assignment, Batch, Phase};
+use super::job::RunAs;
 use crate::Invariant;
 use crate::at::At;
 use crate::findings::Findings;
@@ -85,7 +86,7 @@ impl Shard {
         }
         let batch = self.batches.get(&id);
         if batch.is_some_and(|batch| self.account_is_forbidden(batch)) {
-            let why = format!("batch {id} is assigned, though its owner may not use its account");
+            let why = format!("batch {id} is assigned, though it may not use its account");
             at.breaks(found, rule, why);
         }
         let of = batch.and_then(|batch| batch.of.as_ref());
@@ -109,14 +110,19 @@ impl Shard {
         at.contradicts(found, rule, format!("batch {id} is assigned to {worker}, though {why}"), &earlier);
     }
 
-    /// DSP-2: by what the shard knows of its group.
-    pub(super) fn account_is_forbidden(&self, batch: &Batch) -> bool {
-        let account = batch.of.as_ref().and_then(|of| of.account.as_ref());
-        let accounts = self.settings.as_ref().and_then(|settings| settings.accounts.as_ref());
-        let named = |owner: &str, account| {
-            accounts.and_then(|all| all.0.get(owner)).is_some_and(|own| own.contains(account))
+    /// DSP-2: by what the shard knows of its group. Versions that bound no accounts to keys went by the owner.
+    fn account_is_forbidden(&self, batch: &Batch) -> bool {
+        let Some(run_as) = account_of(batch) else { return false };
+        let Some(allowed) = self.settings.as_ref().and_then(|settings| settings.accounts.as_ref()) else {
+            return true;
         };
-        account.is_some_and(|(owner, account)| !named(owner, account) && !named("*", account))
+        let named = |owner: &str| allowed.0.get(owner).is_some_and(|own| own.contains(&run_as.account));
+        if run_as.has_key { !allowed.allow(&run_as.account) } else { !named(&run_as.owner) && !named("*") }
+    }
+
+    /// DSP-2: what no key was found to have the account of may be refused, whoever its owner is.
+    pub(super) fn may_refuse_account(&self, batch: &Batch) -> bool {
+        account_of(batch).is_some_and(|run_as| !run_as.has_key) || self.account_is_forbidden(batch)
     }
 
     /// `attempt_numbers_without_gaps`
@@ -181,4 +187,8 @@ impl Shard {
             self.pools.give_back(id);
         }
     }
+}
+
+fn account_of(batch: &Batch) -> Option<&RunAs> {
+    batch.of.as_ref()?.account.as_ref()
 }

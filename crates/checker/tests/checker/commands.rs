@@ -113,6 +113,13 @@ fn requests() -> Vec<Case> {
     let first = || asked(History::new(), 0, answered(), vec![harmless()]);
     let day_of_work =
         |history| (0..25).fold(history, |history: History, _| history.pass(3_600).timer([harmless()]));
+    let reused = || Outcome::Refused(Rejection::RequestKeyReused {});
+    let keyed = |second: u64, outcome: Outcome| {
+        let ids = [1, second].map(|asks| tidemill_model::RequestId::of_client("app", "key", asks));
+        let of = |offset, at: usize| source(offset, Some(ids[at].as_str()));
+        let first = History::new().causes_to(resume(0, b"c"), [(of(0, 0), answered(), vec![])]);
+        first.causes_to(resume(1, b"c"), [(of(1, 1), outcome, vec![])])
+    };
     let refused = || Outcome::Refused(Rejection::JobDisabled { job: 1 });
     let aside = || Outcome::Refused(Rejection::Quarantined { reason: "x".to_owned() });
     let quarantined = |offset: u64| event(json!({"command_quarantined": {"offset": offset, "reason": "x"}}));
@@ -134,6 +141,18 @@ fn requests() -> Vec<Case> {
             "a repeat is decided again after days without work",
             asked(first().pass(900_000), 1, Outcome::Repeated, vec![]),
             asked(first().pass(900_000), 1, answered(), vec![]),
+        ),
+        case(
+            Invariant::OneOutcomePerRequest,
+            "API-4: another request under the same key is decided",
+            keyed(2, reused()),
+            keyed(2, answered()),
+        ),
+        case(
+            Invariant::OneOutcomePerRequest,
+            "API-4: the key was used for no other request",
+            keyed(2, reused()),
+            keyed(1, reused()),
         ),
         case(
             Invariant::RefusedChangesNothing,

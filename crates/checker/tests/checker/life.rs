@@ -240,6 +240,12 @@ fn accounts() -> Vec<Case> {
         let history = world().command([group(owner), job(3, more)]);
         history.command([generated(1, 3, json!({}))])
     };
+    // As records are since accounts are bound to keys.
+    let keyed = |account: &str| {
+        let execution = json!({"run_as": account, "run_as_by": "etl-team"});
+        let history = world().command([group("*"), job(3, json!({"owner": "ann", "execution": execution}))]);
+        history.command([generated(1, 3, json!({}))])
+    };
     let labelled = |labels: serde_json::Value| {
         let more = json!({"execution": {"worker_group": "gpu"}});
         let worker = event(json!({"worker_registered": {
@@ -265,10 +271,16 @@ fn accounts() -> Vec<Case> {
             assign(waits("bob")),
         ),
         case(
+            rule,
+            "DSP-2: an account that its group does not allow",
+            assign(keyed("etl")),
+            assign(keyed("root")),
+        ),
+        case(
             Invariant::OnlyAllowedTransitions,
             "DSP-2: failed though its account is allowed",
-            waits("bob").timer([finished(1, "failed")]),
-            waits("ann").timer([finished(1, "failed")]),
+            keyed("root").timer([finished(1, "failed")]),
+            keyed("etl").timer([finished(1, "failed")]),
         ),
         case(
             Invariant::OnlyAllowedTransitions,
@@ -658,6 +670,18 @@ fn retries() -> Vec<Case> {
             "BYD-20: by hand, it names no value either",
             missed("1", json!({"a": named})),
             missed("1", json!({"a": "2"})),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "JOB-7: it fails at its start, and its parameter by hand names no other one",
+            missed("${job}", json!({"a": "${param.q}"})),
+            missed("${job}", json!({"a": "q"})),
+        ),
+        case(
+            Invariant::OnlyAllowedTransitions,
+            "OPS-7: it fails at its start, and its text cannot become too long",
+            missed(&"${job}".repeat(101), json!({})),
+            missed(&"${job}".repeat(100), json!({})),
         ),
         case(rule, "skip, and it fails", coded(3, finished(1, "skipped")), coded(3, finished(1, "failed"))),
         case(

@@ -1,12 +1,14 @@
 //! From a job as written to a job as accepted: the checks that need no other job.
 
+use std::collections::BTreeMap;
+
 use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{
     Backoff, Execution, ExitCodes, FieldError, Firing, JobDefinition, JobSpec, MissedRuns, Overlap, Program,
-    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts, parents_bytes,
+    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts, parameter_variable, parents_bytes,
 };
 
-use super::data::templates as templates_of_data;
+use super::data::{check_path_of_attempt, templates as templates_of_data};
 use crate::schedule::{grid_from_spec, templates, utc};
 use crate::weight::of_definition;
 
@@ -262,6 +264,7 @@ pub(super) fn execution(spec: &JobSpec) -> Result<Option<Execution>, FieldError>
     let execution = Execution {
         worker_group: spec.worker_group.clone(),
         run_as: spec.run_as.clone(),
+        run_as_by: None,
         logical_time_format: spec.logical_time_format.clone(),
         success_check: spec.success_check.clone(),
         final_command: spec.final_command.clone(),
@@ -284,6 +287,10 @@ pub(super) fn execution(spec: &JobSpec) -> Result<Option<Execution>, FieldError>
     let empty = |text: &str| text.trim().is_empty();
     if let Some((field, _)) = execution.templates().find(|(_, text)| empty(text)) {
         return Err(FieldError::new(field, "", "must not be empty; leave it out for none"));
+    }
+    if let SuccessCheck::OutputPath(path) = &execution.success_check {
+        let refused = |rule| FieldError::new("success_check.output_path", path, rule);
+        check_path_of_attempt(path).map_err(refused)?;
     }
     on_a_worker(spec, &execution)?;
     Ok(Some(execution))
@@ -366,8 +373,78 @@ pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
             return Err(FieldError::new(field, text, format!("must be at most {MAX_TEXT_BYTES} bytes")));
         }
     }
-    if spec.host.as_ref().is_some_and(|host| host.is_empty() || host.len() > 255) {
-        return Err(FieldError::new("host", "", "must be 1 to 255 bytes; leave it out for any host"));
+    let unfit = |c: char| c.is_control() || c.is_whitespace();
+    if let Some(host) =
+        spec.host.as_ref().filter(|host| host.is_empty() || host.len() > 255 || host.contains(unfit))
+    {
+        let rule = "must be 1 to 255 bytes without spaces and control characters; leave it out for any host";
+        return Err(FieldError::new("host", host, rule));
+    }
+    if let Some(path) = spec.program.as_ref().filter(|path| path.trim().is_empty()) {
+        return Err(FieldError::new(
+            "program",
+            path,
+            "must name a file; leave it out for a job that has a command",
+        ));
+    }
+    if let Some(class) = spec.class.as_ref().filter(|class| class.trim().is_empty()) {
+        return Err(FieldError::new("class", class, "must not be empty; leave it out for none"));
+    }
+    check_zero_bytes(spec)
+}
+
+/// No program, argument or environment of a process can hold one, and every text may get there by a template.
+fn check_zero_bytes(spec: &JobSpec) -> Result<(), FieldError> {
+    let output_path = match &spec.success_check {
+        SuccessCheck::OutputPath(path) => Some(path),
+        SuccessCheck::ExitCode | SuccessCheck::UserCode => None,
+    };
+    let texts = [
+        ("command", spec.command.as_ref()),
+        ("program", spec.program.as_ref()),
+        ("class", spec.class.as_ref()),
+        ("final_command", spec.final_command.as_ref()),
+        ("logical_time_format", spec.logical_time_format.as_ref()),
+        ("success_check.output_path", output_path),
+        ("owner", Some(&spec.owner)),
+        ("app_name", Some(&spec.app_name)),
+        ("business_type", Some(&spec.business_type)),
+        ("comment", Some(&spec.comment)),
+    ];
+    let texts = texts.into_iter().filter_map(|(field, text)| Some((field.to_owned(), text?)));
+    let arguments =
+        spec.arguments.iter().enumerate().map(|(at, argument)| (format!("arguments[{at}]"), argument));
+    texts.chain(arguments).try_for_each(|(field, text)| without_zero_byte(&field, text))
+}
+
+fn without_zero_byte(field: &str, text: &str) -> Result<(), FieldError> {
+    if !text.contains('\0') {
+        return Ok(());
+    }
+    let rule = "must not hold a zero byte (U+0000), which no program can be given; take it out";
+    Err(FieldError::new(field, text, rule))
+}
+
+/// What an attempt has in its environment: bounds, and one variable for each.
+pub(crate) fn check_parameters(parameters: &BTreeMap<String, String>) -> Result<(), FieldError> {
+    if parameters.len() > MAX_PARAMETERS {
+        let rule = format!("must be at most {MAX_PARAMETERS}");
+        return Err(FieldError::new("parameters", parameters.len(), rule));
+    }
+    let mut variables = BTreeMap::new();
+    for (name, text) in parameters {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if name.is_empty() || name.len() > 128 || !name.chars().all(fits) {
+            let rule = "parameter names must be 1 to 128 letters, digits, and . _ -";
+            return Err(FieldError::new("parameters", name, rule));
+        }
+        without_zero_byte(&format!("parameters.{name}"), text)?;
+        let variable = parameter_variable(name);
+        if let Some(other) = variables.insert(variable.clone(), name) {
+            let rule =
+                format!("would be the environment variable {variable}, as {other} is; rename one of them");
+            return Err(FieldError::new("parameters", name, rule));
+        }
     }
     Ok(())
 }
@@ -380,10 +457,7 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
         let rule = "types noop and anchor run nothing, and every other type needs a command or a program";
         return Err(FieldError::new(field, &definition.job_type, rule));
     }
-    if definition.parameters.len() > MAX_PARAMETERS {
-        let rule = format!("must be at most {MAX_PARAMETERS}");
-        return Err(FieldError::new("parameters", definition.parameters.len(), rule));
-    }
+    check_parameters(&definition.parameters)?;
     let encoded = of_definition(definition);
     let parents = parents_bytes(&definition.parents);
     if encoded - parents > MAX_COMMAND_BYTES {
@@ -405,11 +479,6 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
         check_template(&field, text, definition)?;
     }
     for (name, text) in &definition.parameters {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if name.is_empty() || name.len() > 128 || !name.chars().all(fits) {
-            let rule = "parameter names must be 1 to 128 letters, digits, and . _ -";
-            return Err(FieldError::new("parameters", name, rule));
-        }
         check_template(&format!("parameters.{name}"), text, definition)?;
     }
     Ok(())

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_calendar::Timetable;
 use tidemill_model::{
-    Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName, JobSpec,
-    Mapping, Parent, Rejection, Removal, ShardId,
+    Actor, Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName,
+    JobSpec, Mapping, Parent, Rejection, Removal, ShardId,
 };
 
 use super::accept::{
     backoff, check_bounds, check_failure_rule, check_program, execution, exit_codes, firing,
     is_ambiguous_in_overlap, memory, program, schedule, timeouts,
 };
+use super::accounts::Vouch;
 use super::data::data;
 use super::graph::{Overlay, ancestors_first};
 use super::names::Names;
@@ -53,9 +54,14 @@ impl Checked<'_> {
 
 impl Catalogue {
     /// All that can be wrong with jobs, whatever their number.
-    pub(super) fn check(&self, specs: &[&JobSpec], prune: &[GroupName]) -> Result<Checked<'_>, Rejection> {
+    pub(super) fn check(
+        &self,
+        specs: &[&JobSpec],
+        prune: &[GroupName],
+        vouch: Vouch<'_>,
+    ) -> Result<Checked<'_>, Rejection> {
         let names = self.check_names(specs)?;
-        let accepted = self.accept(specs, &names)?;
+        let accepted = self.accept(specs, &names, vouch)?;
         let definitions: Vec<Arc<JobDefinition>> =
             accepted.iter().map(|(definition, _)| Arc::clone(definition)).collect();
         self.check_all_stay(&definitions)?;
@@ -74,7 +80,7 @@ impl Catalogue {
         terms: &Terms<'_>,
     ) -> Result<Decision, Rejection> {
         let written: Vec<&JobSpec> = specs.iter().collect();
-        let checked = self.check(&written, prune)?;
+        let checked = self.check(&written, prune, Vouch::of(terms.requester()))?;
         let gone = checked.gone();
         let mut warnings: Vec<String> = checked.move_warnings().collect();
         let Checked { accepted, order, pruned } = checked;
@@ -107,13 +113,19 @@ impl Catalogue {
     }
 
     /// API-1 with cron or parents: a job that is known by its id only.
-    pub(super) fn define_job(&self, spec: &JobSpec, parents: &[JobId]) -> Result<Decision, Rejection> {
+    pub(super) fn define_job(
+        &self,
+        spec: &JobSpec,
+        parents: &[JobId],
+        by: &Actor,
+    ) -> Result<Decision, Rejection> {
         let id = JobId::mint(self.jobs_minted + 1, ShardId::CATALOGUE);
         if let Some(unknown) = parents.iter().find(|parent| !self.jobs.contains_key(parent)) {
             return Err(Rejection::unknown("job", unknown));
         }
         let invalid = |error| Rejection::Invalid { fields: vec![error] };
         let (mut definition, enabled) = self.definition(spec, id, &Names::default()).map_err(invalid)?;
+        self.vouch(&mut definition, Vouch::Key(by)).map_err(invalid)?;
         // A parent on the same grid is waited for at the same time, any other by its newest one.
         let own = Timetable::of(&definition, |name| self.calendars.days(name)).ok().flatten();
         let today = Overlay::new(self, &[]);
@@ -134,12 +146,17 @@ impl Catalogue {
         &self,
         specs: &[&JobSpec],
         names: &Names,
+        vouch: Vouch<'_>,
     ) -> Result<Vec<(Arc<JobDefinition>, bool)>, Rejection> {
         let mut accepted = Vec::new();
         let mut errors = Vec::new();
         for (index, spec) in specs.iter().enumerate() {
             let id = names.id_of(spec);
-            match self.definition(spec, id, names) {
+            let defined = self.definition(spec, id, names).and_then(|(mut definition, enabled)| {
+                self.vouch(&mut definition, vouch)?;
+                Ok((definition, enabled))
+            });
+            match defined {
                 Ok((definition, enabled)) => accepted.push((Arc::new(definition), enabled)),
                 Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
             }

@@ -17,14 +17,10 @@ use tidemill_model::{Actor, Answer, BulkAction, BulkId, BulkOutcome, Event, Reje
 use super::Catalogue;
 use crate::decision::Decision;
 
-/// Batches or jobs of one operation.
-const MAX_ITEMS: usize = 5_000;
 /// Operations that have not ended.
 const MAX_OPEN: usize = 64;
 /// Outcomes of one report.
 const MAX_OUTCOMES: usize = 200;
-/// Batches of one *clear*: each becomes a rerun of its own, and few of those are live at once.
-const MAX_CLEARED: usize = 50;
 /// As of a rerun.
 const MAX_REASON_BYTES: usize = 500;
 /// Of why an item was refused.
@@ -111,15 +107,15 @@ fn check_count(action: BulkAction, count: usize) -> Result<(), Rejection> {
     if count == 0 {
         return Err(Rejection::field("filter", "", "fits nothing, so there is nothing to do"));
     }
-    if action == BulkAction::Clear && count > MAX_CLEARED {
-        let rule = format!(
-            "fits {count} batches, and clear plans a rerun for each of at most {MAX_CLEARED}; narrow it, or plan one \
-             rerun for a range of logical times"
-        );
-        return Err(Rejection::field("filter", "", rule));
-    }
-    if count > MAX_ITEMS {
-        let rule = format!("fits {count}, and one operation has at most {MAX_ITEMS}; narrow it");
+    let most = action.most();
+    if count > most {
+        let rule = match action {
+            BulkAction::Clear => format!(
+                "fits {count} batches, and clear plans a rerun for each of at most {most}; narrow it, or plan one \
+                 rerun for a range of logical times"
+            ),
+            _ => format!("fits {count}, and one operation has at most {most}; narrow it"),
+        };
         return Err(Rejection::field("filter", "", rule));
     }
     Ok(())

@@ -71,6 +71,14 @@ fn check_length(field: &str, length: usize) -> Result<(), FieldError> {
 
 /// As far as it can be told before its templates are resolved.
 fn check_path(path: &str) -> Result<(), &'static str> {
+    if path.contains("${attempt}") {
+        return Err("cannot hold ${attempt}: it is resolved when the batch is generated");
+    }
+    check_path_of_attempt(path)
+}
+
+/// The same of a path whose templates are resolved for an attempt.
+pub(super) fn check_path_of_attempt(path: &str) -> Result<(), &'static str> {
     let begins = ["hdfs://", "s3://", "s3a://", "file:///", "/", "${"];
     if !begins.iter().any(|scheme| path.starts_with(scheme)) {
         return Err("has to begin with hdfs://, s3://, file:/// or /");
@@ -80,9 +88,6 @@ fn check_path(path: &str) -> Result<(), &'static str> {
     }
     if path.chars().any(char::is_control) {
         return Err("must not hold control characters");
-    }
-    if path.contains("${attempt}") {
-        return Err("cannot hold ${attempt}: it is resolved when the batch is generated");
     }
     if outside_templates(path).any(|c| matches!(c, '*' | '?' | '[' | ']' | '{' | '}')) {
         return Err("must not hold * ? [ ] { }: patterns are not looked up; name one path");

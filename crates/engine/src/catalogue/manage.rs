@@ -1,7 +1,9 @@
 //! Groups, keys, and single jobs: small commands with small answers.
 
+use std::collections::BTreeSet;
+
 use tidemill_model::{
-    Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Removal, Role, ShardId,
+    Account, Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Removal, Role, ShardId,
 };
 
 use super::{Catalogue, Terms};
@@ -10,6 +12,40 @@ use crate::group::is_public_key;
 
 pub(super) const MAX_KEYS: usize = 10_000;
 const MAX_KEY_GROUPS: usize = 256;
+const MAX_KEY_ACCOUNTS: usize = 64;
+/// As the record names who is no application: their names are nobody's key.
+const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "worker"];
+
+/// What the rules need of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Key {
+    pub(crate) role: Role,
+    /// Bound to groups.
+    pub(crate) is_bound: bool,
+    pub(crate) run_as: BTreeSet<Account>,
+}
+
+impl Key {
+    /// Whether it is a super-administrator's, who is that of the whole site.
+    fn is_super(&self) -> bool {
+        self.role == Role::SuperAdministrator && !self.is_bound
+    }
+
+    /// DSP-2: whether jobs may run as this account which it applies.
+    pub(super) fn may_run_as(&self, account: &Account) -> bool {
+        self.is_super() || self.run_as.contains(account)
+    }
+}
+
+/// A key that is to be.
+pub(super) struct NewKey<'a> {
+    pub(super) app: &'a str,
+    pub(super) hash: &'a str,
+    pub(super) role: Role,
+    pub(super) groups: &'a [GroupName],
+    pub(super) run_as: &'a BTreeSet<Account>,
+    pub(super) first_only: bool,
+}
 
 impl Catalogue {
     pub(super) fn define_group(
@@ -24,6 +60,14 @@ impl Catalogue {
         }
         check_settings(settings)?;
         let known = self.groups.get(name);
+        let accounts = settings.accounts.as_ref();
+        if let Some(owner) = accounts.and_then(|accounts| accounts.owner())
+            && known.is_none_or(|known| known.settings.accounts.as_ref() != accounts)
+        {
+            let rule = "names an owner, who has no right by that; name the accounts under \"*\", and give the keys that may \
+                        use them run_as";
+            return Err(Rejection::field("accounts", owner, rule));
+        }
         let number = self.groups.len() as u64 + 1;
         if known.is_none() && number > u64::from(ShardId::MAX.0) {
             return Err(Rejection::LimitReached {
@@ -47,18 +91,15 @@ impl Catalogue {
         Ok(Decision::answered(vec![event], answer))
     }
 
-    pub(super) fn define_key(
-        &self,
-        app: &str,
-        hash: &str,
-        role: Role,
-        groups: &[GroupName],
-        first_only: bool,
-        most: usize,
-    ) -> Result<Decision, Rejection> {
+    pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Result<Decision, Rejection> {
+        let NewKey { app, hash, role, groups, run_as, first_only } = *key;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if app.is_empty() || app.len() > 64 || !app.chars().all(fits) {
             return Err(Rejection::field("app", app, "must be 1 to 64 letters, digits, and . _ -"));
+        }
+        if ROLE_NAMES.contains(&app) {
+            let rule = "stands in the record for a part of the program itself; take another name";
+            return Err(Rejection::field("app", app, rule));
         }
         if hash.len() != 64 || !hash.chars().all(|c| c.is_ascii_hexdigit()) {
             return Err(Rejection::field("hash", hash, "must be a SHA-256 in 64 hexadecimal digits"));
@@ -69,6 +110,15 @@ impl Catalogue {
         if groups.len() > MAX_KEY_GROUPS {
             let rule = format!("at most {MAX_KEY_GROUPS}; leave them out for all");
             return Err(Rejection::field("groups", groups.len(), rule));
+        }
+        if run_as.len() > MAX_KEY_ACCOUNTS {
+            let rule = format!("at most {MAX_KEY_ACCOUNTS} accounts");
+            return Err(Rejection::field("run_as", run_as.len(), rule));
+        }
+        if role == Role::SuperAdministrator && !groups.is_empty() {
+            let rule = "must be empty: a super_administrator is one of the whole site; make the key an administrator";
+            let groups: Vec<&str> = groups.iter().map(GroupName::as_str).collect();
+            return Err(Rejection::field("groups", groups.join(", "), rule));
         }
         if role != Role::SuperAdministrator {
             self.check_not_last(app)?;
@@ -86,6 +136,7 @@ impl Catalogue {
                 hash: hash.to_ascii_lowercase(),
                 role,
                 groups: groups.to_vec(),
+                run_as: run_as.clone(),
             }],
             Answer::Done,
         ))
@@ -101,7 +152,7 @@ impl Catalogue {
 
     /// Without a super-administrator nobody could define keys any more.
     fn check_not_last(&self, app: &str) -> Result<(), Rejection> {
-        let mut supers = self.keys.iter().filter(|(_, role)| **role == Role::SuperAdministrator);
+        let mut supers = self.keys.iter().filter(|(_, key)| key.is_super());
         if supers.next().is_some_and(|(name, _)| name == app) && supers.next().is_none() {
             let rule = "is the last super-administrator's key; define another one first";
             return Err(Rejection::field("app", app, rule));

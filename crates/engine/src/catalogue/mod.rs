@@ -2,6 +2,7 @@
 //! must know of it goes there through the numbered outbox, in the order in which it was decided.
 
 mod accept;
+mod accounts;
 mod apply_jobs;
 mod bulk;
 mod calendars;
@@ -29,14 +30,15 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{
     Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, RequestId,
-    Role, ShardId, ShardMessage,
+    ShardId, ShardMessage,
 };
 
-pub(crate) use self::accept::check_program;
+pub(crate) use self::accept::{check_parameters, check_program};
 pub(crate) use self::apply_jobs::MAX_DECLARED_TIMES;
 use self::bulk::Bulks;
 use self::calendars::Calendars;
 use self::freeze::Freezes;
+use self::manage::{Key, NewKey};
 use self::moves::Moves;
 pub use self::plan::check_jobs;
 use self::pools::Pools;
@@ -57,7 +59,7 @@ use crate::rig::Rig;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalogue {
     pub(crate) groups: BTreeMap<GroupName, Group>,
-    pub(crate) keys: BTreeMap<String, Role>,
+    pub(crate) keys: BTreeMap<String, Key>,
     pub(crate) freezes: Freezes,
     pub(crate) jobs: BTreeMap<JobId, Job>,
     pub(crate) names: BTreeMap<(GroupName, JobName), JobId>,
@@ -120,9 +122,10 @@ impl Catalogue {
             Command::DefineGroup { name, worker_key, settings } => {
                 self.define_group(name, worker_key, settings).into()
             }
-            Command::DefineKey { app, hash, role, groups, first_only } => {
+            Command::DefineKey { app, hash, role, groups, run_as, first_only } => {
                 let most = rig.max_keys.unwrap_or(manage::MAX_KEYS);
-                self.define_key(app, hash, *role, groups, *first_only, most).into()
+                let (role, first_only) = (*role, *first_only);
+                self.define_key(&NewKey { app, hash, role, groups, run_as, first_only }, most).into()
             }
             Command::RevokeKey { app } => self.revoke_key(app).into(),
             Command::Freeze { group, latest, reason } => {
@@ -139,12 +142,12 @@ impl Catalogue {
                 let commit = Commit { apply, parts, prune, if_revision, request, reply_to };
                 self.commit_apply(&commit, &Terms::new(*cancel, wisher)).into()
             }
-            Command::DefineJob { job, parents } => self.define_job(job, parents).into(),
+            Command::DefineJob { job, parents } => self.define_job(job, parents, wisher.actor).into(),
             Command::RequestBulk { action, items, reason } => {
                 self.request_bulk(*action, items, reason, wisher.actor).into()
             }
             Command::ReportBulk { bulk, outcomes } => self.report_bulk(*bulk, outcomes).into(),
-            Command::RenameJob { job, name } => self.rename_job(*job, name).into(),
+            Command::RenameJob { job, name } => self.rename_job(*job, name, wisher.actor).into(),
             Command::MoveJob { job, to } => self.move_job(*job, to, now, wisher).into(),
             Command::SwitchJob { job, enabled } => self.switch_job(*job, *enabled).into(),
             Command::DeleteJob { job, cancel } => self.delete_job(*job, &Terms::new(*cancel, wisher)).into(),
@@ -223,8 +226,9 @@ impl Catalogue {
                 let group = Group { id: *group, shard: *shard, worker_key, settings };
                 self.groups.insert(name.clone(), group);
             }
-            Event::KeyDefined { app, role, .. } => {
-                self.keys.insert(app.clone(), *role);
+            Event::KeyDefined { app, role, groups, run_as, .. } => {
+                let key = Key { role: *role, is_bound: !groups.is_empty(), run_as: run_as.clone() };
+                self.keys.insert(app.clone(), key);
             }
             Event::KeyRevoked { app } => {
                 self.keys.remove(app);

@@ -66,6 +66,7 @@ impl Catalogue {
         if job.definition.group == *to {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         }
+        self.check_account(&job.definition, wisher.actor)?;
         self.check_move(id, job, to)?;
         self.check_room_for_move(to, group.shard)?;
         let from = self.shard_of(id).ok_or_else(|| Rejection::unknown("group", &job.definition.group))?;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidemill_model::{
-    Answer, Event, FieldError, GroupName, JobDefinition, JobId, JobName, JobSpec, Rejection, ShardId,
+    Actor, Answer, Event, FieldError, GroupName, JobDefinition, JobId, JobName, JobSpec, Rejection, ShardId,
 };
 
 use super::Catalogue;
@@ -158,7 +158,7 @@ impl Catalogue {
     }
 
     /// Gives a job another name in its group.
-    pub(super) fn rename_job(&self, job: JobId, name: &JobName) -> Result<Decision, Rejection> {
+    pub(super) fn rename_job(&self, job: JobId, name: &JobName, by: &Actor) -> Result<Decision, Rejection> {
         let known = self.jobs.get(&job).ok_or_else(|| Rejection::unknown("job", job))?;
         self.check_stays(job)?;
         let old = &known.definition;
@@ -169,6 +169,7 @@ impl Catalogue {
         if old.name == *name {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         }
+        self.check_account(old, by)?;
         if self.names.contains_key(&(old.group.clone(), name.clone())) {
             let rule =
                 format!("is the name of another job of group {}; names are unique in a group", old.group);

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use tidemill_model::{
-    ApplyPlan, FieldDiff, GroupId, GroupName, GroupSettings, JobChangeKind, JobDefinition, JobId, JobSpec,
-    JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId,
+    Actor, ApplyPlan, FieldDiff, GroupId, GroupName, GroupSettings, JobChangeKind, JobDefinition, JobId,
+    JobSpec, JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId,
 };
 
+use super::accounts::Vouch;
 use super::apply_jobs::{change_of, full_name, overlap_warning};
 use super::{Catalogue, Group};
 
@@ -16,12 +17,18 @@ const SHOWN: usize = 200;
 
 impl Catalogue {
     /// The same checks as the decision's, on the state as it is now.
-    pub(crate) fn plan(&self, jobs: &[JobSpec], prune: &[GroupName], now: Timestamp) -> LiveAnswer {
+    pub(crate) fn plan(
+        &self,
+        jobs: &[JobSpec],
+        prune: &[GroupName],
+        by: Option<&Actor>,
+        now: Timestamp,
+    ) -> LiveAnswer {
         if let Some(plan) = &self.committed {
             return LiveAnswer::Refused(plan.rejection());
         }
         let jobs: Vec<&JobSpec> = jobs.iter().collect();
-        match self.planned(&jobs, prune, now) {
+        match self.planned(&jobs, prune, by, now) {
             Ok(plan) => LiveAnswer::Planned(Box::new(plan)),
             Err(rejection) => LiveAnswer::Refused(rejection),
         }
@@ -31,9 +38,10 @@ impl Catalogue {
         &self,
         jobs: &[&JobSpec],
         prune: &[GroupName],
+        by: Option<&Actor>,
         now: Timestamp,
     ) -> Result<ApplyPlan, Rejection> {
-        let checked = self.check(jobs, prune)?;
+        let checked = self.check(jobs, prune, by.map_or(Vouch::Nobody, Vouch::Key))?;
         let mut changes = Vec::new();
         let mut warnings: Vec<String> = checked.move_warnings().collect();
         let new: BTreeMap<JobId, &JobDefinition> =
@@ -152,7 +160,7 @@ pub fn check_jobs(jobs: &[JobSpec], now: Timestamp) -> Result<Vec<String>, Rejec
         }
     }
     let jobs: Vec<&JobSpec> = jobs.iter().collect();
-    let plan = catalogue.planned(&jobs, &[], now)?;
+    let plan = catalogue.planned(&jobs, &[], None, now)?;
     warnings.extend(plan.warnings);
     Ok(warnings)
 }

@@ -213,12 +213,12 @@ impl Catalogue {
         users.map(|job| job.definition.full_name()).collect()
     }
 
-    /// What a job uses, from the field that says it, in order of name.
     /// A pool as it was defined.
     pub(super) fn pool_spec(&self, name: &PoolName) -> Option<&PoolSpec> {
         self.pools.known.get(name).map(|known| &known.pool.spec)
     }
 
+    /// What a job uses, from the field that says it, in order of name.
     pub(super) fn pools_of(&self, spec: &JobSpec) -> Result<Vec<PoolUse>, FieldError> {
         if spec.pools.len() > MAX_USES {
             return Err(FieldError::new("pools", spec.pools.len(), format!("at most {MAX_USES} pools")));

@@ -20,6 +20,7 @@ use tidemill_model::{
 };
 
 use super::Catalogue;
+use super::accounts::Vouch;
 use super::apply_jobs::{MAX_BYTES, MAX_JOBS};
 use super::names::Names;
 use super::remove::Terms;
@@ -75,6 +76,8 @@ pub(crate) struct Committed {
     reply_to: Option<InstanceId>,
     /// Who committed it.
     by: Option<Actor>,
+    /// DSP-2: its key had the accounts then.
+    accounts_found: bool,
     /// Of the jobs and then the deletions, those that are done.
     done: usize,
 }
@@ -170,7 +173,7 @@ impl Catalogue {
         }
         self.check_nothing_moves()?;
         let jobs: Vec<&JobSpec> = staging.parts.values().flat_map(|part| part.iter()).collect();
-        let checked = self.check(&jobs, commit.prune)?;
+        let checked = self.check(&jobs, commit.prune, Vouch::of(terms.requester()))?;
         let delete = checked.gone();
         if delete.len() > MAX_DELETED {
             let what = "the number of jobs that one apply deletes".to_owned();
@@ -189,6 +192,7 @@ impl Catalogue {
             request: commit.request.cloned(),
             reply_to: commit.reply_to.cloned(),
             by: terms.requester().cloned(),
+            accounts_found: true,
         }]))
     }
 
@@ -246,8 +250,12 @@ impl Catalogue {
             return self.removed_for(plan.delete[index - plan.jobs.len()], plan.cancel.as_ref());
         };
         let id = plan.names.id_of(spec);
-        let (definition, enabled) = self
-            .definition(spec, id, &plan.names)
+        let vouch = plan.by.as_ref().filter(|_| plan.accounts_found).map_or(Vouch::Nobody, Vouch::Found);
+        let defined = self.definition(spec, id, &plan.names).and_then(|(mut definition, enabled)| {
+            self.vouch(&mut definition, vouch)?;
+            Ok((definition, enabled))
+        });
+        let (definition, enabled) = defined
             .expect("the commit accepted it, and nothing else changes definitions until the plan is done");
         self.change(Arc::new(definition), enabled).0.into_iter().collect()
     }
@@ -263,7 +271,16 @@ impl Catalogue {
             Event::StagingDropped { apply } => {
                 self.stagings.remove(apply);
             }
-            Event::ApplyCommitted { apply, delete, ancestors_first, cancel, request, reply_to, by } => {
+            Event::ApplyCommitted {
+                apply,
+                delete,
+                ancestors_first,
+                cancel,
+                request,
+                reply_to,
+                by,
+                accounts_found,
+            } => {
                 let parts = self.stagings.remove(apply).map(|staging| staging.parts).unwrap_or_default();
                 let jobs: Vec<JobSpec> = parts.into_values().flat_map(Arc::unwrap_or_clone).collect();
                 let names = self.names_of(jobs.iter());
@@ -276,6 +293,7 @@ impl Catalogue {
                     request: request.clone(),
                     reply_to: reply_to.clone(),
                     by: by.clone(),
+                    accounts_found: *accounts_found,
                     done: 0,
                 });
             }

@@ -1,17 +1,22 @@
-//! DSP-2: whether a job's owner may use the account that the job runs as.
+//! DSP-2: whether a job may run as the account that it names.
 
-use tidemill_model::{AllowedAccounts, BatchId, BatchResult, Event, JobDefinition};
+use tidemill_model::{Account, BatchId, BatchResult, Event, JobDefinition};
 
 use super::GroupShard;
 
 impl GroupShard {
     /// Why a batch of this job is not run, for people; nothing: its account is allowed, or is the worker's own.
     pub(crate) fn forbidden_account(&self, definition: &JobDefinition) -> Option<String> {
-        let account = definition.execution.as_ref()?.run_as.as_ref()?;
+        let (account, by) = account_of(definition)?;
+        if by.is_none() {
+            return Some(format!(
+                "the job was defined before accounts were bound to keys; apply it again with a key that may have jobs run \
+                 as {account}"
+            ));
+        }
         let allowed = self.group.as_ref().and_then(|group| group.settings.accounts.as_deref());
-        let may = |allowed: &AllowedAccounts| allowed.allow(&definition.owner, account);
-        let owner = if definition.owner.is_empty() { "a job without an owner" } else { &definition.owner };
-        (!allowed.is_some_and(may)).then(|| format!("{owner} may not use account {account}"))
+        let is_allowed = allowed.is_some_and(|allowed| allowed.allow(account));
+        (!is_allowed).then(|| format!("jobs of group {} may not run as account {account}", definition.group))
     }
 
     /// Instead of its assignment.
@@ -19,4 +24,9 @@ impl GroupShard {
         let message = self.forbidden_account(definition)?;
         Some(self.batch_end(id, BatchResult::Failed, None, message))
     }
+}
+
+fn account_of(definition: &JobDefinition) -> Option<(&Account, Option<&str>)> {
+    let execution = definition.execution.as_ref()?;
+    Some((execution.run_as.as_ref()?, execution.run_as_by.as_deref()))
 }

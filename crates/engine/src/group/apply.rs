@@ -38,9 +38,15 @@ impl GroupShard {
             }
             Event::JobReceived { definition, enabled, next } => {
                 let before = self.skips_before(definition.id);
+                let known = self.jobs.get(&definition.id).filter(|job| job.enabled == *enabled);
+                let same = known.is_some_and(|job| {
+                    job.definition.parents == definition.parents
+                        && job.definition.schedule == definition.schedule
+                });
                 self.job_received(now, definition, *enabled, *next);
                 match before {
                     Some(_) => self.skips_changed(definition.id, before),
+                    None if same => {}
                     // It may have other parents now.
                     None => self.skips_moved(definition.id, Timestamp::MIN, Timestamp::MAX),
                 }

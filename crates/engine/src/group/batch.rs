@@ -156,17 +156,17 @@ impl Batch {
             return;
         }
         let withdrawn = &mut self.needs.get_or_insert_default().withdrawn;
-        withdrawn.retain(|(of, _)| *of != time);
-        if !met {
-            withdrawn.push((time, now));
+        if met {
+            withdrawn.remove(&time);
+        } else {
+            withdrawn.insert(time, now);
         }
     }
 
     /// Since when it waits for a parent's time: since that was taken back, else since it was generated.
     pub(crate) fn waits_since(&self, parent: JobId, time: Timestamp) -> Timestamp {
-        let mut withdrawn = self.needs.iter().flat_map(|needs| &needs.withdrawn);
-        let known = withdrawn.find(|(of, _)| *of == (parent, time));
-        known.map_or(self.generated, |(_, at)| *at)
+        let known = self.needs.as_ref().and_then(|needs| needs.withdrawn.get(&(parent, time)));
+        known.copied().unwrap_or(self.generated)
     }
 
     /// Whether a person lets it run without some parent.

@@ -110,7 +110,8 @@ impl GroupShard {
             let time = self.blocking(batch, dependency).next()?;
             Some((dependency.declared.parent, time))
         };
-        let Some(counted) = batch.counted.as_ref().filter(|counted| counted.has_lost()) else {
+        let blocks = |counted: &Counted| counted.lost().any(|parent| self.blocks_counted(batch, parent));
+        let Some(counted) = batch.counted.as_deref().filter(|counted| blocks(counted)) else {
             return batch.dependencies.iter().find_map(of);
         };
         batch.definition.parents.iter().find_map(|parent| match counted.contains(parent.job) {

@@ -9,6 +9,7 @@ use super::GroupShard;
 use super::history::Newest;
 use super::job::{Job, NewestRun};
 use super::kept_texts::{Kept, Texts};
+use crate::catalogue::check_parameters;
 use crate::decision::Decision;
 
 const MAX_PARAMETERS_BYTES: usize = 64 * 1024;
@@ -74,6 +75,9 @@ impl GroupShard {
             let rule = format!("all parameters together must be at most {MAX_PARAMETERS_BYTES} bytes");
             return Err(Rejection::field("parameters", format!("{size} bytes"), rule));
         }
+        let mut all = job.definition.parameters.clone();
+        all.extend(parameters.iter().map(|(name, value)| (name.clone(), value.clone())));
+        check_parameters(&all).map_err(|field| Rejection::Invalid { fields: vec![field] })?;
         let millis = Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
         let current = || self.grid(job).and_then(|grid| grid.schedule().period_start(now)).unwrap_or(millis);
         let time = logical_time.unwrap_or_else(current);

@@ -29,7 +29,7 @@ const LISTED_WAIVERS: usize = 64;
 pub(crate) struct Counted {
     /// All parents with mapping `same` of its definition, in order of id.
     same: Arc<[JobId]>,
-    /// Those among them that the batch lists.
+    /// Those among them that the batch lists, in order of id.
     listed: Box<[JobId]>,
     /// Those that the batch was told to be met, bit by bit in the order of `same`.
     told_met: Box<[u64]>,
@@ -42,17 +42,22 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    fn new(same: Arc<[JobId]>, listed: Box<[JobId]>) -> Self {
+    fn new(same: Arc<[JobId]>, mut listed: Box<[JobId]>) -> Self {
+        listed.sort_unstable();
         let told_met = vec![0; same.len().div_ceil(64)].into();
         Self { same, listed, told_met, is_waived: false, unmet: 0, lost: BTreeSet::new() }
     }
 
     pub(crate) fn contains(&self, parent: JobId) -> bool {
-        self.same.binary_search(&parent).is_ok() && !self.listed.contains(&parent)
+        self.same.binary_search(&parent).is_ok() && !self.is_listed(parent)
+    }
+
+    fn is_listed(&self, parent: JobId) -> bool {
+        self.listed.binary_search(&parent).is_ok()
     }
 
     pub(crate) fn parents(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.same.iter().copied().filter(|parent| !self.listed.contains(parent))
+        self.same.iter().copied().filter(|parent| !self.is_listed(*parent))
     }
 
     pub(crate) fn unmet(&self) -> u32 {
@@ -63,9 +68,9 @@ impl Counted {
         self.is_waived
     }
 
-    /// Whether one of them failed, or is blocked by a failed parent itself.
-    pub(crate) fn has_lost(&self) -> bool {
-        !self.lost.is_empty()
+    /// Those that failed, or are blocked by a failed parent themselves: few, where there are many parents.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.lost.iter().copied()
     }
 
     pub(crate) fn is_lost(&self, parent: JobId) -> bool {
@@ -210,6 +215,10 @@ impl GroupShard {
 
     /// Whether some batch counts this parent.
     pub(crate) fn is_counted(&self, parent: JobId) -> bool {
+        // A job for once has no children.
+        if self.counted.is_empty() || self.jobs.get(&parent).is_some_and(|job| job.submitted) {
+            return false;
+        }
         let mut batches = self.counted.values().flatten().filter_map(|id| self.batches.get(id));
         batches.any(|batch| batch.counts_parent(parent))
     }
@@ -221,11 +230,15 @@ impl GroupShard {
         time: Timestamp,
         after: Option<Waiter>,
     ) -> Option<Waiter> {
-        let mut batches = self.counted.get(&time)?.iter().map(|id| (*id, COUNTED));
+        let batches = self.counted.get(&time)?;
+        let first = after.map_or(BatchId(i64::MIN), |(id, _)| id);
         let stand = self.stand_of(parent, time);
-        batches.find(|waiter| {
-            let is_behind = after.is_none_or(|after| *waiter > after);
-            let batch = self.batches.get(&waiter.0).filter(|batch| is_behind && batch.counts_parent(parent));
+        let mut behind = batches
+            .range(first..)
+            .map(|id| (*id, COUNTED))
+            .filter(|waiter| after.is_none_or(|after| *waiter > after));
+        behind.find(|waiter| {
+            let batch = self.batches.get(&waiter.0).filter(|batch| batch.counts_parent(parent));
             let is_met = |batch: &Batch| counts(&batch.definition, &at_same_time(parent), stand);
             batch.is_some_and(|batch| batch.is_told_met(parent) != is_met(batch))
         })

@@ -108,15 +108,16 @@ impl GroupShard {
     /// The first parent, in the order of the definition, for which a dependency cannot be met any more, and its time.
     fn first_lost(&self, batch: &Batch) -> Option<(JobId, Timestamp)> {
         let listed = || of_others(batch).find_map(|dependency| self.lost(batch, dependency));
-        let Some(counted) = batch.counted.as_ref().filter(|counted| counted.has_lost()) else {
-            return listed();
-        };
+        let Some(counted) = batch.counted.as_ref() else { return listed() };
         let time = batch.logical_time;
         let is_lost = |parent: JobId| {
             self.stand_of(parent, time) == Stand::Failed
                 && !counted.is_told_met(parent)
                 && !batch.waives_counted(parent)
         };
+        if !counted.lost().any(is_lost) {
+            return listed();
+        }
         batch.definition.other_parents().find_map(|parent| match counted.contains(parent) {
             true => is_lost(parent).then_some((parent, time)),
             false => {

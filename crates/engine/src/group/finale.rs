@@ -25,7 +25,6 @@ use tidemill_model::{
 use super::batch::Batch;
 use super::report::GRANTED_TO_ANOTHER;
 use super::unplaced::Unplaced;
-use super::values::check_size;
 use super::worker::Demand;
 use super::{GroupShard, Timer};
 use crate::decision::Decision;
@@ -352,9 +351,7 @@ impl GroupShard {
             values: values.as_deref().unwrap_or(&none),
             ending: ending.clone(),
         };
-        let spec = final_spec(definition, token, &of, &self.zone_of(definition))?;
-        check_size(&spec, of.values)?;
-        Ok(spec)
+        final_spec(definition, token, &of, &self.zone_of(definition))
     }
 
     pub(crate) fn final_assigned(

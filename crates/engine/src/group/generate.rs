@@ -17,7 +17,7 @@ use super::job::Job;
 use super::overlap::Before;
 use super::{GroupShard, Trigger};
 use crate::catalogue::MAX_DECLARED_TIMES;
-use crate::schedule::{Facts, required_times};
+use crate::schedule::{Facts, Room, required_times};
 
 /// Base times further back than this are skipped, not generated.
 const MAX_CATCH_UP: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -134,6 +134,7 @@ impl GroupShard {
             logical_time,
             format: format.as_ref(),
             values: None,
+            room: Room::of_attempt(),
         };
         let (mut events, things) = self.things_of(&job.definition, &facts, &parameters);
         let outputs = self.outputs_of(&job.definition, &facts, &parameters);

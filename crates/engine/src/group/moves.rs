@@ -17,9 +17,13 @@ use super::GroupShard;
 use super::calendars::anew;
 use super::job::Job;
 use super::kept_texts::Kept;
+use crate::draft::MAX_DECISION_WEIGHT;
+use crate::weight::of_definition;
 
-/// What goes along, bytes: records and messages of three shards hold it, beside a definition.
+/// What goes along, bytes.
 const MAX_MOVED_BYTES: usize = 128 * 1024;
+/// With the definition, which stands beside it in records and messages of three shards: less than one decision may take.
+const MAX_BYTES: usize = MAX_DECISION_WEIGHT - 16 * 1024;
 
 impl GroupShard {
     /// What the catalogue's wish to let a job go comes to.
@@ -66,9 +70,10 @@ impl GroupShard {
             disabled_since: job.disabled_since,
             skipped_before_off: job.skipped_before_off,
         };
-        bounded(moved).ok_or_else(|| {
+        let most = MAX_MOVED_BYTES.min(MAX_BYTES.saturating_sub(of_definition(&job.definition)));
+        bounded(moved, most).ok_or_else(|| {
             stays(format!(
-                "what its group has to hand over takes more than {MAX_MOVED_BYTES} bytes, for many of its logical times \
+                "what its group has to hand over takes more than {most} bytes, for many of its logical times \
                  failed or were run again; delete it there, and define it in the other group"
             ))
         })
@@ -180,11 +185,11 @@ fn goes_on(last: &mut MovedRuns, of: &MovedRuns) -> bool {
 }
 
 /// Within its bound: parameters and values of the oldest times are left out, and known to be missing.
-fn bounded(mut moved: MovedJob) -> Option<MovedJob> {
+fn bounded(mut moved: MovedJob, most: usize) -> Option<MovedJob> {
     let size = |moved: &MovedJob| serde_json::to_vec(moved).map_or(usize::MAX, |bytes| bytes.len());
     let mut bytes = size(&moved);
     for of in &mut moved.runs {
-        if bytes <= MAX_MOVED_BYTES {
+        if bytes <= most {
             break;
         }
         let before = of.clone();
@@ -193,5 +198,5 @@ fn bounded(mut moved: MovedJob) -> Option<MovedJob> {
         let size = |of: &MovedRuns| serde_json::to_vec(of).map_or(0, |bytes| bytes.len());
         bytes = (bytes + size(of)).saturating_sub(size(&before));
     }
-    (size(&moved) <= MAX_MOVED_BYTES).then_some(moved)
+    (size(&moved) <= most).then_some(moved)
 }

@@ -75,7 +75,7 @@ pub(crate) struct Needs {
     /// Parents' times that it runs without (DEP-7).
     pub(crate) waived: Vec<tidemill_model::WaivedParent>,
     /// When parents' times that it waits for were taken back, of those that are.
-    pub(crate) withdrawn: Vec<((JobId, Timestamp), Timestamp)>,
+    pub(crate) withdrawn: BTreeMap<(JobId, Timestamp), Timestamp>,
     pub(crate) gate: Option<Box<super::quality::Gate>>,
 }
 

@@ -157,12 +157,12 @@ impl GroupShard {
         }
     }
 
-    /// Nobody expects anything of a job that is gone.
     /// Whether an ended batch of the job has a time ahead by which its logical time should succeed.
     pub(crate) fn has_late(&self, job: JobId) -> bool {
         self.late.by_time.range((job, Timestamp::MIN)..=(job, Timestamp::MAX)).next().is_some()
     }
 
+    /// Nobody expects anything of a job that is gone.
     pub(crate) fn forget_late_of(&mut self, job: JobId) {
         let of_job = (job, Timestamp::MIN)..=(job, Timestamp::MAX);
         let times: Vec<Timestamp> = self.late.by_time.range(of_job).map(|((_, time), _)| *time).collect();

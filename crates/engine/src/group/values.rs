@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tidemill_calendar::Template;
-use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES, RunSpec};
+use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES};
 
 use super::GroupShard;
 use super::batch::Batch;
 use super::failure::Stand;
 use super::kept_texts::Kept;
 use crate::schedule::templates;
-
-/// Command and parameters of one attempt, values put in.
-const MAX_RESOLVED_BYTES: usize = 256 * 1024;
 
 type Values = BTreeMap<String, String>;
 
@@ -114,20 +111,6 @@ impl GroupShard {
             newest.values = (!outcome.values.is_empty()).then(|| Arc::new(outcome.values.clone()));
         }
     }
-}
-
-/// A template may name a value of 8 KB often; what a worker is told must fit into one message all the same.
-pub(crate) fn check_size(spec: &RunSpec, values: &Values) -> Result<(), String> {
-    let parameters = spec.parameters.values().map(String::len).sum::<usize>();
-    let path = spec.output_path.as_ref().map_or(0, String::len);
-    let bytes =
-        path + parameters + templates(&spec.program).into_iter().map(|(_, text)| text.len()).sum::<usize>();
-    if values.is_empty() || bytes <= MAX_RESOLVED_BYTES {
-        return Ok(());
-    }
-    Err(format!(
-        "with its parents' values, command and parameters take {bytes} bytes, and {MAX_RESOLVED_BYTES} are allowed"
-    ))
 }
 
 /// The last resort against a worker that passes on more than it may: nothing of it counts, and the outcome says so.

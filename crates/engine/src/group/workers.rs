@@ -168,7 +168,8 @@ fn signature(hex: &str) -> Option<Signature> {
 
 /// Whether a text is a group's public key.
 pub(crate) fn is_public_key(hex: &str) -> bool {
-    key(hex).is_some()
+    // Of a weak one, as 64 zeros, signatures can be made without the private half.
+    key(hex).is_some_and(|key| !key.is_weak())
 }
 
 fn bytes<const N: usize>(hex: &str) -> Option<[u8; N]> {

@@ -46,6 +46,11 @@ pub(crate) fn sign(text: &str) -> String {
     hex(&signing_key().sign(text.as_bytes()).to_bytes())
 }
 
+/// The public key of every group here.
+pub(crate) fn public_key() -> String {
+    hex(signing_key().verifying_key().as_bytes())
+}
+
 pub(crate) fn group(name: &str) -> GroupName {
     name.try_into().unwrap()
 }
@@ -124,10 +129,19 @@ impl World {
     }
 
     pub(crate) fn define_group(&mut self, name: &str, settings: GroupSettings) {
-        let worker_key = hex(signing_key().verifying_key().as_bytes());
+        let worker_key = public_key();
         let answer =
             self.ask(ShardId::CATALOGUE, Command::DefineGroup { name: group(name), worker_key, settings });
         assert!(matches!(answer, Outcome::Answered(Answer::Group { .. })), "{answer:?}");
+    }
+
+    /// The key of those who ask here, with these accounts.
+    pub(crate) fn define_key(&mut self, accounts: &[&str]) {
+        let run_as = accounts.iter().map(|account| (*account).try_into().unwrap()).collect();
+        let (app, hash, role) = ("test".to_owned(), "0".repeat(64), tidemill_model::Role::User);
+        let key = Command::DefineKey { app, hash, role, groups: Vec::new(), run_as, first_only: false };
+        let answer = self.ask(ShardId::CATALOGUE, key);
+        assert_eq!(answer, Outcome::Answered(Answer::Done));
     }
 
     /// Puts a command at the end of the topic.
@@ -246,6 +260,36 @@ impl World {
             LiveAnswer::Why(why) => why.conditions,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Works on to the end, with an owner that dies once there are more than so many records. What it was about to say
+    /// is lost with it, or not; and what shards say comes once, or twice.
+    pub(crate) fn crash_on_the_way(&mut self, records: usize, lost: bool, twice: bool) {
+        self.held = Some(Vec::new());
+        let mut has_crashed = false;
+        loop {
+            let busy = self.step(1);
+            if !has_crashed && self.journal.len() > records {
+                has_crashed = true;
+                if lost {
+                    self.held = Some(Vec::new());
+                }
+                self.partition = self.folded();
+                self.say_again();
+            }
+            let held = self.held.replace(Vec::new()).unwrap();
+            if held.is_empty() && !busy {
+                break;
+            }
+            for effect in held {
+                let Effect::Send { shard, command } = effect else { panic!("{effect:?}") };
+                self.send(shard, command.clone());
+                if twice {
+                    self.send(shard, command);
+                }
+            }
+        }
+        self.held = None;
     }
 
     /// What an owner says again after it lost its effects: everything unacknowledged, everything outstanding.

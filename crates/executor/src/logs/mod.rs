@@ -1,6 +1,6 @@
 //! Serves the output of attempts: `GET /logs/{token}` and `GET /logs/{token}/download` (LOG-2, LOG-3).
 //!
-//! The API asks here, for nobody else opens a worker's files. A reader presents the cluster's secret. One
+//! The API asks here, for nobody else opens a worker's files. A reader presents the secret for logs. One
 //! thread; files are read by the runtime's few blocking threads, a bounded piece at a time.
 
 #[cfg(test)]
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use sha2::{Digest, Sha256};
+use tidemill_serving::Limits;
 use tokio::sync::oneshot;
 
 use crate::Error;
@@ -28,7 +29,12 @@ pub(crate) struct LogServer {
 
 impl LogServer {
     /// Listens; `key` is what readers have to present.
-    pub(crate) fn start(listen: SocketAddr, attempts: Attempts, key: &str) -> Result<Self, Error> {
+    pub(crate) fn start(
+        listen: SocketAddr,
+        attempts: Attempts,
+        key: &str,
+        limits: Limits,
+    ) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
@@ -40,9 +46,11 @@ impl LogServer {
         let served = Arc::new(server::Served { attempts, key_hash: Sha256::digest(key.as_bytes()).into() });
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
-            if let Err(error) = runtime.block_on(server::serve(listener, served, stopped)) {
+            if let Err(error) = runtime.block_on(server::serve(listener, served, limits, stopped)) {
                 tracing::error!(%error, "the server of logs has ended");
             }
+            // A disk that hangs does not hold up the end of the worker.
+            runtime.shutdown_background();
         };
         let thread = thread::Builder::new().name("logs".to_owned()).spawn(serve).map_err(not_started)?;
         Ok(Self { address, stop, thread })

@@ -15,14 +15,18 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidemill_model::Token;
+use tidemill_serving::Limits;
 use tokio::sync::oneshot;
 
 use super::read::{self, Piece, Wanted};
 use crate::attempt_dir::AttemptDir;
 use crate::data_dir::Attempts;
+use crate::plain_file;
 
 /// Lines of an answer where none are asked for.
 const DEFAULT_LINES: usize = 100;
+/// Says that there is no file where the output was; the API tells it from one that was removed.
+const NOT_PLAIN: &str = "not_a_plain_file";
 /// Bytes of one piece of a download.
 const CHUNK: usize = 64 << 10;
 
@@ -35,6 +39,7 @@ pub(super) struct Served {
 pub(super) async fn serve(
     listener: TcpListener,
     served: Arc<Served>,
+    limits: Limits,
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
     let routes = Router::new()
@@ -43,7 +48,7 @@ pub(super) async fn serve(
         .with_state(served);
     let listener = tokio::net::TcpListener::from_std(listener)?;
     tokio::select! {
-        served = async { axum::serve(listener, routes).await } => served,
+        served = tidemill_serving::serve(listener, routes, limits, std::future::pending()) => served,
         _ = stopped => Ok(()),
     }
 }
@@ -160,7 +165,7 @@ impl Served {
         if fits {
             return Ok(());
         }
-        let detail = "the header Authorization has to be Bearer and the cluster's internal key".to_owned();
+        let detail = "the header Authorization has to be Bearer and the cluster's logs key".to_owned();
         Err(Problem { status: StatusCode::UNAUTHORIZED, code: "wrong_key", detail })
     }
 
@@ -182,7 +187,7 @@ fn check_stream(stream: u8) -> Result<(), Problem> {
 
 /// A job that has not begun to write has no file yet.
 fn open(dir: &AttemptDir, stream: u8) -> io::Result<Option<File>> {
-    match File::open(if stream == 1 { dir.stdout() } else { dir.stderr() }) {
+    match plain_file::open(&if stream == 1 { dir.stdout() } else { dir.stderr() }) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
@@ -193,6 +198,10 @@ async fn on_blocking_thread<T: Send + 'static>(
     read: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, Problem> {
     tokio::task::spawn_blocking(read).await.map_err(io::Error::other).flatten().map_err(|error| {
+        if error.kind() == io::ErrorKind::InvalidInput {
+            let detail = format!("the output {error}: the job has put something else in its place");
+            return Problem { status: StatusCode::NOT_FOUND, code: NOT_PLAIN, detail };
+        }
         tracing::warn!(%error, "cannot read the output of an attempt");
         let detail = format!("the output cannot be read: {error}");
         Problem { status: StatusCode::INTERNAL_SERVER_ERROR, code: "unreadable", detail }

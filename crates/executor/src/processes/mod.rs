@@ -21,7 +21,7 @@ use crossbeam_channel::Sender;
 use ed25519_dalek::SigningKey;
 use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use tidemill_model::{JobType, RunSpec, Token, WorkerId};
+use tidemill_model::{Account, JobType, RunSpec, Token, WorkerId};
 
 pub(crate) use bury::find_earlier;
 pub(crate) use check::Checks;
@@ -46,6 +46,9 @@ pub(crate) struct Setup {
     pub(crate) checks: Checks,
     /// The command that serves shims; the directory of attempts is added.
     pub(crate) shim: Vec<String>,
+    /// The account of jobs that name none.
+    pub(crate) default_run_as: Option<Account>,
+    pub(crate) job_umask: Option<u32>,
     /// What of the worker's environment jobs get.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) threads: u32,

@@ -73,6 +73,8 @@ impl Server {
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .spawn()?;
+        // It forks nothing before it is told to, so every job has it too.
+        tidemill_serving::descriptors::give_back(process.id())?;
         Ok(Self { process, socket })
     }
 

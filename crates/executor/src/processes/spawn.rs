@@ -1,6 +1,5 @@
 //! Starts the shim of an attempt.
 
-use std::fs;
 use std::io::{self, Write as _};
 
 use rustix::event::epoll;
@@ -11,6 +10,7 @@ use super::table::Running;
 use crate::attempt_dir::ShimSpec;
 use crate::disk;
 use crate::environment;
+use crate::plain_file;
 use crate::shim::Lease;
 use crate::worker::{Input, ProcessEnd};
 
@@ -43,7 +43,9 @@ impl Shared {
         dir.create()?;
         let argv = config.argv(&spec.job_type, &spec.program, &script).map_err(io::Error::other)?;
         match &spec.program {
-            Program::Command(text) | Program::Script { text, .. } => fs::write(&script, text)?,
+            Program::Command(text) | Program::Script { text, .. } => {
+                plain_file::create(&script)?.write_all(text.as_bytes())?;
+            }
             Program::Path { .. } | Program::None => {}
         }
         if let Some(path) = &spec.output_path {
@@ -59,7 +61,8 @@ impl Shared {
             grace_ms,
             lease,
             limit_ms: spec.execution_timeout_ms,
-            run_as: spec.run_as.as_ref().map(ToString::to_string),
+            run_as: spec.run_as.as_ref().or(self.setup.default_run_as.as_ref()).map(ToString::to_string),
+            umask: self.setup.job_umask,
         })
     }
 

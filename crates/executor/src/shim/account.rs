@@ -8,21 +8,22 @@ use std::ffi::CString;
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::{PermissionsExt as _, fchown};
+use std::os::unix::fs::{PermissionsExt as _, fchown, lchown};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use nix::unistd::{Uid, User, chown, initgroups, setgid, setuid};
+use nix::unistd::{Uid, User, initgroups, setgid, setuid};
+use rustix::fs::Mode;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitOptions, setpgid, waitpid};
+use rustix::process::{Pid, WaitOptions, setpgid, umask, waitpid};
 
 use super::fork::fork;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
 
 /// What a copy ends with that has not become the job.
 const NOT_STARTED: i32 = 127;
-/// Others pass through to what the account owns there, and see nothing.
-const PASSABLE: u32 = 0o711;
+/// The group of the account passes through to what the account owns there, and sees nothing.
+const PASSABLE: u32 = 0o710;
 
 /// Starts the job as this account. The text of an error is for people.
 pub(super) fn start(
@@ -66,7 +67,10 @@ pub(super) fn start(
 
 /// The account can read what the attempt was given, and write where it works.
 fn hand_over(dir: &AttemptDir, user: &User, outputs: [&File; 2]) -> io::Result<()> {
-    fs::set_permissions(dir.path(), Permissions::from_mode(PASSABLE))?;
+    if Uid::effective().is_root() {
+        lchown(dir.path(), None, Some(user.gid.as_raw()))?;
+        fs::set_permissions(dir.path(), Permissions::from_mode(PASSABLE))?;
+    }
     // It can make no file here, so this one is there for it to write.
     let values = dir.make_values()?;
     fchown(values, Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
@@ -74,10 +78,9 @@ fn hand_over(dir: &AttemptDir, user: &User, outputs: [&File; 2]) -> io::Result<(
         let entry = entry?;
         let is_own = entry.file_name() == "work" || entry.file_name().to_string_lossy().starts_with("script");
         if is_own {
-            chown(&entry.path(), Some(user.uid), Some(user.gid))?;
+            lchown(entry.path(), Some(user.uid.as_raw()), Some(user.gid.as_raw()))?;
         }
     }
-    // The worker's group goes on reading them.
     outputs.into_iter().try_for_each(|output| fchown(output, Some(user.uid.as_raw()), None))
 }
 
@@ -105,6 +108,9 @@ fn become_job(
             "account {name} cannot enter {work}: {error}; every directory above it must be passable for it"
         )
     })?;
+    if let Some(mask) = spec.umask {
+        umask(Mode::from_raw_mode(mask));
+    }
     let (program, arguments) = spec.argv.split_first().ok_or("the command is empty")?;
     // It empties the mask of signals and gives SIGPIPE back its meaning, as a program expects.
     let error = Command::new(program)

@@ -6,7 +6,8 @@ use std::os::fd::AsRawFd as _;
 
 use nix::spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp};
 use nix::sys::signal::{SigSet, Signal};
-use rustix::process::Pid;
+use rustix::fs::Mode;
+use rustix::process::{Pid, umask};
 
 use super::account;
 use crate::attempt_dir::{AttemptDir, ShimSpec};
@@ -28,8 +29,12 @@ pub(super) fn start(dir: &AttemptDir, spec: &ShimSpec, stdout: &File) -> Result<
     let env = env.collect::<Result<Vec<_>, _>>()?;
     let files = files(stdout, &stderr).map_err(|error| failed("prepare the output files", error))?;
     let attributes = attributes().map_err(|error| failed("prepare the process", error))?;
-    let pid = posix_spawnp(&c_string(program)?, &files, &attributes, &argv, &env)
-        .map_err(|error| failed(&format!("start {program:?}"), error))?;
+    let program_text = c_string(program)?;
+    // What is spawned has the mask of this process, which has no other thread.
+    let own = spec.umask.map(|mask| umask(Mode::from_raw_mode(mask)));
+    let spawned = posix_spawnp(&program_text, &files, &attributes, &argv, &env);
+    own.map(umask);
+    let pid = spawned.map_err(|error| failed(&format!("start {program:?}"), error))?;
     Ok(Pid::from_raw(pid.as_raw()).expect("a process that was started has a number"))
 }
 

@@ -9,6 +9,7 @@
 
 mod account;
 mod attempt;
+mod descriptors;
 mod exec;
 mod fork;
 mod news;
@@ -18,6 +19,8 @@ mod tree;
 mod watch;
 
 use std::path::Path;
+
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 pub use news::News;
 pub(crate) use order::Order;
@@ -41,10 +44,13 @@ enum Code {
 /// with a stream socket to the shim that runs it. Over that one the worker says what to run (one line, a
 /// [`ShimSpec`](crate::ShimSpec)) and then its orders, and hears [`News`].
 pub fn shim_main(dir: &Path) -> i32 {
+    // Its sockets are the worker's word, and a job may be of its account.
+    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    debug_assert!(hidden.is_ok(), "the value is known to the kernel");
     // The worker starts it by a link, whose name would be that of the process.
     let named = nix::sys::prctl::set_name(c"tidemill-shim");
     debug_assert!(named.is_ok(), "the name is short");
-    match server::serve(dir) {
+    match descriptors::close_inherited().and_then(|()| server::serve(dir)) {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("tidemill shim: {}: {error}", dir.display());

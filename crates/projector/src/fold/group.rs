@@ -26,11 +26,12 @@ impl Caches {
                     changed_at: at.now,
                 });
             }
-            Event::KeyDefined { app, hash, role, groups } => self.app_keys.put(AppKeyRow {
+            Event::KeyDefined { app, hash, role, groups, run_as } => self.app_keys.put(AppKeyRow {
                 app: app.as_str().into(),
                 hash: hash.as_str().into(),
                 role: role_word(*role).into(),
                 group_names: json(groups),
+                accounts: json(run_as),
                 defined_at: at.now,
             }),
             Event::KeyRevoked { app } => self.app_keys.remove((app.as_str().into(),)),

@@ -48,9 +48,8 @@ pub fn verify_hints(
             report.other_hints += all;
             continue;
         }
-        let begun_at = Instant::now();
-        let (state, end) = fold(log, partition, shutdown, on_progress)?;
-        if shutdown.wait(MARKED_AFTER.saturating_sub(begun_at.elapsed())) {
+        let (state, end, ended_at) = fold(log, partition, shutdown, on_progress)?;
+        if shutdown.wait(MARKED_AFTER.saturating_sub(ended_at.elapsed())) {
             return Err(Error::Interrupted);
         }
         each(hints, partition, shutdown, |place, look| {
@@ -90,14 +89,15 @@ fn counting(look: &Look) -> Option<&Hint> {
     look.counting(Timestamp::now().as_millisecond())
 }
 
-/// The state of the partition at the end of its journal, and where that is.
+/// The state of the partition at the end of its journal, where that is, and when it was there.
 fn fold(
     log: &dyn Log,
     partition: u32,
     shutdown: &Shutdown,
     on_progress: &mut dyn FnMut(u64, u64),
-) -> Result<(Partition, u64), Error> {
+) -> Result<(Partition, u64, Instant), Error> {
     let range = log.range(Topic::Journal, partition).map_err(Error::journal(partition))?;
+    let ended_at = Instant::now();
     let mut journal = Journal::open(log, partition, "the hints", Start::Beginning)?;
     let mut state = Partition::new(partition, log.partitions(Topic::Journal));
     let mut next = range.start;
@@ -111,7 +111,7 @@ fn fold(
         next = read.last.map_or(next, |last| last + 1);
         on_progress(next - range.start, range.end - range.start);
     }
-    Ok((state, range.end))
+    Ok((state, range.end, ended_at))
 }
 
 /// What an owner would say to the user now, where it is not what the hint says. A user that the shard does not know is

@@ -34,6 +34,8 @@ row! {
         role: Arc<str> = Name(32),
         /// The groups that it is bound to, as JSON; an empty list: all.
         group_names: Arc<str> = Json,
+        /// The accounts that jobs may run as which it applies, as JSON.
+        accounts: Arc<str> = Json,
         /// When it was defined, the last time.
         defined_at: i64 = Time,
     }

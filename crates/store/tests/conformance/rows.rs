@@ -70,6 +70,7 @@ pub(crate) fn keys_compare_by_bytes(bench: &impl Bench) {
         hash: app.into(),
         role: "viewer".into(),
         group_names: "[]".into(),
+        accounts: "[]".into(),
         defined_at: 1,
     };
     let rows = ["A", "A ", "a", "á", "ä", "aa", "中"].map(key);

@@ -10,6 +10,7 @@ mod operate;
 mod pool;
 mod pull;
 mod rerun;
+mod suggestions;
 mod things;
 
 pub(crate) use batch::{BatchCommand, Condition, QualityWord, word};
@@ -45,6 +46,16 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// The command line of this process. Ends it where it is none, with what is wrong.
+    pub(crate) fn of_process() -> Self {
+        Self::try_parse().unwrap_or_else(|mut error| {
+            suggestions::keep_close(&mut error);
+            error.exit()
+        })
+    }
+}
+
 /// The last part of `tidemill --help`.
 fn after_help() -> String {
     format!(
@@ -65,7 +76,7 @@ pub(crate) struct Global {
     /// Data directory [default: ./tidemill-data]
     #[arg(long, env = "TIDEMILL_DATA", value_name = "DIR", global = true, hide_env_values = true)]
     pub(crate) data: Option<PathBuf>,
-    /// Server to talk to [default: <data>/api.address, else http://127.0.0.1:8780]
+    /// Server to talk to [default: that of the data directory; with --key http://127.0.0.1:8780]
     #[arg(long, env = "TIDEMILL_SERVER", value_name = "URL", global = true, hide_env_values = true)]
     pub(crate) server: Option<String>,
     /// Application key, APP:SECRET [default: <data>/admin.key]

@@ -39,7 +39,7 @@ pub(crate) enum GroupCommand {
         /// [default: that of <data>/group-NAME.key, drawn where there is none]
         #[arg(long, value_name = "HEX")]
         worker_key: Option<String>,
-        /// Its settings, as `{"lease_ms": 60000, "accounts": {"ann": ["etl"]}}`; those that are absent get their
+        /// Its settings, as `{"lease_ms": 60000, "accounts": {"*": ["etl"]}}`; those that are absent get their
         /// defaults [default: as they are]
         #[arg(long, value_name = "JSON")]
         settings: Option<String>,
@@ -101,6 +101,13 @@ pub(crate) enum KeyCommand {
         /// Bind it to this group (repeatable) [default: all groups]
         #[arg(long = "group", value_name = "GROUP")]
         groups: Vec<String>,
+        /// Jobs that it applies may run as this account of their worker's host (repeatable) [default: none]
+        #[arg(long, value_name = "ACCOUNT")]
+        run_as: Vec<String>,
+        /// With the operator's secret (operator.key, or the setting operator_key) in place of a key: where every
+        /// super-administrator's key is lost
+        #[arg(long)]
+        operator: bool,
     },
     /// End a key
     Revoke {

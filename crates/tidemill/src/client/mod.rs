@@ -5,7 +5,7 @@ mod sse;
 mod target;
 
 pub(crate) use sse::{Message, Messages};
-pub(crate) use target::{ADDRESS_FILE, KEY_FILE, Target};
+pub(crate) use target::{KEY_FILE, OPERATOR_FILE, Target};
 
 use std::io::BufReader;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 
 /// What to do where no server is found.
-const OTHER_SERVER: &str = "start one with `tidemill standalone`; name a running one by its data directory with \
+pub(crate) const OTHER_SERVER: &str = "start one with `tidemill standalone`; name a running one by its data directory with \
                             --data, or by its address with --server";
 /// Until lists have to show what was written.
 const SEEN_WITHIN: Duration = Duration::from_secs(2);

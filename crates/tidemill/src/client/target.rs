@@ -3,15 +3,21 @@
 use std::fs;
 use std::path::Path;
 
+use super::OTHER_SERVER;
+use crate::address;
 use crate::config::Settings;
+use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 
 /// Where nothing else is said.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8780";
-/// Written by a running `standalone`: the address that it listens on.
-pub(crate) const ADDRESS_FILE: &str = "api.address";
+/// How that came about.
+const DEFAULT_FROM: &str = "the default address";
 /// Written by the first start: `APP:SECRET` of the administrator.
 pub(crate) const KEY_FILE: &str = "admin.key";
+
+/// Written by `standalone`: the operator's secret.
+pub(crate) const OPERATOR_FILE: &str = "operator.key";
 
 /// A server and a key.
 #[derive(Debug, Clone)]
@@ -29,9 +35,11 @@ impl Target {
     pub(crate) fn find(server: Option<&str>, key: Option<&str>, settings: &Settings) -> Done<Self> {
         let (server, server_from) = match server {
             Some(server) => (server.to_owned(), "--server or TIDEMILL_SERVER"),
-            None => match read(&settings.data_dir.join(ADDRESS_FILE))? {
+            None => match address::find(&settings.data_dir)
+                .map_err(|error| unreadable(&settings.data_dir, &error))?
+            {
                 Some(address) => (address, "the data directory's api.address"),
-                None => (DEFAULT_SERVER.to_owned(), "the default address"),
+                None => (DEFAULT_SERVER.to_owned(), DEFAULT_FROM),
             },
         };
         let server = if server.contains("://") { server } else { format!("http://{server}") };
@@ -39,12 +47,36 @@ impl Target {
             return Err(Failure::bad_input(format!("server {server:?} must begin with http://"))
                 .hint("put a proxy that ends TLS on this host, and name its plain address"));
         }
+        let key_is_found = key.is_none();
         let key = match key {
             Some(key) => Some(key.trim().to_owned()),
             None => read(&settings.keys_dir().join(KEY_FILE))?,
         };
+        if key_is_found && key.is_some() && server_from == DEFAULT_FROM {
+            return Err(nobody_there(settings, "the administrator's key"));
+        }
         Ok(Self { server: server.trim_end_matches('/').to_owned(), server_from, key })
     }
+
+    /// Shows the operator's secret instead of a key, where there is one: it counts also while the tables, and with
+    /// them every application key, are lost.
+    pub(crate) fn with_operator_key(self, settings: &Settings) -> Done<Self> {
+        let operator = match &settings.operator_key {
+            Some(secret) => Some(secret.clone()).filter(|secret| !secret.is_empty()),
+            None => read(&settings.keys_dir().join(OPERATOR_FILE))?,
+        };
+        if operator.is_some() && self.server_from == DEFAULT_FROM {
+            return Err(nobody_there(settings, "the operator's secret"));
+        }
+        Ok(Self { key: operator.or(self.key), ..self })
+    }
+}
+
+/// Whoever listens at the default address may be anybody.
+fn nobody_there(settings: &Settings, secret: &str) -> Failure {
+    let file = settings.data_dir.join(address::ADDRESS_FILE);
+    let message = format!("no server holds {}, and {secret} is sent to nobody else", file.display());
+    Failure::new(Exit::Unreachable, message).hint(OTHER_SERVER)
 }
 
 /// A small file's one line; absent where there is no such file, or it is not ours to read.
@@ -52,9 +84,13 @@ fn read(path: &Path) -> Done<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::caused(format!("cannot read {}", path.display()), &error)
-            .hint("name server and key with --server and --key, or another directory with --data")),
+        Err(error) => Err(unreadable(path, &error)),
     }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::caused(format!("cannot read {}", path.display()), error)
+        .hint("name server and key with --server and --key, or another directory with --data")
 }
 
 #[cfg(test)]
@@ -66,7 +102,7 @@ mod tests {
     fn option_wins_over_data_directory_over_default() {
         let empty = tempfile::tempdir().unwrap();
         let used = tempfile::tempdir().unwrap();
-        fs::write(used.path().join(ADDRESS_FILE), "127.0.0.1:9000\n").unwrap();
+        let published = address::Published::new(used.path(), "127.0.0.1:9000".parse().unwrap()).unwrap();
         fs::write(used.path().join(KEY_FILE), "admin:s3cret\n").unwrap();
         let found = |server, key, dir: &Path| {
             let settings = Settings { data_dir: dir.to_owned(), ..Settings::default() };
@@ -80,6 +116,19 @@ mod tests {
             found(Some("http://h:1/"), Some("a:b"), used.path()),
             ("http://h:1".to_owned(), key("a:b"))
         );
+        // Whoever listens at the default address gets no key that it was not meant to have.
+        drop(published);
+        let settings = Settings { data_dir: used.path().to_owned(), ..Settings::default() };
+        let refused = Target::find(None, None, &settings).unwrap_err();
+        assert_eq!(refused.exit, Exit::Unreachable);
+        assert!(refused.message.contains("no server holds"), "{}", refused.message);
+        assert_eq!(found(None, Some("a:b"), used.path()).0, DEFAULT_SERVER);
+        fs::remove_file(used.path().join(KEY_FILE)).unwrap();
+        let target = Target::find(None, None, &settings).unwrap();
+        assert_eq!(target.clone().with_operator_key(&settings).unwrap().key, None);
+        fs::write(used.path().join(OPERATOR_FILE), "s3cret\n").unwrap();
+        let refused = target.with_operator_key(&settings).unwrap_err();
+        assert!(refused.message.contains("no server holds"), "{}", refused.message);
     }
 
     #[test]

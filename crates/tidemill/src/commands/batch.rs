@@ -25,13 +25,12 @@ pub(super) fn run(session: &Session, command: BatchCommand) -> Done<Exit> {
             if let Some(job) = job {
                 query.push(("job", job::id_of(session, &job)?.to_string()));
             }
-            query.extend(group.map(|group| ("group", group)));
             query.extend(state.map(|state| ("state", word(&state))));
             query.extend(result.map(|result| ("result", word(&result))));
             query.extend(blocked.then(|| ("blocked", true.to_string())));
             query.extend(from.map(|from| ("from", from.to_string())));
             query.extend(to.map(|to| ("to", to.to_string())));
-            let answer = session.client.list("/api/batches", &query, limit)?;
+            let answer = session.list_of_group("/api/batches", group.as_deref(), query, limit)?;
             Ok(session.show(&answer, |answer| render::list(answer, BATCHES, "No batches.")))
         }
         BatchCommand::Show { batch } => {

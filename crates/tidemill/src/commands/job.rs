@@ -32,12 +32,12 @@ pub(super) fn run(session: &Session, command: JobCommand) -> Done<Exit> {
         JobCommand::Export { group } => export(session, group),
         JobCommand::Ls { group, name, job_type, enabled, limit } => {
             let mut query = Query::new();
-            query.extend(group.map(|group| ("group", group)));
             query.extend(name.map(|name| ("name", name)));
             query.extend(job_type.map(|job_type| ("type", job_type)));
             query.extend(enabled.map(|enabled| ("enabled", enabled.to_string())));
-            let answer = session.client.list("/api/jobs", &query, limit)?;
-            let nothing = match query.is_empty() {
+            let is_all = query.is_empty() && group.is_none();
+            let answer = session.list_of_group("/api/jobs", group.as_deref(), query, limit)?;
+            let nothing = match is_all {
                 true => "No jobs. Add some with `tidemill job apply -f FILE`.",
                 false => "No such jobs.",
             };
@@ -259,9 +259,12 @@ fn checked(files: &JobFiles) -> Done<Vec<String>> {
 }
 
 fn export(session: &Session, group: Option<String>) -> Done<Exit> {
-    let query: Query<'_> = group.map(|group| ("group", group)).into_iter().collect();
+    let query: Query<'_> = group.iter().map(|group| ("group", group.clone())).collect();
     let answer = session.client.get("/api/jobs/export", &query)?;
     let jobs = json!({ "jobs": answer["jobs"] });
+    if let Some(group) = group.filter(|_| jobs["jobs"].as_array().is_some_and(Vec::is_empty)) {
+        session.check_group(&group)?;
+    }
     match session.format {
         crate::cli::OutputFormat::Json => output::json(&jobs),
         crate::cli::OutputFormat::Table => output::line(yaml::write(jobs)?),

@@ -24,11 +24,11 @@ use crate::cli::{
     Cli, Command, ConfigCommand, EventsCommand, Global, JobCommand, OutputFormat, PartitionCommand,
     TopicsCommand,
 };
-use crate::client::{Client, Target};
+use crate::client::{Client, Query, Target};
 use crate::config;
 use crate::demo;
 use crate::exit::Exit;
-use crate::failure::Done;
+use crate::failure::{Done, Failure};
 use crate::output;
 use crate::roles;
 
@@ -86,6 +86,7 @@ pub(crate) fn run(cli: Cli) -> Done<Exit> {
 /// A client, and how to show what it gets.
 pub(crate) struct Session {
     client: Client,
+    target: Target,
     format: OutputFormat,
     settings: config::Settings,
 }
@@ -95,7 +96,37 @@ impl Session {
         let loaded = config::from_command_line(global, Vec::new())?;
         let settings = loaded.settings;
         let target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings)?;
-        Ok(Self { client: Client::new(target), format: global.output, settings })
+        Ok(Self { client: Client::new(target.clone()), target, format: global.output, settings })
+    }
+
+    /// The same server, with the operator's secret.
+    fn with_operator_key(&self) -> Done<Client> {
+        Ok(Client::new(self.target.clone().with_operator_key(&self.settings)?))
+    }
+
+    /// The list of a group, which has to be there: an empty one would say that it has nothing.
+    fn list_of_group(
+        &self,
+        path: &str,
+        group: Option<&str>,
+        mut query: Query<'_>,
+        limit: usize,
+    ) -> Done<serde_json::Value> {
+        query.extend(group.map(|group| ("group", group.to_owned())));
+        let answer = self.client.list(path, &query, limit)?;
+        if answer["items"].as_array().is_some_and(Vec::is_empty) {
+            group.map_or(Ok(()), |group| self.check_group(group))?;
+        }
+        Ok(answer)
+    }
+
+    fn check_group(&self, group: &str) -> Done {
+        let groups = self.client.get("/api/groups", &[])?;
+        if groups["items"].as_array().into_iter().flatten().any(|known| known["name"] == group) {
+            return Ok(());
+        }
+        Err(Failure::new(Exit::NotFound, format!("there is no group {group}"))
+            .hint("`tidemill group ls` lists the groups"))
     }
 
     /// Shows an answer: as it is to programs, by `table` to people.

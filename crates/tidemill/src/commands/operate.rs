@@ -119,6 +119,7 @@ const KEYS: &[Column] = &[
     Column("APP", &["/app"]),
     Column("ROLE", &["/role"]),
     Column("GROUPS", &["/groups"]),
+    Column("RUN AS", &["/run_as"]),
     Column("DEFINED", &["/defined_at"]),
 ];
 
@@ -128,10 +129,13 @@ pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
             let answer = session.client.get("/api/keys", &[])?;
             Ok(session.show(&answer, |answer| render::list(answer, KEYS, "No keys.")))
         }
-        KeyCommand::Define { app, role, groups } => {
+        KeyCommand::Define { app, role, groups, run_as, operator } => {
             let secret = keys::draw::<24>();
-            let body = json!({ "app": app, "secret": secret, "role": word(&role), "groups": groups });
-            let mut answer = session.client.post("/api/keys", Some(&body))?;
+            let body = json!({ "app": app, "secret": secret, "role": word(&role), "groups": groups, "run_as": run_as });
+            let mut answer = match operator {
+                true => session.with_operator_key()?.post("/api/operate/keys", Some(&body))?,
+                false => session.client.post("/api/keys", Some(&body))?,
+            };
             if let Value::Object(fields) = &mut answer {
                 fields.insert("key".to_owned(), json!(format!("{app}:{secret}")));
             }

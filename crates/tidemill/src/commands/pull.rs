@@ -216,7 +216,6 @@ fn grants(session: &Session, args: PullGrantsArgs) -> Done<Exit> {
     query.extend(args.user.map(|user| ("user", user)));
     query.extend(args.task.map(|task| ("task", task.to_string())));
     query.extend(args.state.map(|state| ("state", state)));
-    query.extend(args.group.map(|group| ("group", group)));
-    let answer = session.client.list("/api/pull/grants", &query, args.limit)?;
+    let answer = session.list_of_group("/api/pull/grants", args.group.as_deref(), query, args.limit)?;
     Ok(session.show(&answer, |answer| render::list(answer, GRANTS, "No grants.")))
 }

@@ -39,9 +39,20 @@ pub(super) fn show_batch(session: &Session, answer: &Value, to_the_end: bool) ->
     };
     session.show(&batch, |_| match exit {
         Exit::Success => format!("Batch {id}: {result}."),
+        _ if batch["attempt_count"] == 0 => {
+            format!("Batch {id}: {result}, without an attempt{}", said(&batch))
+        }
         _ => format!("Batch {id}: {result}. Read why with `tidemill batch logs {id} --stderr`."),
     });
     Ok(exit)
+}
+
+/// What the batch itself says of its end.
+fn said(batch: &Value) -> String {
+    match batch["message"].as_str().filter(|message| !message.is_empty()) {
+        Some(message) => format!(": {message}."),
+        None => format!(". Look at it with `tidemill batch show {}`.", batch["id"]),
+    }
 }
 
 /// What an answer would have people know, a line each.

@@ -53,7 +53,7 @@ pub(super) fn told(answer: &Value, batch: &Value, advice: &[String]) -> String {
 pub(super) fn advice(session: &Session, answer: &Value, batch: &Value) -> Done<Vec<String>> {
     let id = one_line(&answer["batch"]);
     let ended = answer["result"].as_str().filter(|result| *result != "success");
-    let mut lines = ended.map_or_else(Vec::new, |result| of_ended(&id, result));
+    let mut lines = ended.map_or_else(Vec::new, |result| of_ended(&id, result, batch));
     let conditions = answer["conditions"].as_array().map_or(&[][..], Vec::as_slice);
     for condition in conditions.iter().take(PARENTS) {
         let more = match condition["kind"].as_str().unwrap_or_default() {
@@ -66,7 +66,11 @@ pub(super) fn advice(session: &Session, answer: &Value, batch: &Value) -> Done<V
     Ok(lines)
 }
 
-fn of_ended(id: &str, result: &str) -> Vec<String> {
+fn of_ended(id: &str, result: &str, batch: &Value) -> Vec<String> {
+    let again = format!("tidemill batch rerun {id} --wait     once it is mended");
+    if batch["attempt_count"] == 0 {
+        return vec![format!("tidemill batch show {id}    its message, as it had no attempt"), again];
+    }
     vec![
         format!(
             "tidemill batch logs {id} --stderr    why it {}",
@@ -76,7 +80,7 @@ fn of_ended(id: &str, result: &str) -> Vec<String> {
                 result => result,
             }
         ),
-        format!("tidemill batch rerun {id} --wait     once it is mended"),
+        again,
     ]
 }
 
@@ -95,7 +99,7 @@ fn of_parent(session: &Session, condition: &Value) -> Done<Vec<String>> {
         )],
         Some(run) => match run["result"].as_str() {
             Some("success") => Vec::new(),
-            Some(result) => of_ended(&one_line(&run["id"]), result),
+            Some(result) => of_ended(&one_line(&run["id"]), result, run),
             None => vec![format!("tidemill batch why {}    what the parent waits for", run["id"])],
         },
     })
@@ -139,7 +143,7 @@ mod tests {
             What to do:
               tidemill batch logs 20481 --stderr    why it failed
               tidemill batch rerun 20481 --wait     once it is mended"#]]
-        .assert_eq(&told(&answer, &batch, &of_ended("20481", "failed")));
+        .assert_eq(&told(&answer, &batch, &of_ended("20481", "failed", &batch)));
     }
 
     #[test]

@@ -43,6 +43,8 @@ fn sample(path: &str, default: &Value) -> Value {
         "api.key_cache_ms" => json!(999),
         "dispatcher.address" => json!("127.0.0.1:8998"),
         "api.internal_key" | "internal_key" => json!("sixteen letters and more"),
+        "api.logs_key" | "logs_key" => json!("other sixteen letters"),
+        "api.operator_key" | "operator_key" => json!("sixteen more letters"),
         "executor.memory_mb" => json!(4096),
         "executor.reserved" => json!({"shell": {"slots": 1, "priority": 2}}),
         "executor.slots" => json!({"shell": 3}),

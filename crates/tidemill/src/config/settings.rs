@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_executor::TypeConfig;
-use tidemill_model::{FieldError, JobType, Reserved, WorkerLabel};
+use tidemill_model::{Account, FieldError, JobType, Reserved, WorkerLabel};
 
 use crate::failure::Done;
 use crate::keys::Keys;
@@ -17,8 +17,12 @@ pub(super) const OPEN: &[&str] =
 /// Settings that are never shown.
 pub(super) const SECRET: &[&str] = &[
     "api.internal_key",
+    "api.logs_key",
+    "api.operator_key",
     "internal_key",
     "log.kafka",
+    "logs_key",
+    "operator_key",
     "prober.paths.s3.secret_access_key",
     "redis.url",
     "sinks.elasticsearch.api_key",
@@ -34,12 +38,20 @@ pub(super) const SECRET: &[&str] = &[
 pub(crate) struct Settings {
     /// Where everything that must survive a restart is kept, and the keys. Default `./tidemill-data`.
     pub(crate) data_dir: PathBuf,
-    /// Where keys are kept: `admin.key`, `internal.key`, `group-NAME.key`. The roles of a cluster may share
-    /// it, while each has a data directory of its own. Default: the data directory.
+    /// Where keys are kept: `admin.key`, `operator.key`, `internal.key`, `logs.key`, `group-NAME.key`. The roles of
+    /// a cluster may share it, while each has a data directory of its own; an executor's host needs `logs.key` and
+    /// its group's alone. Default: the data directory.
     pub(crate) keys_dir: Option<PathBuf>,
-    /// Secret that the roles of one cluster share, at least 16 characters: it opens an executor's logs
-    /// and an owner's live state. Default: the file `internal.key` among the keys, drawn where there is none.
+    /// Secret that dispatchers, interfaces and producers of one cluster share, at least 16 characters: it opens an
+    /// owner's live state and nothing else. Default: the file `internal.key` among the keys, drawn where there is none.
     pub(crate) internal_key: Option<String>,
+    /// Secret that executors and interfaces of one cluster share, at least 16 characters: it opens the logs that
+    /// executors serve and nothing else. Default: the file `logs.key` among the keys, drawn where there is none.
+    pub(crate) logs_key: Option<String>,
+    /// Secret of those who operate while the read tables, and with them all application keys, are lost, at least 16
+    /// characters: it opens `/api/operate` and nothing else. Empty: off. Default: off, but `standalone` draws the file
+    /// `operator.key` among the keys.
+    pub(crate) operator_key: Option<String>,
     /// Which log lines are written: a level, or targets with levels as in `info,tidemill_log=debug`.
     /// Default `info`; client commands write none.
     pub(crate) log_filter: String,
@@ -49,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) store: StoreSettings,
     /// Hints that spare empty answers to clients that pull tasks.
     pub(crate) redis: RedisSettings,
+    /// Connections to every listener of this process: the interface, the live port, the logs of attempts.
+    pub(crate) http: tidemill_serving::Config,
     /// The role that answers over HTTP.
     pub(crate) api: tidemill_api::Config,
     /// The role that owns partitions and decides.
@@ -74,10 +88,13 @@ impl Default for Settings {
             data_dir: PathBuf::from("tidemill-data"),
             keys_dir: None,
             internal_key: None,
+            logs_key: None,
+            operator_key: None,
             log_filter: "info".to_owned(),
             log: LogSettings::default(),
             store: StoreSettings::default(),
             redis: RedisSettings::default(),
+            http: tidemill_serving::Config::default(),
             api: tidemill_api::Config::default(),
             dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
@@ -183,6 +200,9 @@ pub(crate) struct ExecutorSettings {
     /// How programs of each type are started, beside (or in place of) `shell`, `python`, `java`, `mapreduce`, `hive`,
     /// `spark` and `datahub`. Default none.
     pub(crate) types: BTreeMap<JobType, TypeConfig>,
+    /// The account of jobs that name none with `run_as`; the executor has to be root, and it another account than
+    /// root's. Default none: they run as the executor's own account, and can read its keys and data.
+    pub(crate) default_run_as: Option<Account>,
     /// From one heartbeat to the next, milliseconds. Default 3,000; 50 to 60,000.
     pub(crate) heartbeat_ms: u64,
     /// How long running attempts get to end by themselves when the executor is stopped, milliseconds.
@@ -210,6 +230,7 @@ impl Default for ExecutorSettings {
             advertise: None,
             host: None,
             types: BTreeMap::new(),
+            default_run_as: None,
             heartbeat_ms: 3_000,
             stop_grace_ms: 30_000,
             keep_logs_days: 7,
@@ -242,12 +263,18 @@ impl Default for ProjectorSettings {
 }
 
 impl Settings {
-    /// The interface's configuration, with the cluster's secret in it.
+    /// The interface's configuration, with its secrets in it.
     pub(crate) fn api_config(&self, keys: &Keys) -> Done<tidemill_api::Config> {
         let mut config = self.api.clone();
         config.job_types.extend(self.executor.types.keys().cloned());
         if config.internal_key.is_empty() {
             config.internal_key = self.internal_key(keys)?;
+        }
+        if config.logs_key.is_empty() {
+            config.logs_key = self.logs_key(keys)?;
+        }
+        if config.operator_key.is_empty() {
+            config.operator_key = self.operator_key.clone().unwrap_or_default();
         }
         Ok(config)
     }
@@ -274,9 +301,41 @@ impl Settings {
         tidemill_projector::VerifyConfig { scratch: self.data_dir.clone(), cached_rows, ..Default::default() }
     }
 
-    /// The secret that the roles share: as configured, else from the data directory.
+    /// The secret of the live port: as configured, else from the data directory.
     pub(crate) fn internal_key(&self, keys: &Keys) -> Done<String> {
         self.internal_key.clone().map_or_else(|| keys.internal(), Ok)
+    }
+
+    /// The secret of the executors' logs: as configured, else from the data directory.
+    pub(crate) fn logs_key(&self, keys: &Keys) -> Done<String> {
+        self.logs_key.clone().map_or_else(|| keys.logs(), Ok)
+    }
+
+    /// Each secret opens one thing: all are too long to be guessed, and no two are the same.
+    fn check_secrets(&self) -> Result<(), (String, String)> {
+        let secrets = [
+            ("internal_key", self.internal_key.as_deref()),
+            ("logs_key", self.logs_key.as_deref()),
+            ("operator_key", self.operator_key.as_deref().filter(|key| !key.is_empty())),
+            ("api.internal_key", Some(&*self.api.internal_key).filter(|key| !key.is_empty())),
+            ("api.logs_key", Some(&*self.api.logs_key).filter(|key| !key.is_empty())),
+            ("api.operator_key", Some(&*self.api.operator_key).filter(|key| !key.is_empty())),
+        ];
+        let given = secrets.iter().filter_map(|(name, key)| Some((*name, (*key)?)));
+        let what = |name: &'static str| name.rsplit('.').next().unwrap_or(name);
+        for (name, key) in given.clone() {
+            if key.len() < 16 {
+                return Err((name.to_owned(), "must have at least 16 characters".to_owned()));
+            }
+            if let Some((other, _)) =
+                given.clone().find(|(other, same)| what(other) != what(name) && *same == key)
+            {
+                let rule =
+                    format!("must differ from {other}, for each of them opens one thing only; draw another");
+                return Err((name.to_owned(), rule));
+            }
+        }
+        Ok(())
     }
 
     /// What no single field can know: ranges and what must come together. The path that is wrong, and
@@ -294,9 +353,7 @@ impl Settings {
                 "must name a broker when log.backend is kafka".to_owned(),
             ));
         }
-        if self.internal_key.as_ref().is_some_and(|key| key.len() < 16) {
-            return Err(("internal_key".to_owned(), "must have at least 16 characters".to_owned()));
-        }
+        self.check_secrets()?;
         if self.executor.listen.parse::<std::net::SocketAddr>().is_err() {
             return Err(("executor.listen".to_owned(), "must be ip:port, as in 0.0.0.0:8790".to_owned()));
         }
@@ -319,10 +376,41 @@ impl Settings {
             return Err(("third_party.topic".to_owned(), rule.to_owned()));
         }
         // The rule begins with the field's name.
-        self.api.check().map_err(|rule| {
-            let field = rule.split(' ').next().unwrap_or_default();
-            (format!("api.{field}"), rule)
-        })?;
+        let named = |section: &'static str| {
+            move |rule: String| {
+                let field = rule.split(' ').next().unwrap_or_default();
+                (format!("{section}.{field}"), rule)
+            }
+        };
+        self.http.check().map_err(named("http"))?;
+        self.api.check().map_err(named("api"))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// API-5, OPS-3: a secret that opens two things is refused, and an empty one is none.
+    #[test]
+    fn each_secret_opens_one_thing() {
+        let with = |internal: &str, logs: &str, operator: &str| {
+            let some = |key: &str| Some(key.to_owned());
+            let settings = Settings {
+                internal_key: some(internal),
+                logs_key: some(logs),
+                operator_key: some(operator),
+                ..Settings::default()
+            };
+            settings.check().map_err(|(field, _)| field)
+        };
+        let (one, two, three) = ("one-one-one-one-1", "two-two-two-two-2", "three-three-three");
+        assert_eq!(with(one, two, three), Ok(()));
+        assert_eq!(with(one, two, ""), Ok(()));
+        assert_eq!(with(one, one, three), Err("internal_key".to_owned()));
+        assert_eq!(with(one, two, two), Err("logs_key".to_owned()));
+        assert_eq!(with(one, two, "short"), Err("operator_key".to_owned()));
+        assert_eq!(with("", two, three), Err("internal_key".to_owned()));
     }
 }

@@ -61,6 +61,8 @@ mod tests {
     fn secrets_are_hidden_in_every_form() {
         let flags = [
             Flag::new("internal_key", "sesame-sesame-sesame", "--test"),
+            Flag::new("logs_key", "sesame-for-the-logs", "--test"),
+            Flag::new("operator_key", "sesame-of-operators", "--test"),
             Flag::new("store.url", "mysql://u:sesame@h/d", "--test"),
         ];
         let loaded = load(None, &[], &flags).unwrap();

@@ -22,6 +22,7 @@ use crate::config::{self, Flag, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
+use crate::privacy;
 use crate::roles::{self, Standalone};
 use crate::yaml::JobFiles;
 use example::Workplace;
@@ -45,15 +46,19 @@ const BATCHES: usize = 200;
 /// Runs the demo.
 pub(crate) fn run(global: &Global, args: &DemoArgs) -> Done<Exit> {
     let settings = settings(global, args)?;
-    let workplace = Workplace::prepare(&settings.data_dir)?;
+    privacy::begin();
+    privacy::make_dir(&settings.data_dir)?;
     log_to_file(&settings)?;
+    privacy::close(&settings);
+    let workplace = Workplace::prepare(&settings.data_dir)?;
+    roles::raise_descriptors()?;
     match args.breaks {
         Some(_) => workplace.set_broken(true)?,
         None if args.fix => workplace.set_broken(false)?,
         None => {}
     }
     let stop = roles::on_signal()?;
-    let standalone = Standalone::start(&settings)?;
+    let standalone = Standalone::start(&settings, &stop)?;
     let outcome =
         Demo::new(&settings, &standalone, workplace, args).and_then(|demo| demo.run(&standalone, &stop));
     let stopped = standalone.stop();

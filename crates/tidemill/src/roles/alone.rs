@@ -21,9 +21,11 @@ use super::operator::Operator;
 use super::producers::{self, Producers};
 use super::standalone::{join, spawn};
 use super::{executor, first_start, hints, log, sinks, tables};
+use crate::address::Published;
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
+use crate::privacy;
 
 /// Between two looks whether a role has ended by itself.
 const LOOK: Duration = Duration::from_millis(200);
@@ -44,7 +46,8 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
     let dispatcher = tidemill_dispatcher::run(config, log, incarnation.as_str())
         .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
     let here = owners(dispatcher.live(), partitions);
-    let live = LiveServer::start(listener, tidemill_api::live_router(&settings.internal_key(&keys)?, here))?;
+    let router = tidemill_api::live_router(&settings.internal_key(&keys)?, here);
+    let live = LiveServer::start(listener, router, settings.http.for_own_roles())?;
     let ended = until(stop, || dispatcher.has_ended() || live.has_ended());
     let dispatcher = dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
     dispatcher.and(live.stop()).and(ended)
@@ -206,13 +209,16 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         feed: Arc::new(JournalFeed::new(log, tables)),
         cluster: Arc::new(cluster),
     };
-    let interface = Interface::start(config, deps)?;
+    let interface = Interface::start(config, deps, settings.http.for_everybody())?;
+    privacy::make_dir(&settings.data_dir)?;
+    let published = Published::new(&settings.data_dir, interface.address())?;
     tracing::info!(address = %interface.address(), "the interface listens on {}", interface.address());
     let ended = until(stop, || interface.has_ended());
+    let withdrawn = published.withdraw();
     let stopped = interface.stop();
     let operated = operator.stop();
     submitter.stop();
-    stopped.and(operated).and(ended)
+    withdrawn.and(stopped).and(operated).and(ended)
 }
 
 fn submitter(settings: &Settings, log: &Arc<dyn Log>, role: &str) -> Done<Submitter> {
@@ -224,10 +230,11 @@ fn submitter(settings: &Settings, log: &Arc<dyn Log>, role: &str) -> Done<Submit
 pub(crate) fn bootstrap(settings: &Settings) -> Done<Exit> {
     let keys = settings.keys()?;
     keys.internal()?;
+    keys.logs()?;
     let log = log::shared(settings)?;
     let submitter = submitter(settings, &log, "bootstrap")?;
     let name = executor::group_name(settings)?;
-    let ready = first_start::run(&log, &submitter, &keys, &name)?;
+    let ready = first_start::run(&log, &submitter, &keys, &name, &|| Ok(()))?;
     submitter.stop();
     let (partition, offset) = ready.position;
     if !show(settings, partition, offset) {

@@ -44,14 +44,14 @@ pub(crate) fn group_name(settings: &Settings) -> Done<GroupName> {
 
 /// The crate's configuration from the settings and keys.
 pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: String) -> Done<Config> {
-    let internal_key = settings.internal_key(keys)?;
+    let logs_key = settings.logs_key(keys)?;
     let executor = &settings.executor;
     let mut config = Config::new(Required {
         group: group_name(settings)?,
         shard,
         data_dir: data_dir(settings)?,
         slots: slots(&executor.slots)?,
-        internal_key,
+        logs_key,
         worker_private_key: private,
     });
     config.listen = executor.listen.parse::<SocketAddr>().map_err(|_| {
@@ -67,13 +67,17 @@ pub(crate) fn config(settings: &Settings, keys: &Keys, shard: ShardId, private: 
     config.keep_logs_days = executor.keep_logs_days;
     config.labels.clone_from(&executor.labels);
     config.disk_reserve_mb = executor.disk_reserve_mb;
+    config.default_run_as.clone_from(&executor.default_run_as);
+    config.job_umask = crate::privacy::umask_of_start();
     config.api_url.clone_from(&executor.api_url);
     config.probe.clone_from(&settings.prober.paths);
+    config.http.clone_from(&settings.http);
     Ok(config)
 }
 
 /// Where the worker keeps what must survive. From the root on, for a shim runs in a directory of its own.
 fn data_dir(settings: &Settings) -> Done<PathBuf> {
+    crate::privacy::make_dir(&settings.data_dir)?;
     let dir = settings.data_dir.join(DIRECTORY);
     std::path::absolute(&dir)
         .map_err(|error| Failure::caused(format!("cannot find the directory {}", dir.display()), &error))

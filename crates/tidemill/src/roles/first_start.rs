@@ -1,8 +1,9 @@
 //! The first start: the administrator's key and one worker group, defined through the log like everything
 //! else. Done again it changes nothing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use tidemill_log::Log;
@@ -19,6 +20,14 @@ use crate::keys::{self, Keys};
 /// An owner has to be found within this.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Between two looks whether it is worth to wait on.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What is said where the administrator's key is not among the keys, and is on record.
+const LOST_ADMIN: &str = "warning: admin.key is not among the keys, and the log has an administrator already, whose secret \
+                          nobody can draw again. Copy the file back, or define a key anew with the operator's secret: \
+                          `tidemill key define admin --role super_administrator --operator`";
+
 /// What the first start found or made.
 #[derive(Debug)]
 pub(crate) struct Ready {
@@ -29,18 +38,32 @@ pub(crate) struct Ready {
 }
 
 /// Makes sure that there is an administrator, and a group of this name with the key in `keys`.
-pub(crate) fn run(log: &Arc<dyn Log>, submitter: &Submitter, keys: &Keys, name: &GroupName) -> Done<Ready> {
+/// While it waits, `goes_on` is asked whether that is worth it.
+pub(crate) fn run(
+    log: &Arc<dyn Log>,
+    submitter: &Submitter,
+    keys: &Keys,
+    name: &GroupName,
+    goes_on: &dyn Fn() -> Done,
+) -> Done<Ready> {
     let worker_key = keys::public_half(&keys.group_private(name.as_str())?)?;
+    let is_drawn = !keys.has_admin();
     let admin = Command::DefineKey {
         app: keys::ADMIN.to_owned(),
         hash: keys.admin_hash()?,
         role: Role::SuperAdministrator,
         groups: Vec::new(),
+        run_as: BTreeSet::new(),
         first_only: true,
     };
-    let defined = decide(submitter, admin)?;
+    let defined = decide(submitter, admin, goes_on)?;
     let position = (defined.partition, defined.offset);
     match defined.outcome {
+        Outcome::Refused(Rejection::AlreadyThere { .. }) if is_drawn => {
+            // Somebody else may have defined it; a file that opens nothing would only mislead.
+            keys.discard_admin()?;
+            crate::output::note(LOST_ADMIN);
+        }
         Outcome::Refused(Rejection::AlreadyThere { .. }) => {}
         outcome => accepted(outcome, "the administrator's key").map(drop)?,
     }
@@ -49,7 +72,7 @@ pub(crate) fn run(log: &Arc<dyn Log>, submitter: &Submitter, keys: &Keys, name: 
     }
     let settings = GroupSettings::default();
     let define = Command::DefineGroup { name: name.clone(), worker_key: worker_key.clone(), settings };
-    let defined = decide(submitter, define)?;
+    let defined = decide(submitter, define, goes_on)?;
     let position = (defined.partition, defined.offset);
     match accepted(defined.outcome, "the worker group")? {
         Some(Answer::Group { shard, .. }) => Ok(Ready { group: Group { shard, worker_key }, position }),
@@ -69,7 +92,7 @@ pub(crate) fn same_key(group: Group, name: &GroupName, worker_key: &str) -> Done
         .hint(format!("copy group-{name}.key from the keys of the process that defined the group")))
 }
 
-fn decide(submitter: &Submitter, command: Command) -> Done<Reply> {
+fn decide(submitter: &Submitter, command: Command, goes_on: &dyn Fn() -> Done) -> Done<Reply> {
     let (tell, told) = mpsc::sync_channel(1);
     let actor = Actor { app: "first-start".into(), user: None };
     let wish = Wish { shard: ShardId::CATALOGUE, request: request_id(), actor, command };
@@ -77,7 +100,15 @@ fn decide(submitter: &Submitter, command: Command) -> Done<Reply> {
         // The receiver is there until the outcome is.
         let _ = tell.send(result);
     });
-    let reply = told.recv().map_err(|error| Failure::caused("the first start got no outcome", &error))?;
+    let reply = loop {
+        match told.recv_timeout(LOOK) {
+            Ok(reply) => break reply,
+            Err(RecvTimeoutError::Timeout) => goes_on()?,
+            Err(error @ RecvTimeoutError::Disconnected) => {
+                return Err(Failure::caused("the first start got no outcome", &error));
+            }
+        }
+    };
     reply.map_err(|error| {
         Failure::caused("the first start got no outcome", &error)
             .with_exit(Exit::OutcomeUnknown)

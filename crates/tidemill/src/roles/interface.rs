@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::thread::JoinHandle;
 
 use tidemill_api::{Config, Deps, Server};
+use tidemill_serving::Limits;
 use tokio::sync::oneshot;
 
 use super::standalone::{join, spawn};
@@ -28,14 +29,15 @@ const OTHER_ADDRESS: &str = "name another address with --listen or api.listen; p
 
 impl Interface {
     /// Listens, and serves from then on.
-    pub(crate) fn start(config: Config, deps: Deps) -> Done<Self> {
+    pub(crate) fn start(config: Config, deps: Deps, limits: Limits) -> Done<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("api")
+            .max_blocking_threads(tidemill_serving::descriptors::for_readers())
             .enable_all()
             .build()
             .map_err(|error| Failure::caused("cannot start the threads of the interface", &error))?;
         let server = runtime
-            .block_on(Server::bind(config, deps))
+            .block_on(Server::bind(config, deps, limits))
             .map_err(|error| Failure::caused("cannot start the interface", &error).hint(OTHER_ADDRESS))?;
         let address =
             server.address().map_err(|error| Failure::caused("cannot start the interface", &error))?;

@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 
 use axum::Router;
+use tidemill_serving::Limits;
 use tokio::sync::oneshot;
 
 use super::standalone::{join, spawn};
@@ -17,7 +18,7 @@ pub(crate) struct LiveServer {
 
 impl LiveServer {
     /// Serves from now on.
-    pub(crate) fn start(listener: TcpListener, router: Router) -> Done<Self> {
+    pub(crate) fn start(listener: TcpListener, router: Router, limits: Limits) -> Done<Self> {
         let cannot =
             |error: std::io::Error| Failure::caused("cannot answer questions about partitions", &error);
         listener.set_nonblocking(true).map_err(cannot)?;
@@ -32,7 +33,7 @@ impl LiveServer {
             runtime
                 .block_on(async move {
                     let listener = tokio::net::TcpListener::from_std(listener)?;
-                    let serving = axum::serve(listener, router);
+                    let serving = tidemill_serving::serve(listener, router, limits, std::future::pending());
                     tokio::select! {
                         served = serving => served,
                         // A sender that is gone means the same. Answers under way are asked for again.

@@ -35,6 +35,7 @@ use crate::config::{self, Flag, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::output;
+use crate::privacy;
 
 /// Serves shims, if that is what the command line asks for: `tidemill shim DIR` and nothing else.
 pub(crate) fn shim() -> Option<ExitCode> {
@@ -62,9 +63,12 @@ pub(crate) fn run_shim(dir: &Path) -> Done<Exit> {
 pub(crate) fn standalone(global: &Global, listen: Option<&str>) -> Done<Exit> {
     let flags = listen.map(|listen| Flag::new("api.listen", listen, "--listen")).into_iter().collect();
     let settings = config::from_command_line(global, flags)?.settings;
+    privacy::begin();
     log_lines(&settings)?;
+    privacy::close(&settings);
+    raise_descriptors()?;
     let stop = stop::on_signal()?;
-    let standalone = Standalone::start(&settings)?;
+    let standalone = Standalone::start(&settings, &stop)?;
     let data = settings.data_dir.display();
     output::line(format!(
         "Tidemill serves everything in this process until Ctrl-C.\n\n  address  http://{}\n  data     {data}\n\n\
@@ -153,11 +157,19 @@ pub(crate) fn create_topics(global: &Global) -> Done<Exit> {
     Ok(Exit::Success)
 }
 
-/// Loads the settings and begins to write log lines, to stderr.
+/// Loads the settings, begins to write log lines, to stderr, and closes what is written to other accounts.
 fn start(global: &Global) -> Done<Settings> {
     let settings = config::from_command_line(global, Vec::new())?.settings;
+    privacy::begin();
     log_lines(&settings)?;
+    privacy::close(&settings);
+    raise_descriptors()?;
     Ok(settings)
+}
+
+/// Before the first file of a role is opened: each of them counts on it.
+pub(crate) fn raise_descriptors() -> Done {
+    tidemill_serving::descriptors::raise().map_err(|error| Failure::caused("cannot start", &error))
 }
 
 fn log_lines(settings: &Settings) -> Done {

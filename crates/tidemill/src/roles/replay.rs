@@ -90,8 +90,7 @@ fn there(
 ) -> Done<Value> {
     let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), settings)?;
     if global.server.is_none() && global.key.is_none() {
-        // Works also while the tables, and with them every application key, are lost.
-        target.key = Some(settings.internal_key(&settings.keys()?)?);
+        target = target.with_operator_key(settings)?;
     }
     let client = Client::new(target);
     let name = operation.as_str();

@@ -10,7 +10,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use tidemill_api::{Deps, InProcessLive, JournalFeed, JournalPast, LogCommands};
@@ -26,7 +26,7 @@ use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::producers::{self, Producers};
 use super::{executor, first_start, hints, log, sinks, tables};
-use crate::client::ADDRESS_FILE;
+use crate::address::Published;
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
@@ -47,7 +47,7 @@ pub(crate) struct Standalone {
     sinks: Role<Shutdown>,
     submitter: Submitter,
     operator: Operator,
-    address_file: std::path::PathBuf,
+    published: Published,
 }
 
 /// A role on a thread of its own, and what tells it to stop.
@@ -58,7 +58,7 @@ struct Role<S> {
 
 impl Standalone {
     /// Starts every role; gives it back when all of them work.
-    pub(crate) fn start(settings: &Settings) -> Done<Self> {
+    pub(crate) fn start(settings: &Settings, stop: &Receiver<()>) -> Done<Self> {
         check_address(&settings.api)?;
         let passing_on = sinks::openers(&settings.sinks)?;
         let keys = settings.keys()?;
@@ -72,13 +72,32 @@ impl Standalone {
         let submitter = Submitter::start(Arc::clone(&log), incarnation, settings.api.submit.clone())
             .map_err(|error| Failure::caused("cannot start to submit commands", &error))?;
         let name = executor::group_name(settings)?;
-        let ready = first_start::run(&log, &submitter, &keys, &name)?;
+        let goes_on = || match stop.try_recv() {
+            Ok(()) => Err(Failure::new(Exit::Failure, "stopped before it was up")),
+            Err(_) if dispatcher.has_given_up(0) => Err(Failure::new(
+                Exit::Failure,
+                "the catalogue cannot be owned, so nothing can be decided; see the error above",
+            )),
+            Err(_) => Ok(()),
+        };
+        let ready = first_start::run(&log, &submitter, &keys, &name, &goes_on)?;
         let progress = Progress::new();
         let projector = start_projector(settings, &log, &tables, &progress)?;
         let (partition, offset) = ready.position;
-        if !progress.wait_until(partition, offset, TABLES_PATIENCE) {
+        let deadline = Instant::now() + TABLES_PATIENCE;
+        while !progress.wait_until(partition, offset, LOOK) {
+            goes_on()?;
+            if projector.thread.is_finished() {
+                return Err(Failure::new(
+                    Exit::Failure,
+                    "the read tables cannot be kept; see the error above",
+                ));
+            }
+            if Instant::now() < deadline {
+                continue;
+            }
             return Err(Failure::new(Exit::Failure, "the read tables do not reach the end of the journal")
-                .hint("see the log lines of the projector; `tidemill rebuild` makes the tables anew"));
+                .hint(tables::why_behind(settings)));
         }
         let hints = hints::here();
         let keeper = start_keeper(&log, &hints)?;
@@ -93,9 +112,12 @@ impl Standalone {
             sinks: passed_on,
         };
         let deps = deps(&cluster, &tables, &submitter, &operator, &hints);
-        let interface = Interface::start(settings.api_config(&keys)?, deps)?;
-        let address_file = settings.data_dir.join(ADDRESS_FILE);
-        crate::keys::write_private(&address_file, &format!("{}\n", interface.address()))?;
+        let mut api = settings.api_config(&keys)?;
+        if api.operator_key.is_empty() && settings.operator_key.is_none() {
+            api.operator_key = keys.operator()?;
+        }
+        let interface = Interface::start(api, deps, settings.http.for_everybody())?;
+        let published = Published::new(&settings.data_dir, interface.address())?;
         let mut config =
             executor::config(settings, &keys, ready.group.shard, keys.group_private(name.as_str())?)?;
         let api_url = format!("http://{}", interface.address());
@@ -118,7 +140,7 @@ impl Standalone {
             sinks,
             submitter,
             operator,
-            address_file,
+            published,
         })
     }
 
@@ -155,9 +177,7 @@ impl Standalone {
 
     /// Ends every role in order; the first failure is told, and the others end all the same.
     pub(crate) fn stop(self) -> Done {
-        let removed = std::fs::remove_file(&self.address_file).map_err(|error| {
-            Failure::caused(format!("cannot remove {}", self.address_file.display()), &error)
-        });
+        let removed = self.published.withdraw();
         let interface = self.interface.stop();
         let operator = self.operator.stop();
         drop(self.executor.stop);

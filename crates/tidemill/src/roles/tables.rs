@@ -15,13 +15,31 @@ pub(crate) fn open(settings: &Settings) -> Done<Arc<dyn Tables>> {
     if let Some(url) = &settings.store.url {
         return server(url);
     }
-    std::fs::create_dir_all(&settings.data_dir).map_err(|error| {
-        Failure::caused(format!("cannot make the directory {}", settings.data_dir.display()), &error)
-    })?;
+    crate::privacy::make_dir(&settings.data_dir)?;
     let path = settings.data_dir.join(FILE);
     let tables = SqliteTables::open(&path)
         .map_err(|error| Failure::caused(format!("cannot open the tables in {}", path.display()), &error))?;
     Ok(Arc::new(tables))
+}
+
+/// Less than this is a full disk, bytes.
+const FULL: u64 = 8 << 20;
+
+/// What to do where they do not get as far as the journal.
+pub(crate) fn why_behind(settings: &Settings) -> String {
+    let free =
+        rustix::fs::statvfs(&settings.data_dir).map(|facts| facts.f_bavail.saturating_mul(facts.f_frsize));
+    match free {
+        Ok(free) if free < FULL && settings.store.url.is_none() => format!(
+            "the disk of {} is full, {} KiB are free: make room, and start it again; nothing is lost",
+            settings.data_dir.display(),
+            free >> 10
+        ),
+        Ok(_) | Err(_) => {
+            "see the log lines of the projector; `tidemill rebuild` makes the tables anew where they are damaged"
+                .to_owned()
+        }
+    }
 }
 
 /// Whether somebody has made tables, or a database is named for them.

@@ -309,7 +309,9 @@ fn stock_is_given_out_exactly_whoever_is_killed() {
     let mut site = Site::start();
     let port = site.cluster.listens();
     for group in ["again", "few"] {
-        let body = json!({"name": group, "worker_key": "00".repeat(32)});
+        // Of RFC 8032, 7.1, test 1: no worker has its private half.
+        let key = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+        let body = json!({"name": group, "worker_key": key});
         site.cluster.post("/api/groups", &body);
     }
     let crowds = [

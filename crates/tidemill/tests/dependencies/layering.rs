@@ -17,20 +17,22 @@ const SHELLS: &[&str] = &["producers", "dispatcher", "executor", "projector", "n
 /// What a crate may import of ours. A crate that is not listed fails the test: decide where it stands.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
     Some(match name {
-        "model" | "planted" | "corpus" => vec![],
+        "model" | "planted" | "corpus" | "serving" => vec![],
         "calendar" => vec!["model", "planted"],
         "log" => vec!["planted"],
         "engine" => vec!["model", "calendar", "planted"],
         "store" => vec!["model", "log", "planted"],
         "checker" => vec!["model", "log"],
         "probe" => vec!["model"],
+        // It serves the logs of its attempts.
+        "executor" => [BASES, &["planted", "serving"]].concat(),
         shell if SHELLS.contains(&shell) => [BASES, &["planted"]].concat(),
         // It reads journals as the projector does.
         "sinks" => [BASES, &["projector"]].concat(),
-        "api" => [BASES, &["producers", "projector", "sinks"]].concat(),
+        "api" => [BASES, &["producers", "projector", "sinks", "serving"]].concat(),
         // It measures all of it, so it may start all of it.
         "bench" => [BASES, SHELLS, &["api", "sinks"]].concat(),
-        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench"]].concat(),
+        "tidemill" => [BASES, SHELLS, &["api", "sinks", "checker", "bench", "serving"]].concat(),
         // It sees the program from outside, as clients, journal and disk show it.
         "chaos" => vec!["model", "log", "checker"],
         _ => return None,

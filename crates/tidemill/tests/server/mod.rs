@@ -97,7 +97,8 @@ impl Server {
         Self::begin(command, data, &[])
     }
 
-    fn begin(mut command: Command, data: &Path, settings: &[(&str, &str)]) -> Self {
+    /// By a command to which its arguments are added.
+    pub(crate) fn begin(mut command: Command, data: &Path, settings: &[(&str, &str)]) -> Self {
         let mut child = command
             .args(["standalone", "--listen", "127.0.0.1:0", "--data"])
             .arg(data)

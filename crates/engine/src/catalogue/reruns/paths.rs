@@ -14,12 +14,14 @@ use super::super::graph::Overlay;
 use super::wish::{MAX_JOBS, times_within, too_many_batches};
 use super::{MAX_BATCHES, Rerun};
 use crate::catalogue::Catalogue;
-use crate::schedule::{Facts, resolve_path, time_format, utc};
+use crate::schedule::{Facts, Room, resolve_path, time_format, utc};
 
 /// Paths that one plan resolves to see what reads what.
 const MAX_RESOLVED: usize = 400_000;
 /// What batches of one plan wait for, together.
 const MAX_WAITS: usize = 1_000_000;
+/// Batches that one batch of a plan comes after, by data: they stand in one record.
+const MAX_AFTER: usize = 20_000;
 
 /// Logical times by job.
 pub(super) type Times = BTreeMap<JobId, BTreeSet<Timestamp>>;
@@ -158,7 +160,15 @@ fn resolved(
     let zone = grid.map_or_else(utc, |grid| grid.zone().clone());
     let format = time_format(definition).unwrap_or_default();
     let (batch, own) = (BatchId(0), BTreeMap::new());
-    let facts = Facts { batch, run: 0, attempt: 1, logical_time, format: format.as_ref(), values: None };
+    let facts = Facts {
+        batch,
+        run: 0,
+        attempt: 1,
+        logical_time,
+        format: format.as_ref(),
+        values: None,
+        room: Room::of_attempt(),
+    };
     paths.iter().map(|path| resolve_path(&path.path, definition, &own, &facts, &zone)).collect()
 }
 
@@ -299,6 +309,12 @@ impl Rerun {
         let mut count = 0;
         for (index, (at, time)) in order.iter().enumerate() {
             let after = self.planned(*at, *time).after;
+            if after.len() > MAX_AFTER {
+                let name = self.jobs[*at].definition.full_name();
+                return Some(format!(
+                    "{name} for {time} reads what more than {MAX_AFTER} batches write; shorten the span, or name a subset"
+                ));
+            }
             count += after.len();
             if count > MAX_WAITS {
                 return Some(format!(

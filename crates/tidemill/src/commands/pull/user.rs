@@ -31,8 +31,7 @@ pub(super) fn run(session: &Session, command: PullUserCommand) -> Done<Exit> {
             assign(session, &group, &users)
         }
         PullUserCommand::Ls { group, limit } => {
-            let query: Query = group.map(|group| ("group", group)).into_iter().collect();
-            let answer = session.client.list("/api/pull/users", &query, limit)?;
+            let answer = session.list_of_group("/api/pull/users", group.as_deref(), Query::new(), limit)?;
             let nothing = "No users. Give some a group with `tidemill pull user assign GROUP USER…`.";
             Ok(session.show(&answer, |answer| render::list(answer, USERS, nothing)))
         }

@@ -1,7 +1,6 @@
 //! Where a journal is: on Kafka, in a data directory, or in a file.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,7 +38,7 @@ impl Source {
                 LogBackend::Embedded => Self::embedded(&settings.data_dir),
             };
         };
-        let found = fs::metadata(path).map_err(|error| cannot(path, &error))?;
+        let found = fs::metadata(path).map_err(|error| Failure::unreadable(path, &error))?;
         if found.is_dir() {
             return Self::embedded(path);
         }
@@ -80,9 +79,4 @@ impl Source {
             Self::File(path) => path.display().to_string(),
         }
     }
-}
-
-fn cannot(path: &Path, error: &io::Error) -> Failure {
-    let exit = if error.kind() == io::ErrorKind::NotFound { Exit::NotFound } else { Exit::Failure };
-    Failure::caused(format!("cannot read {}", path.display()), error).with_exit(exit)
 }

@@ -37,6 +37,7 @@ pub(crate) struct Cluster {
     addresses: BTreeMap<String, String>,
     server: String,
     internal_key: String,
+    logs_key: String,
     more: Vec<(String, String)>,
 }
 
@@ -77,6 +78,7 @@ impl Cluster {
             addresses: BTreeMap::new(),
             server: String::new(),
             internal_key: random::<16>(),
+            logs_key: random::<16>(),
             more: more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         };
         // By another process: a descriptor open for writing here would be inherited by what other
@@ -128,6 +130,7 @@ impl Cluster {
             ("LOG__SINGLE_BROKER", "true"),
             ("STORE__URL", &self.database.url),
             ("INTERNAL_KEY", &self.internal_key),
+            ("LOGS_KEY", &self.logs_key),
             ("EXECUTOR__GROUP", GROUP),
             ("API__LISTEN", "127.0.0.1:0"),
         ];

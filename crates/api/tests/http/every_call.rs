@@ -1,0 +1,281 @@
+//! Every call of the document × every kind of key.
+
+use std::fmt::Write as _;
+
+use expect_test::expect_file;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tidemill_store::rows::{BulkRow, PoolRow, PullTaskRow, QuarantineRow, RerunRow};
+
+use crate::owner::OFFSET;
+use crate::rows::{T0, Writer, batch, definitions, key};
+use crate::site::{Site, answers_done};
+
+const ROLES: [&str; 4] = ["viewer", "user", "administrator", "super_administrator"];
+/// Which groups a key is bound to: none, that of all objects here, another one.
+const BOUND: [(&str, &[&str]); 3] = [("site", &[]), ("demo", &["demo"]), ("other", &["other"])];
+
+fn pool(name: &str, group: Option<&str>) -> PoolRow {
+    PoolRow {
+        name: name.into(),
+        version: 1,
+        slots: 2,
+        rate_starts: None,
+        rate_interval_s: None,
+        group_name: group.map(Into::into),
+        comment_text: "".into(),
+        changed_at: T0,
+    }
+}
+
+fn rerun(id: i64, kind: &str) -> RerunRow {
+    RerunRow {
+        id,
+        kind: kind.into(),
+        state: "planned".into(),
+        wish: "{}".into(),
+        group_names: r#"["demo"]"#.into(),
+        reason: "".into(),
+        concurrency: 1,
+        jobs: 1,
+        jobs_skipped: 0,
+        planned: 1,
+        started: 0,
+        succeeded: 0,
+        failed: 0,
+        skipped: 0,
+        blocked: 0,
+        message: "".into(),
+        requested_by: "somebody".into(),
+        requested_at: T0,
+        planned_at: None,
+        approved_by: None,
+        approved_at: None,
+        changed_by: None,
+        changed_at: None,
+        ended_at: None,
+    }
+}
+
+fn task() -> PullTaskRow {
+    PullTaskRow {
+        id: (1 << 12) | 1,
+        shard: 1,
+        group_name: "demo".into(),
+        executor_kind: "group".into(),
+        executor: "demo".into(),
+        name: None,
+        template: None,
+        rotating: false,
+        start_at: T0,
+        dispatch_times: 1,
+        version: 1,
+        state: "valid".into(),
+        definition: "{}".into(),
+        taken: 0,
+        live: 0,
+        completed: 0,
+        returned: 0,
+        expired: 0,
+        received_at: T0,
+        changed_at: None,
+        ended_at: None,
+        purged_before: None,
+    }
+}
+
+/// Objects of group demo, and what groups share.
+fn objects(site: &Site) {
+    let bulk = BulkRow {
+        id: 1,
+        action: "kill".into(),
+        result: None,
+        reason: "".into(),
+        items: 1,
+        done: 1,
+        refused: 0,
+        requested_by: "somebody".into(),
+        requested_at: T0,
+        ended_at: Some(T0),
+    };
+    let letter = QuarantineRow {
+        partition_no: 0,
+        kind: "command".into(),
+        subject: "999".into(),
+        journal_offset: 4,
+        event_index: 0,
+        reason: "panicked".into(),
+        recorded_at: T0,
+        is_open: true,
+        closed_at: None,
+        redriven_by: None,
+        redrive_outcome: None,
+    };
+    let keys = ROLES.iter().flat_map(|role| {
+        BOUND.iter().map(move |(bound, groups)| key(&format!("{role}-{bound}"), role, groups))
+    });
+    Writer::new(&*site.tables)
+        .rows(keys.collect())
+        .rows(vec![pool("lane", Some("demo")), pool("wide", None)])
+        .rows(vec![rerun(1, "rerun"), rerun(2, "cold_start")])
+        .rows(vec![task()])
+        .rows(vec![bulk])
+        .rows(vec![letter])
+        .commit(OFFSET + 1);
+}
+
+/// The path with its objects, all of group demo.
+fn filled(path: &str) -> String {
+    let (job, batch) = (definitions()[0].id.to_string(), batch(1, 3).id.to_string());
+    let id = match path.split('/').nth(2) {
+        Some("batches") => batch.as_str(),
+        Some("jobs") => job.as_str(),
+        Some("workers") => "w1",
+        Some("dead-letters") => "0:4:0",
+        Some("pull") | Some("attempts") => "4097",
+        _ => "1",
+    };
+    let (id, name) = if path == "/api/jobs/{id}/{name}" { ("demo", "extract") } else { (id, "lane") };
+    let more = [("{id}", id), ("{name}", name), ("{user}", "ann"), ("{app}", "admin")];
+    let numbers = [("{version}", "1"), ("{other}", "1"), ("{partition}", "0")];
+    let path =
+        more.iter().chain(&numbers).fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+    match path.as_str() {
+        "/api/events" => "/api/events?from=start".to_owned(),
+        "/api/log" | "/api/log/download" => format!("{path}?job_id={job}&type=1"),
+        "/api/job/status" | "/api/job/kill" => format!("{path}?job_id={job}"),
+        "/api/attempts" => format!("{path}?batch={batch}"),
+        _ => path,
+    }
+}
+
+/// What the call takes, about group demo.
+fn body(verb: &str, path: &str) -> Value {
+    let times = ("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z");
+    match (verb, path) {
+        ("post", "/api/jobs/apply") => json!({"jobs": [{"name": "a", "group": "demo", "type": "noop"}]}),
+        ("post", "/api/jobs/{id}/rename") => json!({"name": "x"}),
+        ("post", "/api/jobs/{id}/move") => json!({"group": "demo"}),
+        ("post", "/api/batches/{id}/mark") => json!({"result": "success", "reason": "r"}),
+        ("post", "/api/batches/{id}/override") => json!({"what": "all", "reason": "r"}),
+        ("post", "/api/batches/{id}/quality") => json!({"allowed": true}),
+        ("post", "/api/bulk") => json!({"action": "kill", "filter": {"group": "demo"}, "reason": "r"}),
+        ("post", "/api/reruns") => json!({"jobs": [definitions()[0].id], "from": times.0, "to": times.1}),
+        ("post", "/api/cold-starts") => json!({"period": "day", "from": times.0, "to": times.1}),
+        ("post", "/api/groups") => json!({"name": "demo", "worker_key": "ab"}),
+        ("post", "/api/freeze" | "/api/thaw") => json!({"group": "demo", "reason": "r"}),
+        ("post", "/api/keys" | "/api/operate/keys") => json!({"app": "x", "role": "viewer"}),
+        ("post", "/api/third-party") => json!({"code": "erp", "logical_time": times.0}),
+        ("post", "/api/checks/now") => json!({"batch": batch(1, 3).id}),
+        ("post", "/api/calendars") => json!({"name": "c", "weekend": ["saturday"]}),
+        ("post", "/api/pools") => json!({"name": "lane", "slots": 2, "group": "demo"}),
+        ("post", "/api/pull/users") => json!({"group": "demo", "users": ["zoe"]}),
+        ("post", "/api/pull/users/{user}/move") => json!({"to": "demo"}),
+        ("post", "/api/pull") => json!({"user": "ann"}),
+        ("post", "/api/pull/complete") => json!({"user": "ann", "grant": 4097, "result": "ok"}),
+        ("post", "/api/pull/return") => json!({"user": "ann", "grant": 4097}),
+        ("post" | "put", "/api/pull/tasks" | "/api/pull/tasks/{id}") => {
+            json!({"executor": {"group": "demo"}, "when": {"once": {"start": times.0}}})
+        }
+        ("post", "/api/operate/partitions/{partition}/set-time") => json!({"at": times.0}),
+        ("post", "/api/job/submit") => {
+            json!({"job_name": "a", "user": "ann", "job_type": "shell", "group_id": 1, "command": "true"})
+        }
+        ("post", "/api/worker/status") => json!({"ip": "127.0.0.1", "port": 9, "status": 0}),
+        _ => json!({}),
+    }
+}
+
+/// Whether the key got past the question of rights.
+async fn may(site: &Site, app: Option<&str>, verb: &str, path: &str, body: &Value) -> bool {
+    let method = Method::from_bytes(verb.to_uppercase().as_bytes()).unwrap();
+    let request = match app {
+        Some(app) => site.request(method.clone(), path, app),
+        None => site.open(method.clone(), path),
+    };
+    let request =
+        if method == Method::GET || method == Method::DELETE { request } else { request.json(body) };
+    let answered = request.send().await.unwrap();
+    let status = answered.status().as_u16();
+    assert!(status != 401 || app.is_none() || path.ends_with("/code"), "{app:?} {verb} {path}");
+    // The stream has no end, and these calls answer in a form of their own.
+    let own_form = ["/api/job/", "/api/log", "/api/worker/status"].iter().any(|of| path.starts_with(of));
+    if own_form && status == 200 {
+        return !answered.text().await.unwrap().contains("forbidden");
+    }
+    ![401, 403].contains(&status)
+}
+
+async fn line(site: &Site, verb: &str, path: &str, body: &Value) -> (String, Vec<bool>) {
+    let mut all = vec![may(site, None, verb, path, body).await];
+    for (bound, _) in BOUND {
+        for role in ROLES {
+            all.push(may(site, Some(&format!("{role}-{bound}")), verb, path, body).await);
+        }
+    }
+    let word = |may: &bool| if *may { 'x' } else { '.' };
+    let words: Vec<String> = all.iter().map(|may| word(may).to_string()).collect();
+    let (none, keys) = words.split_first().unwrap();
+    let keys: Vec<String> = keys.chunks(ROLES.len()).map(<[String]>::concat).collect();
+    (format!("{none} {}", keys.join(" ")), all)
+}
+
+/// API-5: what each key may is what the committed table says, and no call gives more than it declares: nothing below its
+/// rank, nothing of the site to a bound key of whatever rank, nothing of a group to a key that is bound to another.
+#[tokio::test]
+async fn every_call_gives_each_key_what_it_declares() {
+    let site = Site::start(answers_done()).await;
+    objects(&site);
+    let mut broken = Vec::new();
+    let mut table = String::from(
+        "What each key may, by call: `x` it may, `.` it may not. Objects are of group demo. Columns: no key; then viewer, user,\n\
+         administrator and super_administrator, bound to no group, bound to demo, bound to another group.\n\n",
+    );
+    for (path, operations) in tidemill_api::document()["paths"].as_object().unwrap() {
+        for (verb, operation) in operations.as_object().unwrap() {
+            let (words, all) = line(&site, verb, &filled(path), &body(verb, path)).await;
+            writeln!(table, "{words}  {verb} {path}").unwrap();
+            let Some(role) = operation["x-role"].as_str() else { continue };
+            let rank = ROLES.iter().position(|known| *known == role).unwrap();
+            assert!(!all[0], "{verb} {path} without a key");
+            // Those that name an object in the query are about that.
+            let names_one = ["/api/attempts", "/api/log", "/api/log/download", "/api/job/status"]
+                .contains(&path.as_str());
+            let is_list = *verb == "get" && !path.contains('{') && !names_one;
+            for (bound, (name, _)) in BOUND.iter().enumerate() {
+                for (role, may) in all[1 + bound * ROLES.len()..][..ROLES.len()].iter().enumerate() {
+                    let wanted = match operation["x-reach"].as_str().unwrap() {
+                        _ if role < rank => false,
+                        "site" | "own" => bound == 0,
+                        "group" => bound < 2 || is_list,
+                        _ => true,
+                    };
+                    if *may != wanted {
+                        broken.push(format!("{verb} {path}: {} bound to {name}: {may}", ROLES[role]));
+                    }
+                }
+            }
+        }
+    }
+    for (verb, path, body) in [
+        ("post", "/api/pools", json!({"name": "wide", "slots": 1})),
+        ("delete", "/api/pools/wide", json!({})),
+        ("post", "/api/checks/now", json!({})),
+        ("post", "/api/freeze", json!({"reason": "r"})),
+        ("post", "/api/thaw", json!({"reason": "r"})),
+        ("post", "/api/bulk", json!({"action": "kill", "filter": {"state": "running"}, "reason": "r"})),
+        ("post", "/api/reruns/2/approve", json!({})),
+        ("post", "/api/reruns/2/cancel", json!({})),
+    ] {
+        let (words, _) = line(&site, verb, path, &body).await;
+        writeln!(table, "{words}  {verb} {path} {body}").unwrap();
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
+    expect_file!["rights.txt"].assert_eq(&table);
+}
+
+/// API-5: the page of rights is what the code says; `UPDATE_EXPECT=1` writes it.
+#[test]
+fn committed_page_of_rights_is_what_the_code_says() {
+    expect_file!["../../../../docs/reference/rights.md"].assert_eq(&tidemill_api::rights_reference());
+}

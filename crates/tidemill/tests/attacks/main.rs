@@ -1,0 +1,12 @@
+//! What attackers tried on a running server, from outside and from jobs, and what it has to hold against.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
+#[path = "../server/mod.rs"]
+mod server;
+
+mod damage;
+mod files;
+mod net;
+mod requests;
+mod rights;
