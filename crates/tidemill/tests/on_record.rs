@@ -236,7 +236,7 @@ fn dead_letters_are_shown_counted_and_sent_again() {
         shard: ShardId::CATALOGUE,
         request: None,
         reply_to: None,
-        actor: Actor { app: "x".repeat(300).into(), user: None },
+        actor: Actor { app: "x".repeat(600).into(), user: None },
         command: Command::SwitchJob { job: JobId(job), enabled: false },
     };
     append(dir.path(), vec![b"no command".to_vec(), serde_json::to_vec(&unspeakable).unwrap()]);
