@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidemill_log::Log;
+use tidemill_log::{Log, SharedJournals};
 use tidemill_model::ShardId;
 use tidemill_projector as projector;
 use tidemill_projector::{CloudEvent, FeedCursor};
@@ -11,16 +11,16 @@ use tidemill_store::Tables;
 
 use crate::ports::{Feed, FeedError, FeedEvent, FeedFrom, FeedReader};
 
-/// The public feed, straight from the journal. Its end is where the tables in use are.
+/// The public feed, straight from the journal. Its end is where the tables in use are. Streams share what they read of it.
 pub struct JournalFeed {
-    log: Arc<dyn Log>,
+    log: SharedJournals,
     tables: Arc<dyn Tables>,
 }
 
 impl JournalFeed {
     /// The feed of this log, whose facts these tables show.
     pub fn new(log: Arc<dyn Log>, tables: Arc<dyn Tables>) -> Self {
-        Self { log, tables }
+        Self { log: SharedJournals::new(log), tables }
     }
 
     fn end(&self) -> Result<FeedCursor, tidemill_store::Error> {
@@ -50,7 +50,7 @@ impl Feed for JournalFeed {
             FeedFrom::Time(since) => Ok(FeedCursor::since(self.log.log_id(), since)),
             FeedFrom::Cursor(text) => FeedCursor::parse(&text),
         };
-        match cursor.and_then(|cursor| projector::FeedReader::new(&*self.log, cursor)) {
+        match cursor.and_then(|cursor| projector::FeedReader::new(&self.log, cursor)) {
             Ok(reader) => Ok(Box::new(Reader(reader))),
             Err(error) => Err(failed(error)),
         }

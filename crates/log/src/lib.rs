@@ -38,6 +38,7 @@ mod log_id;
 pub mod memory;
 mod port;
 mod route;
+mod shared;
 mod signal;
 pub mod sqlite;
 
@@ -56,5 +57,6 @@ pub use port::{
     Usage, append_wait,
 };
 pub use route::partition_of_key;
+pub use shared::SharedJournals;
 pub use signal::Waker;
 pub use sqlite::{SqliteConfig, SqliteLog, SqliteView};

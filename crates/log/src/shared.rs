@@ -1,0 +1,434 @@
+//! Readers of journals that many share: what many streams cost a log is bounded by its partitions, not by the streams.
+//!
+//! Each partition has one reader at its end, whose newest records are kept for all who follow it, and a few further back,
+//! which those who have yet to catch up use in turn. Whoever polls reads on for all; there is no thread.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use crate::signal::{Signal, lock};
+use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Record, Topic, Usage, Waker};
+
+/// So much of the end of a journal is kept, bytes. One record is, however large.
+const KEPT_BYTES: usize = 4 << 20;
+/// So many readers further back has a partition.
+const MOST_BACK: usize = 2;
+/// One of them is left to whoever uses it for at least this long, so that each gets somewhere.
+const TURN: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
+/// A reader further back has something to give; a broker has so long for it.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Records that are read at once for all.
+const RECORDS: usize = 1_000;
+
+/// A log whose journals' readers share what they read. All else is the log's own.
+pub struct SharedJournals {
+    log: Arc<dyn Log>,
+    journals: Vec<Arc<Journal>>,
+}
+
+impl SharedJournals {
+    /// Of this log.
+    pub fn new(log: Arc<dyn Log>) -> Self {
+        let journals = (0..log.partitions(Topic::Journal)).map(|_| Arc::default()).collect();
+        Self { log, journals }
+    }
+}
+
+/// What is shared of one partition.
+#[derive(Default)]
+struct Journal {
+    /// How many share it; without any there is nothing to keep.
+    used_by: Mutex<usize>,
+    /// Reads at the end; whoever finds it locked comes again, for a broker may keep it waiting.
+    end: Mutex<Option<Box<dyn Reader>>>,
+    newest: Mutex<Newest>,
+    back: Mutex<Back>,
+}
+
+/// The last records that were read at the end.
+#[derive(Default)]
+struct Newest {
+    records: VecDeque<Record>,
+    bytes: usize,
+    /// The offset after them; absent: the end is not read yet.
+    next: Option<u64>,
+}
+
+#[derive(Default)]
+struct Back {
+    idle: Vec<Placed>,
+    /// How many are being used at this moment.
+    busy: usize,
+}
+
+/// A reader further back.
+struct Placed {
+    reader: Box<dyn Reader>,
+    next: u64,
+    since: Instant,
+}
+
+/// Where records from an offset on are to be had.
+enum Found {
+    Here(Vec<Record>),
+    FurtherBack,
+    /// They may be read at the end.
+    AtEnd,
+}
+
+impl Newest {
+    fn find(&self, from: u64, max: usize) -> Found {
+        let Some(next) = self.next else { return Found::AtEnd };
+        if from >= next {
+            return Found::AtEnd;
+        }
+        if self.records.front().is_none_or(|first| from < first.offset) {
+            return Found::FurtherBack;
+        }
+        let first = self.records.partition_point(|record| record.offset < from);
+        Found::Here(self.records.range(first..).take(max).cloned().collect())
+    }
+
+    fn add(&mut self, records: Vec<Record>) {
+        for record in records {
+            self.next = Some(record.offset + 1);
+            self.bytes += size(&record);
+            self.records.push_back(record);
+        }
+        while self.bytes > KEPT_BYTES && self.records.len() > 1 {
+            self.bytes -= self.records.pop_front().as_ref().map_or(0, size);
+        }
+    }
+}
+
+impl Back {
+    /// The reader of this place; else one that may be put there, where there is one to be had.
+    fn take(&mut self, next: u64) -> Option<Option<Placed>> {
+        if let Some(at) = self.idle.iter().position(|placed| placed.next == next) {
+            self.busy += 1;
+            return Some(Some(self.idle.swap_remove(at)));
+        }
+        if self.idle.len() + self.busy >= MOST_BACK {
+            let oldest = (0..self.idle.len()).min_by_key(|at| self.idle[*at].since)?;
+            if self.idle[oldest].since.elapsed() < TURN {
+                return None;
+            }
+            self.idle.swap_remove(oldest);
+        }
+        self.busy += 1;
+        Some(None)
+    }
+}
+
+impl Journal {
+    fn read(
+        &self,
+        log: &dyn Log,
+        partition: u32,
+        next: u64,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<Vec<Record>, Error> {
+        let mut found = lock(&self.newest).find(next, max);
+        if matches!(found, Found::AtEnd) {
+            self.read_end(log, partition)?;
+            found = lock(&self.newest).find(next, max);
+        }
+        match found {
+            Found::Here(records) => Ok(records),
+            Found::FurtherBack => self.read_back(log, partition, next, max, timeout),
+            Found::AtEnd => Ok(Vec::new()),
+        }
+    }
+
+    fn read_end(&self, log: &dyn Log, partition: u32) -> Result<(), Error> {
+        let mut end = match self.end.try_lock() {
+            Ok(end) => end,
+            Err(TryLockError::Poisoned(end)) => end.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
+        let read = match &mut *end {
+            Some(reader) => reader.poll(RECORDS, Duration::ZERO),
+            None => {
+                let next = log.range(Topic::Journal, partition)?.end;
+                *end = Some(log.reader(Topic::Journal, partition, From::Offset(next))?);
+                *lock(&self.newest) = Newest { next: Some(next), ..Newest::default() };
+                return Ok(());
+            }
+        };
+        // A reader that has failed is made anew.
+        let records = read.inspect_err(|_| *end = None)?;
+        lock(&self.newest).add(records);
+        Ok(())
+    }
+
+    fn read_back(
+        &self,
+        log: &dyn Log,
+        partition: u32,
+        next: u64,
+        max: usize,
+        timeout: Duration,
+    ) -> Result<Vec<Record>, Error> {
+        let Some(placed) = lock(&self.back).take(next) else { return Ok(Vec::new()) };
+        let read = || {
+            let mut placed = match placed {
+                Some(placed) => placed,
+                None => {
+                    let reader = log.reader(Topic::Journal, partition, From::Offset(next))?;
+                    Placed { reader, next, since: Instant::now() }
+                }
+            };
+            let records = placed.reader.poll(max, timeout.max(PATIENCE))?;
+            placed.next = records.last().map_or(next, |last| last.offset + 1);
+            Ok((placed, records))
+        };
+        let read = read();
+        let mut back = lock(&self.back);
+        back.busy -= 1;
+        let (placed, records) = read?;
+        back.idle.push(placed);
+        Ok(records)
+    }
+}
+
+fn size(record: &Record) -> usize {
+    size_of::<Record>() + record.key.len() + record.value.len()
+}
+
+struct SharedReader {
+    log: Arc<dyn Log>,
+    journal: Arc<Journal>,
+    partition: u32,
+    next: u64,
+    signal: Arc<Signal>,
+}
+
+impl Reader for SharedReader {
+    /// Does not wait at the journal's end.
+    fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
+        let records = self.journal.read(&*self.log, self.partition, self.next, max_records, timeout)?;
+        if let Some(last) = records.last() {
+            self.next = last.offset + 1;
+        }
+        Ok(records)
+    }
+
+    fn waker(&self) -> Waker {
+        Waker(Arc::clone(&self.signal))
+    }
+}
+
+impl Drop for SharedReader {
+    fn drop(&mut self) {
+        let mut used_by = lock(&self.journal.used_by);
+        *used_by -= 1;
+        if *used_by == 0 {
+            *lock(&self.journal.end) = None;
+            *lock(&self.journal.newest) = Newest::default();
+            lock(&self.journal.back).idle.clear();
+        }
+    }
+}
+
+impl Log for SharedJournals {
+    fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
+        let journal = self.journals.get(partition as usize).filter(|_| topic == Topic::Journal);
+        let Some(journal) = journal else { return self.log.reader(topic, partition, from) };
+        let range = self.log.range(topic, partition)?;
+        let next = match from {
+            From::Start => range.start,
+            From::End => range.end,
+            From::Offset(offset) if offset < range.start || offset > range.end => {
+                let (low, high) = (range.start, range.end);
+                return Err(Error::OffsetOutOfRange { topic, partition, wanted: offset, low, high });
+            }
+            From::Offset(offset) => offset,
+        };
+        *lock(&journal.used_by) += 1;
+        let (log, journal) = (Arc::clone(&self.log), Arc::clone(journal));
+        Ok(Box::new(SharedReader { log, journal, partition, next, signal: Arc::default() }))
+    }
+
+    fn log_id(&self) -> &LogId {
+        self.log.log_id()
+    }
+
+    fn partitions(&self, topic: Topic) -> u32 {
+        self.log.partitions(topic)
+    }
+
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        self.log.producer()
+    }
+
+    fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
+        self.log.range(topic, partition)
+    }
+
+    fn trim(&self, topic: Topic, partition: u32, below: u64) -> Result<(), Error> {
+        self.log.trim(topic, partition, below)
+    }
+
+    fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
+        self.log.membership(member)
+    }
+
+    fn peers(&self, role: &str, member: &str) -> Result<Box<dyn Membership>, Error> {
+        self.log.peers(role, member)
+    }
+
+    fn intake(&self, topic: &str, member: &str) -> Result<Box<dyn Intake>, Error> {
+        self.log.intake(topic, member)
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        self.log.usage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::{MemoryLog, append_wait};
+
+    /// Counts the readers of the log beneath that are open at once.
+    struct Counting {
+        log: MemoryLog,
+        open: Arc<AtomicUsize>,
+        most: AtomicUsize,
+    }
+
+    struct Counted {
+        reader: Box<dyn Reader>,
+        open: Arc<AtomicUsize>,
+    }
+
+    impl Reader for Counted {
+        fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
+            self.reader.poll(max_records, timeout)
+        }
+
+        fn waker(&self) -> Waker {
+            self.reader.waker()
+        }
+    }
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.open.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    impl Log for Counting {
+        fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
+            let reader = self.log.reader(topic, partition, from)?;
+            let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+            self.most.fetch_max(open, Ordering::Relaxed);
+            Ok(Box::new(Counted { reader, open: Arc::clone(&self.open) }))
+        }
+
+        fn log_id(&self) -> &LogId {
+            self.log.log_id()
+        }
+
+        fn partitions(&self, topic: Topic) -> u32 {
+            self.log.partitions(topic)
+        }
+
+        fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+            self.log.producer()
+        }
+
+        fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
+            self.log.range(topic, partition)
+        }
+
+        fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
+            self.log.membership(member)
+        }
+
+        fn usage(&self) -> Result<Usage, Error> {
+            self.log.usage()
+        }
+    }
+
+    fn shared() -> (SharedJournals, Arc<Counting>) {
+        let counting = Counting { log: MemoryLog::new(1), open: Arc::default(), most: AtomicUsize::new(0) };
+        let counting = Arc::new(counting);
+        (SharedJournals::new(Arc::clone(&counting) as Arc<dyn Log>), counting)
+    }
+
+    fn append(log: &dyn Log, records: usize, bytes: usize) {
+        let producer = log.producer().unwrap();
+        for _ in 0..records {
+            let value = vec![b'x'; bytes];
+            append_wait(&*producer, Topic::Journal, 0, b"", value, Duration::from_secs(5)).unwrap();
+        }
+    }
+
+    /// Reads until this offset, a few records at once, as a client that takes its time.
+    fn read(reader: &mut dyn Reader, upto: u64) -> Vec<u64> {
+        let mut offsets = Vec::new();
+        while offsets.last().is_none_or(|last| last + 1 < upto) {
+            let records = reader.poll(7, Duration::ZERO).unwrap();
+            offsets.extend(records.iter().map(|record| record.offset));
+        }
+        offsets
+    }
+
+    /// OPS-7: each reader gets every record once and in order, from wherever it begins, and the log beneath has few readers
+    /// however many there are.
+    #[test]
+    fn many_readers_cost_the_log_few() {
+        let (shared, counting) = shared();
+        append(&shared, 50, 10);
+        let end = counting.range(Topic::Journal, 0).unwrap().end;
+        let mut readers: Vec<_> = (0..20_u64)
+            .map(|index| {
+                let from = if index % 2 == 0 { From::Start } else { From::Offset(end - index) };
+                shared.reader(Topic::Journal, 0, from).unwrap()
+            })
+            .collect();
+        for (index, reader) in readers.iter_mut().enumerate() {
+            let first = if index % 2 == 0 { 0 } else { end - index as u64 };
+            assert_eq!(read(&mut **reader, end), (first..end).collect::<Vec<_>>());
+            assert_eq!(reader.poll(7, Duration::ZERO).unwrap(), []);
+        }
+        append(&shared, 30, 10);
+        for reader in &mut readers {
+            assert_eq!(read(&mut **reader, end + 30), (end..end + 30).collect::<Vec<_>>());
+        }
+        assert!(counting.most.load(Ordering::Relaxed) <= 1 + MOST_BACK);
+        drop(readers);
+        assert_eq!(counting.open.load(Ordering::Relaxed), 0, "nobody reads, so nothing is kept");
+    }
+
+    /// Who falls behind what is kept of the end reads on further back, and comes to the end again.
+    #[test]
+    fn slow_reader_falls_back_and_catches_up() {
+        let (shared, _) = shared();
+        let mut quick = shared.reader(Topic::Journal, 0, From::Start).unwrap();
+        let mut slow = shared.reader(Topic::Journal, 0, From::Start).unwrap();
+        let first = slow.poll(1, Duration::ZERO).unwrap().len() as u64;
+        append(&shared, 12, KEPT_BYTES / 4);
+        let end = shared.range(Topic::Journal, 0).unwrap().end;
+        assert_eq!(read(&mut *quick, end).last(), Some(&(end - 1)));
+        assert_eq!(read(&mut *slow, end), (first..end).collect::<Vec<_>>());
+        append(&shared, 1, 1);
+        assert_eq!(read(&mut *slow, end + 1), [end]);
+    }
+
+    #[test]
+    fn offset_that_is_not_there_is_refused() {
+        let (shared, _) = shared();
+        let end = shared.range(Topic::Journal, 0).unwrap().end;
+        for (offset, is_there) in [(end, true), (end + 1, false)] {
+            assert_eq!(shared.reader(Topic::Journal, 0, From::Offset(offset)).is_ok(), is_there);
+        }
+    }
+}
