@@ -57,7 +57,11 @@ async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Value,
             "the body must be JSON, with the header `Content-Type: application/json`",
         ));
     }
+    let asks = request.extensions().get::<Caller>().and_then(Caller::asks).cloned();
     let bytes = arrive(request, app, max_bytes).await?;
+    if let Some(asks) = asks {
+        asks.with_body(&bytes);
+    }
     let read = serde_json::from_slice(&bytes).map(|Unique(value)| value);
     read.map_err(|error| {
         let rule = format!("must be JSON: {error}");
@@ -66,7 +70,7 @@ async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Value,
 }
 
 /// Whoever waits for a body is not at work: it gives its place among the requests under way back meanwhile.
-pub(crate) async fn arrive(mut request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8>, Problem> {
+async fn arrive(mut request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     let entered = request.extensions_mut().remove::<Entered>();
     let key = request.extensions().get::<Caller>().map(|caller| Arc::clone(caller.app()));
     if let Some(entered) = &entered {

@@ -10,11 +10,10 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::{Credentials, fingerprint, user_of};
-use crate::body::{self, MAX_LARGE_BODY_BYTES};
+use crate::auth::{Credentials, user_of};
 use crate::params::{Params, is_text};
 use crate::position::JournalPosition;
-use crate::rights::{Caller, Needs};
+use crate::rights::{Asks, Caller, Needs};
 use crate::standing::Standing;
 use crate::write::IDEMPOTENCY_KEY;
 
@@ -86,27 +85,20 @@ pub(crate) async fn operating(
     Ok(next.run(request).await)
 }
 
-/// Keeps what is asked for under an `Idempotency-Key`, so that the key does not stand for another request later (API-4).
-pub(crate) async fn asked(
-    State(app): State<Arc<App>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
-    if !request.headers().contains_key(IDEMPOTENCY_KEY) {
-        return Ok(next.run(request).await);
+/// Keeps what is asked for under an `Idempotency-Key`, so that the key does not stand for another request later (API-4). Its
+/// body belongs to it and is read later, for those who may make the call.
+pub(crate) async fn asked(mut request: Request, next: Next) -> Response {
+    if request.headers().contains_key(IDEMPOTENCY_KEY)
+        && let Some(caller) = request.extensions_mut().remove::<Caller>()
+    {
+        let uri = request.uri();
+        // How fresh an answer is to be changes nothing of what is done.
+        let query = uri.query().unwrap_or_default().split('&').filter(|it| !it.starts_with("at_least="));
+        let query = query.collect::<Vec<_>>().join("&");
+        let asks = Asks::new([request.method().as_str(), uri.path(), &query].map(str::as_bytes));
+        request.extensions_mut().insert(caller.asking(asks));
     }
-    let (mut parts, body) = request.into_parts();
-    let most = app.config.max_body_bytes.max(MAX_LARGE_BODY_BYTES);
-    let bytes = body::arrive(Request::from_parts(parts.clone(), body), &app, most).await?;
-    // How fresh an answer is to be changes nothing of what is done.
-    let query = parts.uri.query().unwrap_or_default().split('&').filter(|it| !it.starts_with("at_least="));
-    let query = query.collect::<Vec<_>>().join("&");
-    let asks = [parts.method.as_str(), parts.uri.path(), &query].map(str::as_bytes);
-    let asks = fingerprint(asks.into_iter().chain([&bytes[..]]));
-    if let Some(caller) = parts.extensions.remove::<Caller>() {
-        parts.extensions.insert(caller.asking(asks));
-    }
-    Ok(next.run(Request::from_parts(parts, bytes.into())).await)
+    next.run(request).await
 }
 
 /// Lets those through who may make the call at all.

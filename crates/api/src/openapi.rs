@@ -243,7 +243,8 @@ pub fn document() -> Value {
             "title": "Tidemill",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Writes answer once their decision is durable, with the `position` at which reads show \
-                it. The header `Idempotency-Key` on a write makes its repeat give the first answer, and another request with the same one 409. Every read \
+                it. The header `Idempotency-Key` on a write makes its repeat give the first answer, and another request with the same one 409, as far as one owner decides both: \
+                groups have owners of their own. Every read \
                 takes `at_least=<position>` and waits until it shows that.",
         },
         "paths": paths,

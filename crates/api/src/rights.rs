@@ -4,11 +4,12 @@
 //! writes needs a [`Right`] besides, which a [`Caller`] gives for a group or for the site and for nothing else; so no
 //! handler can forget to ask. `docs/reference/rights.md` is made from what the calls declare.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tidemill_model::{Account, Actor, RequestId, Role, Token};
 
 use crate::Problem;
+use crate::auth::fingerprint;
 
 /// How far a key has to reach for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +64,32 @@ impl Needs {
     }
 }
 
+/// What a request asks for that has an id of the caller's own (API-4), as a fingerprint. Clones share the body, which comes
+/// after its head.
+#[derive(Debug, Clone)]
+pub(crate) struct Asks {
+    head: u64,
+    body: Arc<OnceLock<u64>>,
+}
+
+impl Asks {
+    pub(crate) fn new<'p>(head: impl IntoIterator<Item = &'p [u8]>) -> Self {
+        Self { head: fingerprint(head), body: Arc::default() }
+    }
+
+    /// The body has come. There is one.
+    pub(crate) fn with_body(&self, bytes: &[u8]) {
+        self.body.get_or_init(|| fingerprint([bytes]));
+    }
+
+    fn fingerprint(&self) -> u64 {
+        match self.body.get() {
+            Some(body) => fingerprint([&self.head.to_be_bytes()[..], &body.to_be_bytes()]),
+            None => self.head,
+        }
+    }
+}
+
 /// Who calls: a key that is good.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
@@ -74,15 +101,14 @@ pub(crate) struct Caller {
     accounts: Arc<[Account]>,
     /// The person, as the application names them.
     user: Option<Arc<str>>,
-    /// A fingerprint of what is asked for, where a request has an id of the caller's own (API-4).
-    asks: Option<u64>,
+    asks: Option<Asks>,
 }
 
 /// The right to one write: whose it is. There is one where a [`Caller`] was found to have it.
 #[derive(Debug, Clone)]
 pub(crate) struct Right {
     actor: Actor,
-    asks: Option<u64>,
+    asks: Option<Asks>,
 }
 
 impl Right {
@@ -92,8 +118,8 @@ impl Right {
 
     /// Under a key that the caller chose for the request.
     pub(crate) fn request(&self, key: &str) -> RequestId {
-        match self.asks {
-            Some(asks) => RequestId::of_client(&self.actor.app, key, asks),
+        match &self.asks {
+            Some(asks) => RequestId::of_client(&self.actor.app, key, asks.fingerprint()),
             None => RequestId::new(format!("{}:{key}", self.actor.app)),
         }
     }
@@ -101,7 +127,7 @@ impl Right {
     /// The program of a running attempt, for the command of its own that its key was found good for. Request ids count for
     /// one application each: of two attempts that choose the same one, each has its own. No application's name holds a
     /// colon.
-    pub(crate) fn of_attempt(token: Token, asks: u64) -> Self {
+    pub(crate) fn of_attempt(token: Token, asks: Asks) -> Self {
         Self { actor: Actor { app: format!("attempt:{token}").into(), user: None }, asks: Some(asks) }
     }
 }
@@ -117,8 +143,12 @@ impl Caller {
     }
 
     /// For a request that asks for this.
-    pub(crate) fn asking(self, asks: u64) -> Self {
+    pub(crate) fn asking(self, asks: Asks) -> Self {
         Self { asks: Some(asks), ..self }
+    }
+
+    pub(crate) fn asks(&self) -> Option<&Asks> {
+        self.asks.as_ref()
     }
 
     /// The key's name.
@@ -211,7 +241,7 @@ impl Caller {
 
     fn right(&self) -> Right {
         let actor = Actor { app: Arc::clone(&self.app), user: self.user.clone() };
-        Right { actor, asks: self.asks }
+        Right { actor, asks: self.asks.clone() }
     }
 
     /// The group that a list is about: as asked for, or the only one that the key reaches. `None`: all.

@@ -25,12 +25,12 @@ pub fn router(config: Config, deps: Deps) -> Result<Router, Error> {
 fn service(app: Arc<App>) -> Router {
     let keyed = routes::calls()
         .router
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::asked))
+        .route_layer(middleware::from_fn(layers::asked))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::fresh))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::authenticated));
     let operating = routes::operate_calls()
         .router
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::asked))
+        .route_layer(middleware::from_fn(layers::asked))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&app), layers::operating));
     let calls = Router::new()
         .merge(keyed)

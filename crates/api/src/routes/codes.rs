@@ -11,10 +11,9 @@ use tidemill_model::{Command, Token};
 use super::run::written;
 use crate::Problem;
 use crate::app::{App, shard_of};
-use crate::auth::fingerprint;
 use crate::body::{Body, parse};
 use crate::params::{Params, id};
-use crate::rights::Right;
+use crate::rights::{Asks, Right};
 use crate::view::Written;
 use crate::write::Write;
 
@@ -45,7 +44,7 @@ pub(super) async fn report(
     let CodeRequest { code } = parse(body)?;
     let command = Command::ReportCode { token, code };
     written(
-        Write::new(&app, Right::of_attempt(token, fingerprint([code.to_string().as_bytes()])), &headers)?
+        Write::new(&app, Right::of_attempt(token, Asks::new([code.to_string().as_bytes()])), &headers)?
             .send(shard_of(&group), command)
             .await?,
     )

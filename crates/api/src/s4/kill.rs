@@ -13,8 +13,8 @@ use super::newest::place;
 use super::{caller_by_query, refused};
 use crate::Problem;
 use crate::app::App;
-use crate::auth::fingerprint;
 use crate::params::Params;
+use crate::rights::Asks;
 use crate::write::Write;
 
 /// What became of a kill.
@@ -48,7 +48,7 @@ async fn end(app: &App, params: &Params, headers: &HeaderMap) -> Result<JobId, P
     let caller = caller_by_query(app, params, headers).await?;
     params.only(&["app_name", "app_key", "job_id"])?;
     let job: JobId = params.required("job_id", "must be the number of a job")?;
-    let caller = caller.asking(fingerprint([b"kill", job.to_string().as_bytes()]));
+    let caller = caller.asking(Asks::new([b"kill", job.to_string().as_bytes()]));
     let place = place(app, &caller, job).await?;
     let right = caller.for_group(&place.group)?;
     let write = Write::new(app, right, headers)?;

@@ -24,11 +24,11 @@ use tidemill_model::Role;
 
 use crate::Problem;
 use crate::app::App;
-use crate::auth::{Credentials, fingerprint, user_of};
+use crate::auth::{Credentials, user_of};
 use crate::body::Body;
 use crate::openapi::{Call, Calls, Verb};
 use crate::params::Params;
-use crate::rights::Caller;
+use crate::rights::{Asks, Caller};
 use crate::standing::Standing;
 
 const APP: [(&str, &str); 2] = [
@@ -149,7 +149,7 @@ async fn caller_by_body(app: &App, body: &mut Value, headers: &HeaderMap) -> Res
         name.zip(key)
     });
     let caller = app.authenticate(shown(fields, headers), user_of(headers)).await?;
-    Ok(caller.asking(fingerprint([body.to_string().as_bytes()])))
+    Ok(caller.asking(Asks::new([body.to_string().as_bytes()])))
 }
 
 /// A refusal in the call's own form: 200 where the call was understood and refused for what it says, else the

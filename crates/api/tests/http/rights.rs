@@ -18,6 +18,16 @@ async fn site() -> Site {
     .await
 }
 
+/// API-5: whoever may not make a call is told before a body of it has come, with a key for the request, too.
+#[tokio::test]
+async fn rank_is_looked_at_before_the_body_comes() {
+    let site = site().await;
+    let never = reqwest::Body::wrap_stream(futures_util::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let call = site.request(Method::POST, "/api/jobs/apply", "viewer").header("Idempotency-Key", "k");
+    let answered = send(call.header("Content-Type", "application/json").body(never)).await;
+    assert_eq!(answered.status, 403, "{answered:?}");
+}
+
 #[tokio::test]
 async fn roles_and_groups_bound_what_a_key_may_do() {
     let site = site().await;

@@ -48,9 +48,10 @@ pub(crate) fn run(
 ) -> Done<Ready> {
     let worker_key = keys::public_half(&keys.group_private(name.as_str())?)?;
     let is_drawn = !keys.has_admin();
+    let hash = keys.admin_hash()?;
     let admin = Command::DefineKey {
         app: keys::ADMIN.to_owned(),
-        hash: keys.admin_hash()?,
+        hash: hash.clone(),
         role: Role::SuperAdministrator,
         groups: Vec::new(),
         run_as: BTreeSet::new(),
@@ -59,12 +60,13 @@ pub(crate) fn run(
     let defined = decide(submitter, admin, goes_on)?;
     let position = (defined.partition, defined.offset);
     match defined.outcome {
-        Outcome::Refused(Rejection::AlreadyThere { .. }) if is_drawn => {
-            // Somebody else may have defined it; a file that opens nothing would only mislead.
-            keys.discard_admin()?;
-            crate::output::note(LOST_ADMIN);
+        // A file that opens nothing would only mislead. Of two starts at once both take the key that one of them drew.
+        Outcome::Refused(Rejection::AlreadyThere { .. }) => {
+            if is_drawn && groups::key_hash(&**log, keys::ADMIN)?.as_ref() != Some(&hash) {
+                keys.discard_admin()?;
+                crate::output::note(LOST_ADMIN);
+            }
         }
-        Outcome::Refused(Rejection::AlreadyThere { .. }) => {}
         outcome => accepted(outcome, "the administrator's key").map(drop)?,
     }
     if let Some(group) = groups::find(&**log, name)? {

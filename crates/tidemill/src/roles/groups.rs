@@ -1,5 +1,5 @@
-//! Finds a worker group in the catalogue's journal: the truth itself, so that a worker needs neither the
-//! tables nor the interface to learn which shard it works for.
+//! Finds worker groups and keys in the catalogue's journal: the truth itself, so that a worker needs neither the tables nor the
+//! interface to learn which shard it works for.
 
 use std::time::Duration;
 
@@ -24,9 +24,28 @@ pub(crate) struct Group {
 
 /// What the catalogue's journal says of a group at this moment.
 pub(crate) fn find(log: &dyn Log, name: &GroupName) -> Done<Option<Group>> {
-    let cannot = |error: &tidemill_log::Error| {
-        Failure::caused(format!("cannot look for group {name} in the log"), error)
-    };
+    newest(log, &format!("group {name}"), |event| match event {
+        Event::GroupDefined { name: defined, shard, worker_key, .. } if defined == *name => {
+            Some(Group { shard, worker_key })
+        }
+        _ => None,
+    })
+}
+
+/// The hash of an application's secret, as the catalogue's journal has it at this moment.
+pub(crate) fn key_hash(log: &dyn Log, wanted: &str) -> Done<Option<String>> {
+    let found = newest(log, &format!("key {wanted}"), |event| match event {
+        Event::KeyDefined { app, hash, .. } if app == wanted => Some(Some(hash)),
+        Event::KeyRevoked { app } if app == wanted => Some(None),
+        _ => None,
+    })?;
+    Ok(found.flatten())
+}
+
+/// The last thing of this kind in the catalogue's journal.
+fn newest<T>(log: &dyn Log, what: &str, kind: impl Fn(Event) -> Option<T>) -> Done<Option<T>> {
+    let cannot =
+        |error: &tidemill_log::Error| Failure::caused(format!("cannot look for {what} in the log"), error);
     let partition = ShardId::CATALOGUE.partition(log.partitions(Topic::Journal));
     let range = log.range(Topic::Journal, partition).map_err(|error| cannot(&error))?;
     let mut reader = log.reader(Topic::Journal, partition, From::Start).map_err(|error| cannot(&error))?;
@@ -45,22 +64,16 @@ pub(crate) fn find(log: &dyn Log, name: &GroupName) -> Done<Option<Group>> {
             next = record.offset + 1;
             let Some(frame) = chain.accept(record.offset, &record.value).accepted() else { continue };
             if frame.kind == Kind::Envelope {
-                found = newest(&frame.body, name)?.or(found);
+                let events = envelope(&frame.body)?.events.into_iter().rev();
+                found = events.map(|recorded| recorded.event).find_map(&kind).or(found);
             }
         }
     }
     Ok(found)
 }
 
-fn newest(body: &[u8], wanted: &GroupName) -> Done<Option<Group>> {
-    let envelope: Envelope = serde_json::from_slice(body).map_err(|error| {
+fn envelope(body: &[u8]) -> Done<Envelope> {
+    serde_json::from_slice(body).map_err(|error| {
         Failure::caused("this version cannot read the catalogue's journal; use a newer one", &error)
-    })?;
-    let defined = envelope.events.into_iter().rev().find_map(|recorded| match recorded.event {
-        Event::GroupDefined { name, shard, worker_key, .. } if name == *wanted => {
-            Some(Group { shard, worker_key })
-        }
-        _ => None,
-    });
-    Ok(defined)
+    })
 }
