@@ -122,6 +122,8 @@ invariants! {
     MarksAreAccountedFor => "marks_are_accounted_for",
     /// A rerun has the parameters of the batch that it repeats, a planned one those of the newest run, and the version of it or of today, as asked, whatever its owner has evicted.
     RerunsKeepTheirFacts => "reruns_keep_their_facts",
+    /// A planned rerun has parameters of a batch only if the job ran as the same account then, or runs as none.
+    ParametersStayWithTheirAccount => "parameters_stay_with_their_account",
     /// A mark of the newest run of a logical time is not refused, whatever its owner has evicted.
     KnownBatchesCanBeMarked => "known_batches_can_be_marked",
     /// A batch whose end was asked for gets no further attempt, and ends as killed or as it was marked.

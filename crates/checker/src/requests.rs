@@ -13,8 +13,10 @@ use crate::findings::Findings;
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// The most that the time between two envelopes counts, so that nothing is forgotten while everything is off.
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_hours(1);
-/// Below the bound of the owners' own memory, so that what is known here is known there.
+/// Below the bounds of the owners' own memory, so that what is known here is known there: answers, with the jobs that they
+/// list, and bytes.
 const MOST: usize = 100_000;
+const MOST_BYTES: usize = 16 << 20;
 
 /// A short stand-in for a value, the same in every process.
 pub(crate) fn fingerprint(value: &impl Hash) -> u64 {
@@ -45,6 +47,34 @@ pub(crate) fn is_kept(command: Option<&Command>, outcome: &Outcome) -> bool {
     }
 }
 
+/// One request, as it was decided.
+#[derive(Debug, Clone, Copy)]
+struct Decided {
+    request: u64,
+    key: Option<u64>,
+    /// The work done until then.
+    worked: SignedDuration,
+    weight: usize,
+    bytes: usize,
+}
+
+/// What an outcome takes of the bounds: itself and the jobs that it lists, and its bytes with the request's.
+fn size(request: &RequestId, outcome: &Outcome) -> (usize, usize) {
+    let weight = match outcome {
+        Outcome::Answered(Answer::Applied { changes, .. }) => 1 + changes.len(),
+        Outcome::Answered(_)
+        | Outcome::Done
+        | Outcome::Refused(_)
+        | Outcome::Repeated
+        | Outcome::Deferred => 1,
+    };
+    let bytes = match outcome {
+        Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
+        Outcome::Answered(_) | Outcome::Refused(_) => serde_json::to_string(outcome).map_or(0, |text| text.len()),
+    };
+    (weight, request.as_str().len() + bytes)
+}
+
 /// The requests of one partition.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
@@ -52,8 +82,11 @@ pub(crate) struct Requests {
     decided: HashMap<u64, u64>,
     /// Which of them a client's key was first used for.
     keys: HashMap<u64, u64>,
-    /// The same, oldest first, with its key and the work done until then.
-    order: VecDeque<(u64, Option<u64>, SignedDuration)>,
+    /// The same, oldest first.
+    order: VecDeque<Decided>,
+    /// What they take of the bounds together.
+    weight: usize,
+    bytes: usize,
     /// The time of the last envelope.
     seen: Option<Timestamp>,
     /// The work since the first one.
@@ -67,14 +100,16 @@ impl Requests {
     pub(crate) fn pass(&mut self, now: Timestamp) {
         let pause = self.seen.replace(now).map_or(SignedDuration::ZERO, |seen| now.duration_since(seen));
         self.worked += pause.clamp(SignedDuration::ZERO, LONGEST_PAUSE);
-        while let Some((request, key, then)) = self.order.front().copied()
-            && (self.order.len() > MOST || self.worked - then >= KEPT)
+        while let Some(oldest) = self.order.front().copied()
+            && (self.weight > MOST || self.bytes > MOST_BYTES || self.worked - oldest.worked >= KEPT)
         {
-            self.decided.remove(&request);
-            if let Some(key) = key.filter(|key| self.keys.get(key) == Some(&request)) {
+            self.decided.remove(&oldest.request);
+            if let Some(key) = oldest.key.filter(|key| self.keys.get(key) == Some(&oldest.request)) {
                 self.keys.remove(&key);
             }
             self.order.pop_front();
+            self.weight -= oldest.weight;
+            self.bytes -= oldest.bytes;
             self.forgot = true;
         }
     }
@@ -127,7 +162,10 @@ impl Requests {
                 if let Some(key) = key.filter(|_| !is_refused) {
                     self.keys.entry(key).or_insert(number);
                 }
-                self.order.push_back((number, key, self.worked));
+                let (weight, bytes) = size(request, outcome);
+                self.weight += weight;
+                self.bytes += bytes;
+                self.order.push_back(Decided { request: number, key, worked: self.worked, weight, bytes });
             }
         }
     }

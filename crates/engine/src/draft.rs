@@ -214,7 +214,7 @@ impl<'a> Draft<'a> {
 
     /// API-4: whether the key of a client's request stands for another request.
     fn is_reused(&mut self, request: &RequestId) -> bool {
-        let Some(key) = request.key() else { return false };
+        let Some(key) = request.key().filter(|_| !planted!(ReusedKeyDecided)) else { return false };
         self.partition.is_reused(request)
             || self.keys.entry(key.into()).or_insert_with(|| request.clone()) != request
     }

@@ -8,8 +8,9 @@ use kit::{GROUP, Script, World, at, job, rejection};
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
 use tidemill_model::{
-    Actor, Answer, Command, CommandRecord, GroupSettings, InstanceId, JobSpec, LiveAnswer, LiveQuery,
-    Outcome, RequestId, Role, ShardId,
+    Actor, Answer, Cascade, Command, CommandRecord, Event, GroupSettings, InstanceId, JobSpec, LiveAnswer,
+    LiveQuery, Outcome, RequestId, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunWish, Role,
+    ShardId, WorkMessage,
 };
 
 fn world() -> World {
@@ -203,4 +204,74 @@ fn keys_that_blur_rights_or_the_record_are_refused() {
     let (name, worker_key) = (kit::group("new"), "0".repeat(64));
     let group = Command::DefineGroup { name, worker_key, settings: GroupSettings::default() };
     assert!(rejection(&world.ask(ShardId::CATALOGUE, group)).starts_with("invalid: worker_key:"));
+}
+
+/// DSP-2, GEN-6: parameters that somebody gave while the job ran as nobody's account are not taken to an account: neither by
+/// a plan, nor by a batch that still waits when the job gets one. Those that were given for the account are.
+#[test]
+fn parameters_stay_with_the_account_that_they_were_given_for() {
+    let mut world = with_keys();
+    let plain = || job("a", json!({"type": "shell", "command": "true", "schedule": kit::every("day")}));
+    let as_etl = || runs_as("etl", json!({"schedule": kit::every("day")}));
+    let first = ask(&mut world, "etl-team", apply(vec![plain()]));
+    let Outcome::Answered(Answer::Applied { changes, .. }) = first else { panic!("{first:?}") };
+    let id = changes[0].job;
+    let run = |world: &mut World, time: &str| {
+        let parameters = [("x".to_owned(), "; id".to_owned())].into();
+        let run = Command::RunJob { job: id, logical_time: Some(at(time)), parameters, concurrent: true };
+        let Outcome::Answered(Answer::Generated { batch, .. }) = world.ask(GROUP, run) else { panic!("runs") };
+        batch
+    };
+    let killed = run(&mut world, "2026-06-01T00:00:00Z");
+    world.ask(GROUP, Command::KillBatch { batch: killed, reason: String::new() });
+    run(&mut world, "2026-06-02T00:00:00Z");
+    assert!(matches!(ask(&mut world, "etl-team", apply(vec![as_etl()])), Outcome::Answered(_)));
+    let own = run(&mut world, "2026-06-03T00:00:00Z");
+    world.ask(GROUP, Command::KillBatch { batch: own, reason: String::new() });
+    world.events();
+    let plan = |world: &mut World, day: &str| {
+        let wish = RerunWish {
+            scope: RerunScope::Rerun { jobs: vec![id], cascade: Cascade::Job },
+            from: at(day),
+            to: at(day),
+            reach: None,
+            only: RerunOnly::All,
+            order: RerunOrder::Oldest,
+            concurrency: 1,
+            definition: RerunDefinition::Today,
+            reason: "late data".to_owned(),
+            approve: true,
+        };
+        assert!(matches!(
+            world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))),
+            Outcome::Answered(_)
+        ));
+        let of = |event| match event {
+            Event::RunSkipped { reason, .. } => Some(format!("{reason:?}")),
+            Event::BatchGenerated { parameters, .. } => Some(format!("{parameters:?}")),
+            _ => None,
+        };
+        world.events().into_iter().filter_map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(plan(&mut world, "2026-06-01T00:00:00Z"), ["OtherAccount"]);
+    assert_eq!(plan(&mut world, "2026-06-03T00:00:00Z"), [r#"{"x": "; id"}"#]);
+    let worker = world.worker("w", 4, Script::Succeed);
+    world.run();
+    let heard = world.played(&worker).heard.iter();
+    let mut started: Vec<_> = heard
+        .filter_map(|message| match message {
+            WorkMessage::Granted { spec, .. } => {
+                Some((spec.logical_time.to_string(), spec.run_as.as_ref().map(ToString::to_string)))
+            }
+            _ => None,
+        })
+        .collect();
+    started.sort();
+    started.dedup();
+    let etl = Some("etl".to_owned());
+    assert_eq!(
+        started,
+        [("2026-06-02T00:00:00Z".to_owned(), None), ("2026-06-03T00:00:00Z".to_owned(), etl)]
+    );
+    assert_eq!(world.partition, world.folded());
 }

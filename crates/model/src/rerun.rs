@@ -288,6 +288,9 @@ pub enum RunSkip {
     UnknownDefinition,
     /// The parameters of its newest run are not known any more; a rerun of that batch alone brings them along.
     UnknownParameters,
+    /// The parameters of its newest run were given when the job did not run as the account that it runs as now, or it is not
+    /// known any more as which; a rerun of that batch alone, by a key with the account, decides anew (DSP-2).
+    OtherAccount,
 }
 
 /// What the read tables say of a batch, for a shard that may not hold it any more. It never changes.

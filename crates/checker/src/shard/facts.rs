@@ -48,6 +48,7 @@ impl Shard {
             let why = format!("job {job} is run again for {logical_time} with other parameters than it had");
             at.contradicts(found, rule, why, &[newest.said]);
         }
+        self.parameters_of_its_account(at, event, newest, found);
         let asked = match at.command() {
             Some(Command::Deliver { message: ShardMessage::StartRun(start), .. }) => start.definition,
             Some(Command::RerunBatch { .. }) => RerunDefinition::Today,
@@ -61,6 +62,21 @@ impl Shard {
         if let Some(wanted) = wanted.filter(|wanted| wanted != version) {
             let why = format!("job {job} is run again for {logical_time} in version {version}, not {wanted}");
             at.contradicts(found, rule, why, &[newest.said]);
+        }
+    }
+
+    /// `parameters_stay_with_their_account`, for the `newest` run before it.
+    fn parameters_of_its_account(&self, at: &At<'_>, event: &Event, newest: &Run, found: &mut Findings) {
+        let Event::BatchGenerated { job, version, parameters, rerun: Some(_), .. } = event else { return };
+        let Some(known) = self.jobs.get(job).filter(|_| !parameters.is_empty()) else { return };
+        let account = |version: u32| known.versions.get(&version)?.account.as_ref().map(|of| &of.account);
+        let (had, has) = (account(newest.version), account(*version));
+        if has.is_some() && had != has {
+            let why = format!(
+                "batch {} of job {job} takes parameters to account {has:?} that were given for {had:?}",
+                newest.batch
+            );
+            at.contradicts(found, Invariant::ParametersStayWithTheirAccount, why, &[newest.said]);
         }
     }
 

@@ -15,12 +15,14 @@ pub(crate) fn cases() -> Vec<Case> {
             json!({"rerun": 4096, "number": 1, "job": job_id(1), "logical_time": TIME, "reason": reason});
         done().command([event(json!({"run_skipped": fields}))])
     };
+    let account = Invariant::ParametersStayWithTheirAccount;
     let marked = Invariant::KnownBatchesCanBeMarked;
     vec![
         case(rule, "other parameters", again(json!({}), 1), again(json!({"parameters": {"x": "1"}}), 1)),
         case(rule, "left out for a definition that has to be known", skipped("not_wanted"), {
             skipped("unknown_definition")
         }),
+        case(account, "parameters of another account", as_account(json!(null)), as_account(json!("etl"))),
         case(marked, "a mark of the newest run is refused", refused(1, "as seen"), refused(0, "as seen")),
         case(marked, "for whatever reason", refused(0, " "), refused(0, "as seen")),
     ]
@@ -32,6 +34,19 @@ fn again(more: Value, run: u32) -> History {
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let evicted = event(json!({"history_evicted": {"job": job_id(1), "upto": TIME}}));
     done().command([evicted]).command([generated(2, 1, fields)])
+}
+
+/// Batch 2 of job 3 was run with parameters when its job ran as nobody; then the job ran as this account, and a plan repeats
+/// them.
+fn as_account(account: Value) -> History {
+    let parameters = json!({"parameters": {"x": "1"}});
+    let mut rerun = json!({"run": 1, "version": 2, "origin": "rerun", "rerun": {"rerun": 4096, "number": 1}});
+    rerun.as_object_mut().unwrap().extend(parameters.as_object().unwrap().clone());
+    let execution = json!({"run_as": account, "run_as_by": "etl-team"});
+    done().command([job(3, json!({}))]).command([generated(2, 3, parameters)]).command([
+        job(3, json!({"version": 2, "execution": execution})),
+        generated(3, 3, rerun),
+    ])
 }
 
 /// A mark of what is said to be this run of batch 1 is refused.

@@ -1,13 +1,15 @@
 //! What the catalogue asks of a group for a rerun or a cold start: what there is, and to start and end batches.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, AskedRuns, Event, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace, RunSkip, StartRun,
-    ToldRun,
+    Account, Actor, AskedRuns, Event, JobDefinition, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace,
+    RunSkip, StartRun, ToldRun,
 };
 
 use super::GroupShard;
-use super::job::Job;
+use super::job::{Job, NewestRun};
 use super::kept_texts::Kept;
 use crate::decision::Verdict;
 use crate::schedule::{Facts, Room};
@@ -63,6 +65,9 @@ impl GroupShard {
         }
         if newest.parameters == Kept::Dropped {
             return Err(RunSkip::UnknownParameters);
+        }
+        if gives_parameters_to_another_account(job, &newest, start.definition) {
+            return Err(RunSkip::OtherAccount);
         }
         Ok(job)
     }
@@ -122,6 +127,27 @@ impl GroupShard {
             Ok(Verdict::Refused(_)) | Err(_) => Vec::new(),
         }
     }
+}
+
+/// DSP-2: parameters decide a part of what a program does. Whoever gave them had the account that the job ran as then, and
+/// no other.
+fn gives_parameters_to_another_account(
+    job: &Job,
+    newest: &NewestRun<'_>,
+    definition: RerunDefinition,
+) -> bool {
+    let before = newest.definition.map(Arc::as_ref);
+    let account = match definition {
+        RerunDefinition::Today => run_as(&job.definition),
+        RerunDefinition::Recorded => before.and_then(run_as),
+    };
+    let has_parameters = newest.parameters.texts().is_some_and(|texts| !texts.is_empty());
+    let differs = before.and_then(run_as) != account && !planted!(ParametersForAnotherAccount);
+    account.is_some() && has_parameters && differs
+}
+
+fn run_as(definition: &JobDefinition) -> Option<&Account> {
+    definition.execution.as_ref()?.run_as.as_ref()
 }
 
 fn told_run(id: JobId, job: &Job, time: Timestamp) -> Option<ToldRun> {

@@ -252,5 +252,6 @@ fn skip_word(reason: RunSkip) -> &'static str {
         RunSkip::UnknownJob => "unknown_job",
         RunSkip::UnknownDefinition => "unknown_definition",
         RunSkip::UnknownParameters => "unknown_parameters",
+        RunSkip::OtherAccount => "other_account",
     }
 }

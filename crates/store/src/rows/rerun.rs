@@ -121,7 +121,7 @@ row! {
         state: Arc<str> = Name(16),
         /// The batch, once it has ended.
         batch_id: Option<i64> = Int,
-        /// Why it was skipped: `unfinished`, `not_wanted`, `disabled`, `unknown_job`, `unknown_definition` or `unknown_parameters`.
+        /// Why it was skipped: `unfinished`, `not_wanted`, `disabled`, `unknown_job`, `unknown_definition`, `unknown_parameters` or `other_account`.
         reason: Option<Arc<str>> = Name(32),
         /// When its shard was told to start it.
         started_at: Option<i64> = Time,
