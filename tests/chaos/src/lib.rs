@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!  seed ─► schedule ─► nemesis ─► processes, services, disks, networks, proxies
-//!     └──► clients ──► REST ─► history ─┐
-//!                        journal ───────┼─► verdict: checker, comparison, marks on disk, tables, takeovers
-//!               marks of jobs on disk ──┘
+//!     ├──► intruders, guests ─► conduct ─┐
+//!     └──► clients ──► REST ─► history ──┤
+//!                        journal ────────┼─► verdict: checker, comparison, marks on disk, tables, takeovers
+//!               marks of jobs on disk ───┘
 //! ```
 //! Where to start reading: [`run()`], one run from start to verdict; [`Kind`](fault::Kind), what can go wrong;
 //! `site`, what runs.
@@ -15,9 +16,12 @@ mod caller;
 mod client;
 mod command;
 mod compare;
+mod conduct;
 mod disk;
 pub mod fault;
+mod guest;
 mod history;
+mod intruder;
 mod jobs;
 mod journal;
 mod nemesis;
@@ -34,6 +38,7 @@ mod run;
 mod schedule;
 mod services;
 mod site;
+mod socket;
 mod takeover;
 mod verdict;
 mod witness;

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
 use crate::caller::Common;
+use crate::intruder::{SECRET, WATCHER};
 use crate::recovery::items;
 use crate::report::Report;
 use crate::rest::{Answer, Rest};
@@ -41,6 +42,10 @@ pub(crate) fn prepare(site: &Site, report: &mut Report) -> Result<Common> {
             interface.post("/api/groups", &format!("group-{number}"), &body)
         })?;
     }
+    granted("somebody may look", || {
+        let body = json!({"app": WATCHER, "secret": SECRET, "role": "viewer", "groups": []});
+        interface.post("/api/keys", WATCHER, &body)
+    })?;
     site.of_part(Part::Executor).try_for_each(Role::start)?;
     granted("the pool is there", || {
         interface.post("/api/pools", "pool", &json!({"name": jobs::POOL, "slots": 3}))

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::conduct::Ends;
 use crate::nemesis::Struck;
 use crate::takeover::Takeover;
 
@@ -36,6 +37,8 @@ pub struct Report {
     pub writes: BTreeMap<&'static str, Operations>,
     /// Reads.
     pub reads: Operations,
+    /// Sockets of clients that mean harm, by what they did, and calls of guests beside them.
+    pub hostile: BTreeMap<&'static str, Ends>,
     /// Batches that ended, by result.
     pub batches: BTreeMap<&'static str, u64>,
     /// Attempts that began, as seen on disk.
@@ -104,6 +107,13 @@ impl fmt::Display for Report {
             writeln!(f, "  {wish:<14} {operations}")?;
         }
         writeln!(f, "reads            {}", self.reads)?;
+        for (act, ends) in &self.hostile {
+            let Ends { answered, closed, absent, left, suspect } = ends;
+            writeln!(
+                f,
+                "  {act:<14} {answered} answered, {closed} closed, {absent} not taken, {left} left, {suspect} not so"
+            )?;
+        }
         writeln!(f, "batches          {}", list(&self.batches))?;
         writeln!(f, "attempts on disk {}", self.attempts_on_disk)?;
         for (name, ends) in &self.own_ends {

@@ -8,6 +8,8 @@ use ureq::Agent;
 
 /// Longer than the interface itself waits for an outcome.
 const PATIENCE: Duration = Duration::from_secs(13);
+/// A connection that was silent for longer may be closed by the interface at any moment.
+const IDLE: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_millis(500);
 
 /// What a caller knows after a call.
@@ -36,6 +38,7 @@ impl Rest {
         let config = Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .timeout_connect(Some(CONNECT))
+            .max_idle_age(IDLE)
             .http_status_as_error(false)
             .build();
         Self { agent: config.into(), server: format!("http://{address}"), key: key.to_owned() }

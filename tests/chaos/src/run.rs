@@ -11,20 +11,25 @@ use tidemill_checker::export_journal;
 
 use crate::caller::{Client, Common};
 use crate::client::Submitter;
+use crate::conduct::Conduct;
 use crate::fault::Kind;
 use crate::history::History;
+use crate::intruder::{Intruder, targets};
 use crate::journal::Journal;
 use crate::prepare::{granted, prepare};
 use crate::puller::{self, Puller};
 use crate::report::Report;
-use crate::role::Role;
+use crate::role::{Part, Role};
 use crate::site::{Machine, Place, Site};
 use crate::verdict::{judge, settle};
-use crate::{jobs, nemesis, recovery, schedule};
+use crate::{guest, jobs, nemesis, recovery, schedule};
 
 /// The numbers of clients of batches, and of those that pull.
 const SUBMITTERS: std::ops::RangeInclusive<u64> = 1..=4;
 pub(crate) const PULLERS: std::ops::RangeInclusive<u64> = 5..=6;
+
+/// Clients that mean harm.
+const INTRUDERS: u64 = 4;
 
 /// What a run is to be.
 #[derive(Clone, Debug)]
@@ -50,16 +55,17 @@ pub fn run(plan: &Plan, place: &Place, is_over: &AtomicBool) -> Result<Report> {
     let common = Arc::new(prepare(&site, &mut report)?);
     let mut journal = Journal::open(site.log()?)?;
 
+    let conduct = Arc::new(Conduct::default());
     let watching = AtomicBool::new(true);
     let judged = thread::scope(|scope| {
         scope.spawn(|| site.watch(&|| !watching.load(Ordering::SeqCst)));
-        let judged = work(plan, &site, &common, &mut journal, is_over, &mut report);
+        let judged = work(plan, &site, &common, &conduct, &mut journal, is_over, &mut report);
         watching.store(false, Ordering::SeqCst);
         judged
     });
     let histories = judged?;
     settle(&site, &mut journal, &mut report)?;
-    judge(&site, &mut journal, histories, &mut report)?;
+    judge(&site, &mut journal, histories, &conduct, &mut report)?;
     report.own_ends = site.roles.iter().map(|role| (role.name.clone(), role.own_ends())).collect();
     report.own_ends.retain(|_, ends| !ends.is_empty());
     if !report.is_clean() {
@@ -74,6 +80,7 @@ fn work(
     plan: &Plan,
     site: &Site,
     common: &Arc<Common>,
+    conduct: &Arc<Conduct>,
     journal: &mut Journal,
     is_over: &AtomicBool,
     report: &mut Report,
@@ -98,6 +105,15 @@ fn work(
             let client = Puller::new(common, plan.seed, number);
             scope.spawn(|| client.run(&enough))
         });
+        let targets = targets(site);
+        for number in 1..=INTRUDERS {
+            let intruder = Intruder::new(&targets, plan.seed, number, conduct);
+            let enough = &enough;
+            scope.spawn(move || intruder.run(enough));
+        }
+        for (interface, role) in common.interfaces.iter().zip(site.of_part(Part::Api)) {
+            scope.spawn(|| guest::run(interface, &role.name, conduct, &enough));
+        }
         let clients: Vec<_> = submitters.chain(pullers).collect();
         let begun_at = Instant::now();
         report.struck = nemesis::run(site, &steps, total_ms, is_over);

@@ -14,6 +14,7 @@ use tidemill_log::{KafkaConfig, KafkaLog};
 use crate::command::run;
 use crate::disk::Disk;
 use crate::fault::Kind;
+use crate::intruder;
 use crate::network::Network;
 use crate::proxy::Link;
 use crate::rng::Rng;
@@ -146,7 +147,13 @@ impl Site {
                 set("EXECUTOR__HOST", name);
                 set("EXECUTOR__LISTEN", &address);
             }
-            Part::Api => set("API__LISTEN", &address),
+            Part::Api => {
+                set("API__LISTEN", &address);
+                set("API__MAX_STREAMS_PER_KEY", &intruder::STREAMS.to_string());
+                set("HTTP__MAX_CONNECTIONS", &intruder::CONNECTIONS.to_string());
+                // Roles keep their connections to each other for longer.
+                set("HTTP__IDLE_TIMEOUT_MS", &intruder::IDLE_MS.to_string());
+            }
             Part::Projector | Part::Producers => {}
         }
         links.insert("log", log);
@@ -272,6 +279,8 @@ fn environment(dir: &Path, kafka: &str, database: &str) -> BTreeMap<String, Stri
         ("LOG__PARTITIONS", PARTITIONS.to_string()),
         ("LOG__SINGLE_BROKER", "true".to_owned()),
         ("STORE__URL", database.to_owned()),
+        ("HTTP__HEADER_TIMEOUT_MS", intruder::HEADER_MS.to_string()),
+        ("HTTP__WRITE_TIMEOUT_MS", intruder::WRITE_MS.to_string()),
         ("EXECUTOR__GROUP", GROUPS[0].to_owned()),
         ("EXECUTOR__HEARTBEAT_MS", "300".to_owned()),
         ("EXECUTOR__STOP_GRACE_MS", "3000".to_owned()),

@@ -8,6 +8,7 @@ use anyhow::Result;
 use tidemill_checker::{Invariant, Options, check_log};
 use tidemill_model::{BatchResult, Event};
 
+use crate::conduct::{self, Conduct, traces};
 use crate::history::{History, Told, Wish};
 use crate::journal::Journal;
 use crate::recovery::events;
@@ -23,7 +24,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 const GATED: usize = 10;
 
 /// Rules of this run beyond those of the checker.
-const OWN_RULES: [&str; 14] = [
+const OWN_RULES: [&str; 17] = [
     "acknowledged_write_has_its_event",
     "refused_write_has_none",
     "unknown_write_has_none_or_one",
@@ -38,6 +39,9 @@ const OWN_RULES: [&str; 14] = [
     "recovered_within_30_s_and_drained",
     "no_process_panics",
     "reader_of_the_log_goes_on",
+    conduct::ANSWERED,
+    conduct::CHANGES_NOTHING,
+    conduct::SERVED,
 ];
 
 /// Stops the roles in order, so that every command is decided and the tables have it all.
@@ -88,6 +92,7 @@ pub(crate) fn judge(
     site: &Site,
     journal: &mut Journal,
     histories: Vec<History>,
+    conduct: &Conduct,
     report: &mut Report,
 ) -> Result<()> {
     report.invariants = Invariant::ALL.iter().map(|rule| rule.name().to_owned()).collect();
@@ -104,6 +109,10 @@ pub(crate) fn judge(
     let writes: Vec<_> = histories.into_iter().flat_map(|history| history.writes).collect();
     std::fs::write(site.dir.join("history.json"), serde_json::to_vec(&writes)?)?;
     report.violations.extend(compare::compare("admin", &writes, journal.entries()));
+
+    report.hostile = conduct.ends();
+    report.violations.extend(conduct.violations(&report.struck));
+    report.violations.extend(traces(journal.entries()));
 
     let seen = witness::check(&site.dir.join("witness"), journal.entries())?;
     report.attempts_on_disk = seen.starts;
