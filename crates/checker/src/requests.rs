@@ -70,7 +70,9 @@ fn size(request: &RequestId, outcome: &Outcome) -> (usize, usize) {
     };
     let bytes = match outcome {
         Outcome::Done | Outcome::Repeated | Outcome::Deferred => 0,
-        Outcome::Answered(_) | Outcome::Refused(_) => serde_json::to_string(outcome).map_or(0, |text| text.len()),
+        Outcome::Answered(_) | Outcome::Refused(_) => {
+            serde_json::to_string(outcome).map_or(0, |text| text.len())
+        }
     };
     (weight, request.as_str().len() + bytes)
 }

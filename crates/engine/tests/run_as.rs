@@ -219,7 +219,9 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
     let run = |world: &mut World, time: &str| {
         let parameters = [("x".to_owned(), "; id".to_owned())].into();
         let run = Command::RunJob { job: id, logical_time: Some(at(time)), parameters, concurrent: true };
-        let Outcome::Answered(Answer::Generated { batch, .. }) = world.ask(GROUP, run) else { panic!("runs") };
+        let Outcome::Answered(Answer::Generated { batch, .. }) = world.ask(GROUP, run) else {
+            panic!("runs")
+        };
         batch
     };
     let killed = run(&mut world, "2026-06-01T00:00:00Z");

@@ -96,8 +96,6 @@ bugs! {
     RunNumberReused = "run_number_reused",
     /// A rerun of a logical time that its shard has evicted runs without the parameters that it had.
     LostParameters = "lost_parameters",
-    /// A planned rerun takes parameters along that were given when the job ran as another account.
-    ParametersForAnotherAccount = "parameters_for_another_account",
     /// A request is decided though its client's key stands for another one.
     ReusedKeyDecided = "reused_key_decided",
     /// A batch whose logical time its shard has evicted cannot be marked.

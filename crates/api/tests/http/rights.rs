@@ -22,7 +22,8 @@ async fn site() -> Site {
 #[tokio::test]
 async fn rank_is_looked_at_before_the_body_comes() {
     let site = site().await;
-    let never = reqwest::Body::wrap_stream(futures_util::stream::pending::<Result<Vec<u8>, std::io::Error>>());
+    let never =
+        reqwest::Body::wrap_stream(futures_util::stream::pending::<Result<Vec<u8>, std::io::Error>>());
     let call = site.request(Method::POST, "/api/jobs/apply", "viewer").header("Idempotency-Key", "k");
     let answered = send(call.header("Content-Type", "application/json").body(never)).await;
     assert_eq!(answered.status, 403, "{answered:?}");

@@ -142,8 +142,7 @@ fn gives_parameters_to_another_account(
         RerunDefinition::Recorded => before.and_then(run_as),
     };
     let has_parameters = newest.parameters.texts().is_some_and(|texts| !texts.is_empty());
-    let differs = before.and_then(run_as) != account && !planted!(ParametersForAnotherAccount);
-    account.is_some() && has_parameters && differs
+    account.is_some() && has_parameters && before.and_then(run_as) != account
 }
 
 fn run_as(definition: &JobDefinition) -> Option<&Account> {
