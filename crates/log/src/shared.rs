@@ -415,7 +415,7 @@ mod tests {
         let mut quick = shared.reader(Topic::Journal, 0, From::Start).unwrap();
         let mut slow = shared.reader(Topic::Journal, 0, From::Start).unwrap();
         let first = slow.poll(1, Duration::ZERO).unwrap().len() as u64;
-        append(&shared, 12, KEPT_BYTES / 4);
+        append(&shared, 3 * 16, KEPT_BYTES / 16);
         let end = shared.range(Topic::Journal, 0).unwrap().end;
         assert_eq!(read(&mut *quick, end).last(), Some(&(end - 1)));
         assert_eq!(read(&mut *slow, end), (first..end).collect::<Vec<_>>());
