@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  accept ─► Connections: a place, or the longest silent one makes room, or 503
-//!               └─► one task: head in time ─► handler, its body in time ─► answer, taken in time ─► silent again
+//!               └─► one task: (handshake,) head in time ─► handler, its body in time ─► answer, taken in time ─► silent again
 //! ```
 //! Whoever has sent no complete request holds a place only while nobody else needs it, and not for long. The
 //! descriptors that the log, the tables and running jobs need are never given to connections.
@@ -15,9 +15,12 @@ mod arriving;
 mod config;
 mod connections;
 pub mod descriptors;
+mod listener;
 mod server;
+pub mod tls;
 mod watched;
 
 pub use arriving::BodyLate;
 pub use config::{Config, Limits};
+pub use listener::Listener;
 pub use server::serve;

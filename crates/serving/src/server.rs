@@ -15,13 +15,16 @@ use hyper::server::conn::http1;
 use hyper::service::Service as _;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use crate::Limits;
 use crate::arriving::Arriving;
-use crate::connections::{Busy, Connections, Place};
+use crate::connections::{Busy, Connection, Connections, Place};
+use crate::listener::{self, Listener};
 use crate::watched::Watched;
 
 /// The most of a request that is kept while its head is not complete, and of a body at once.
@@ -42,11 +45,13 @@ const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nc
 /// # Errors
 /// The listener is of no use any more.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     router: Router,
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let Listener { socket, tls } = listener.into();
+    let acceptor = tls.map(|tls| tls.acceptor());
     let connections = Connections::new(limits);
     let (tell, stopping) = watch::channel(false);
     let mut tasks = JoinSet::new();
@@ -57,19 +62,21 @@ pub async fn serve(
             () = &mut stop => break,
             _ = looks.tick() => connections.close_late(),
             Some(_) = tasks.join_next() => {}
-            accepted = listener.accept() => match accepted {
+            accepted = socket.accept() => match accepted {
                 Ok((stream, peer)) => match connections.enter(peer.ip()).await {
                     Some(place) => {
-                        let serving = connection(stream, place, router.clone(), limits, stopping.clone());
-                        tasks.spawn(serving);
+                        let serving = Serving { router: router.clone(), limits, stopping: stopping.clone() };
+                        tasks.spawn(connection(stream, acceptor.clone(), place, serving));
                     }
+                    // An encrypted connection begins with a handshake: there is no room for one either.
+                    None if acceptor.is_some() => {}
                     None => refuse(&stream),
                 },
                 Err(error) => recover(&connections, &error).await,
             },
         }
     }
-    drop(listener);
+    drop(socket);
     // Every connection's task holds a receiver; where there is none, nobody needs to hear it.
     let _ = tell.send(true);
     connections.close_waiting();
@@ -97,17 +104,37 @@ async fn recover(connections: &Connections, error: &io::Error) {
     tokio::time::sleep(PAUSE).await;
 }
 
-async fn connection(
-    stream: TcpStream,
-    place: Place,
+/// What every connection is served with.
+struct Serving {
     router: Router,
     limits: Limits,
-    mut stopping: watch::Receiver<bool>,
-) {
+    stopping: watch::Receiver<bool>,
+}
+
+async fn connection(stream: TcpStream, acceptor: Option<TlsAcceptor>, place: Place, serving: Serving) {
     // Answers are written at once; a part of one must not wait for an acknowledgement. A socket that refuses works.
     let _ = stream.set_nodelay(true);
     let connection = Arc::clone(&place.connection);
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&connection), limits.write));
+    let watch = |stream| Watched::new(stream, Arc::clone(&connection), serving.limits.write);
+    let Some(acceptor) = acceptor else { return exchange(watch(stream), &connection, serving).await };
+    // The first head's time goes on from the first byte of the handshake, and ends it, too.
+    let opened = tokio::select! {
+        opened = listener::open(stream, &acceptor, watch) => opened,
+        () = connection.closed() => None,
+    };
+    if let Some(stream) = opened {
+        exchange(stream, &connection, serving).await;
+    }
+}
+
+/// Requests and answers, one after the other.
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    connection: &Arc<Connection>,
+    serving: Serving,
+) {
+    let Serving { router, limits, mut stopping } = serving;
+    let io = TokioIo::new(stream);
     let router = TowerToHyperService::new(router);
     let answer = hyper::service::service_fn(|request: hyper::Request<Incoming>| {
         let busy = connection.begin();
