@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tidemill_model::ShardId;
 use tidemill_producers::Submitter;
 use tidemill_serving::Limits;
+use tidemill_serving::tls::Roles;
 use tidemill_store::hints::Hints;
 use tidemill_store::rows::GroupRow;
 use tidemill_store::{ReadTables, Tables};
@@ -43,6 +44,8 @@ pub struct Deps {
     pub cluster: Arc<dyn Cluster>,
     /// Rebuilds and verifies.
     pub operate: Arc<dyn Operate>,
+    /// How workers are asked for logs, where roles speak encrypted.
+    pub roles: Option<Roles>,
     /// What spares empty answers to those who pull.
     pub hints: Arc<dyn Hints>,
     /// Partitions of the journal.
@@ -93,7 +96,7 @@ impl App {
             keys: Keys::new(config.key_cache()),
             homes: Homes::default(),
             bulks: Bulks::default(),
-            logs: WorkerLogs::new(&config.logs_key, peer_timeout)?,
+            logs: WorkerLogs::new(&config.logs_key, peer_timeout, deps.roles.as_ref())?,
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
             streams: Streams::new(config.max_streams, config.max_streams_per_key),

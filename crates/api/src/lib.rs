@@ -32,6 +32,7 @@ mod live_http;
 mod openapi;
 mod params;
 mod past;
+mod peers;
 pub mod ports;
 mod position;
 mod problem;

@@ -11,8 +11,10 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde::Deserialize;
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+use tidemill_serving::tls::Roles;
 
 use crate::auth::{hash_of, is_equal};
+use crate::peers::{Peers, trouble};
 use crate::ports::{BoxFuture, Live, LiveError};
 use crate::{Error, Problem};
 
@@ -21,16 +23,17 @@ pub type OwnerAddress = Arc<dyn Fn(u32) -> Option<String> + Send + Sync>;
 
 const PLAN_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Asks `POST http://<owner>/live?shard=<n>`, with the secret that opens the live port.
+/// Asks `POST /live?shard=<n>` of the owner, with the secret that opens the live port.
 pub struct HttpLive {
     client: reqwest::Client,
+    scheme: &'static str,
     internal_key: String,
     partitions: u32,
     owner_address: OwnerAddress,
 }
 
 impl HttpLive {
-    /// A client for a log of `partitions` partitions.
+    /// A client for a log of `partitions` partitions; encrypted where `roles` says how.
     ///
     /// # Errors
     /// The HTTP client cannot be made.
@@ -39,9 +42,12 @@ impl HttpLive {
         internal_key: &str,
         timeout: Duration,
         owner_address: OwnerAddress,
+        roles: Option<&Roles>,
     ) -> Result<Self, Error> {
-        let client = reqwest::Client::builder().timeout(timeout).no_proxy().build().map_err(Error::Client)?;
-        Ok(Self { client, internal_key: internal_key.to_owned(), partitions, owner_address })
+        let peers = Peers::new(roles);
+        let scheme = peers.scheme;
+        let client = peers.client(|builder| builder.timeout(timeout))?;
+        Ok(Self { client, scheme, internal_key: internal_key.to_owned(), partitions, owner_address })
     }
 
     async fn ask(&self, shard: ShardId, query: LiveQuery) -> Result<LiveAnswer, LiveError> {
@@ -49,15 +55,17 @@ impl HttpLive {
         let partition = shard.partition(self.partitions);
         let found = tokio::task::spawn_blocking(move || find(partition)).await.ok().flatten();
         let address = found.ok_or(LiveError::NoOwner { shard })?;
-        let failed = |source: reqwest::Error| LiveError::Ask {
-            shard,
-            address: address.clone(),
-            source: Box::new(source.without_url()),
+        let failed = |source: reqwest::Error| {
+            let source = source.without_url();
+            if let Some(why) = trouble(&source) {
+                tracing::warn!(%shard, address, "cannot ask the owner of shard {shard} at {address}: {why}");
+            }
+            LiveError::Ask { shard, address: address.clone(), source: Box::new(source) }
         };
         let is_plan = matches!(query, LiveQuery::PlanApply { .. });
         let request = self
             .client
-            .post(format!("http://{address}/live"))
+            .post(format!("{}://{address}/live", self.scheme))
             .query(&[("shard", shard.0)])
             .bearer_auth(&self.internal_key)
             .json(&query);
@@ -65,10 +73,20 @@ impl HttpLive {
         let request = if is_plan { request.timeout(PLAN_PATIENCE) } else { request };
         let response = request.send().await.map_err(failed)?;
         if !response.status().is_success() {
-            let reason = response.status().to_string();
+            let reason = refusal(response).await;
             return Err(LiveError::Refused { shard, reason });
         }
         response.json().await.map_err(failed)
+    }
+}
+
+/// Where the port is encrypted and this client is not, that is said.
+async fn refusal(response: reqwest::Response) -> String {
+    let status = response.status();
+    let said: serde_json::Value = response.json().await.unwrap_or_default();
+    match (said["code"].as_str(), said["detail"].as_str()) {
+        (Some("https_expected"), Some(detail)) => format!("{status}: {detail} (tls.roles)"),
+        _ => status.to_string(),
     }
 }
 

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::{Router, middleware};
-use tidemill_serving::Limits;
+use tidemill_serving::tls::ServerSide;
+use tidemill_serving::{Limits, Listener};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -51,6 +52,7 @@ pub struct Server {
     app: Arc<App>,
     listener: TcpListener,
     limits: Limits,
+    tls: Option<ServerSide>,
     stop: watch::Sender<bool>,
 }
 
@@ -66,7 +68,13 @@ impl Server {
         let app = Arc::new(App::new(config, &limits, deps, stopping)?);
         let listener =
             TcpListener::bind(address).await.map_err(|source| Error::Listen { address, source })?;
-        Ok(Self { app, listener, limits, stop })
+        Ok(Self { app, listener, limits, tls: None, stop })
+    }
+
+    /// Serves encrypted where `tls` says how.
+    #[must_use]
+    pub fn encrypted(self, tls: Option<ServerSide>) -> Self {
+        Self { tls, ..self }
     }
 
     /// Where it listens.
@@ -84,7 +92,7 @@ impl Server {
     /// # Errors
     /// Connections cannot be accepted any more.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        let Self { app, listener, limits, stop } = self;
+        let Self { app, listener, limits, tls, stop } = self;
         let stop_timeout = app.config.stop_timeout();
         let mut stopping = stop.subscribe();
         let signal = async move {
@@ -93,7 +101,7 @@ impl Server {
             let _ = stop.send(true);
         };
         let carrier = tokio::spawn(bulk_carrier::run(Arc::clone(&app)));
-        let serving = tidemill_serving::serve(listener, service(app), limits, signal);
+        let serving = tidemill_serving::serve(Listener::new(listener, tls), service(app), limits, signal);
         let late = async move {
             // An error says that the sender is gone, which is after the signal too.
             let _ = stopping.wait_for(|stopping| *stopping).await;

@@ -8,7 +8,9 @@ use futures_util::Stream as FuturesStream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::Token;
+use tidemill_serving::tls::Roles;
 
+use crate::peers::{Peers, trouble};
 use crate::{Error, Problem};
 
 /// Which of the two streams.
@@ -57,19 +59,17 @@ pub struct LogPart {
 /// Asks workers for logs.
 pub(crate) struct WorkerLogs {
     client: reqwest::Client,
+    scheme: &'static str,
     logs_key: String,
     timeout: Duration,
 }
 
 impl WorkerLogs {
-    pub(crate) fn new(logs_key: &str, timeout: Duration) -> Result<Self, Error> {
-        let client = reqwest::Client::builder()
-            .connect_timeout(timeout)
-            .read_timeout(timeout)
-            .no_proxy()
-            .build()
-            .map_err(Error::Client)?;
-        Ok(Self { client, logs_key: logs_key.to_owned(), timeout })
+    pub(crate) fn new(logs_key: &str, timeout: Duration, roles: Option<&Roles>) -> Result<Self, Error> {
+        let peers = Peers::new(roles);
+        let scheme = peers.scheme;
+        let client = peers.client(|builder| builder.connect_timeout(timeout).read_timeout(timeout))?;
+        Ok(Self { client, scheme, logs_key: logs_key.to_owned(), timeout })
     }
 
     /// `lines` lines from the byte `offset`.
@@ -79,7 +79,7 @@ impl WorkerLogs {
         token: Token,
         (stream, offset, lines): (Stream, u64, u32),
     ) -> Result<LogPart, Problem> {
-        let url = format!("http://{address}/logs/{token}");
+        let url = format!("{}://{address}/logs/{token}", self.scheme);
         let query = [
             ("type", u64::from(stream.number().unsigned_abs())),
             ("offset", offset),
@@ -98,7 +98,7 @@ impl WorkerLogs {
         stream: Stream,
     ) -> Result<impl FuturesStream<Item = Result<Bytes, reqwest::Error>> + Send + Unpin + 'static, Problem>
     {
-        let url = format!("http://{address}/logs/{token}/download");
+        let url = format!("{}://{address}/logs/{token}/download", self.scheme);
         let request = self.client.get(url).query(&[("type", stream.number())]).bearer_auth(&self.logs_key);
         let answer = self.send(request, address, token).await?;
         Ok(Box::pin(answer.bytes_stream()))
@@ -134,6 +134,9 @@ impl WorkerLogs {
 
 fn unreachable_worker(address: &str, error: &reqwest::Error) -> Problem {
     tracing::warn!(address, error = error as &dyn std::error::Error, "cannot ask a worker for a log");
-    let detail = format!("the worker at {address}, which has the log, does not answer; try again later");
+    let detail = match trouble(error) {
+        Some(why) => format!("the worker at {address}, which has the log, cannot be asked: {why}"),
+        None => format!("the worker at {address}, which has the log, does not answer; try again later"),
+    };
     Problem::unavailable("worker_unreachable", detail)
 }

@@ -85,6 +85,9 @@ pub struct Config {
     /// Bounds of the connections of those who read logs; default as in `tidemill_serving`.
     #[serde(default)]
     pub http: tidemill_serving::Config,
+    /// How those who read logs are served, where roles speak encrypted. The program that runs the executor opens it.
+    #[serde(skip)]
+    pub tls: Option<tidemill_serving::tls::ServerSide>,
     /// Threads that start processes, 1 to 64; default 2.
     #[serde(default = "default_spawners")]
     pub spawn_threads: u32,
@@ -153,6 +156,7 @@ impl Config {
             probe: tidemill_probe::Config::default(),
             disk_reserve_mb: default_disk_reserve(),
             http: tidemill_serving::Config::default(),
+            tls: None,
             spawn_threads: default_spawners(),
             shim: Vec::new(),
         }

@@ -11,7 +11,7 @@ use crate::clock::boottime_ms;
 use crate::data_dir::{self, Attempts, DataDir};
 use crate::disk::{DiskWatch, Suspicion};
 use crate::link::{CommandLink, FromWork, WorkLink};
-use crate::logs::LogServer;
+use crate::logs::{LogServer, Serving};
 use crate::look::Looks;
 use crate::processes::{self, Checks, Processes};
 use crate::worker::{self, Input, Output, Worker};
@@ -38,7 +38,8 @@ pub fn run(config: Config, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Result<
     accounts::check(&config)?;
     let data = DataDir::open(&config.data_dir)?;
     let limits = config.http.for_own_roles();
-    let logs = LogServer::start(config.listen, data.attempts.clone(), &config.logs_key, limits)?;
+    let serving = Serving { limits, tls: config.tls.clone() };
+    let logs = LogServer::start(config.listen, data.attempts.clone(), &config.logs_key, serving)?;
     let incarnation = Incarnation::new(data_dir::random("i-"));
     let (process_inputs, from_processes) = bounded(1_024);
     let (work_inputs, from_work) = bounded(64);

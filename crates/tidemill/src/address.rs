@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
+use crate::config::TlsApiSettings;
 use crate::failure::{Done, Failure};
 
 /// Its name in the data directory.
@@ -26,19 +27,22 @@ pub(crate) struct Published {
 
 impl Published {
     /// Says where this process serves the data directory.
-    pub(crate) fn new(data_dir: &Path, mut address: SocketAddr) -> Done<Self> {
+    pub(crate) fn new(data_dir: &Path, mut address: SocketAddr, tls: &TlsApiSettings) -> Done<Self> {
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
             IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
             IpAddr::V4(_) | IpAddr::V6(_) => {}
         }
+        // Without a scheme it is http, as it has always been.
+        let url = tls.url(address);
+        let text = url.strip_prefix("http://").unwrap_or(&url);
         let path = data_dir.join(ADDRESS_FILE);
         let next = data_dir.join("api.address.new");
         let publish = || -> io::Result<File> {
             let mut file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&next)?;
             // Before it can be found.
             flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-            writeln!(file, "{address}")?;
+            writeln!(file, "{text}")?;
             fs::rename(&next, &path)?;
             Ok(file)
         };
@@ -102,19 +106,21 @@ mod tests {
 
     use super::*;
 
+    const PLAIN: TlsApiSettings = TlsApiSettings { certificate_file: None, key_file: None, host: None };
+
     /// API-6: an address counts for as long as its server lives.
     #[test]
     fn address_left_behind_is_none() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(find(dir.path()).unwrap(), None);
-        let published = Published::new(dir.path(), "127.0.0.1:9".parse().unwrap()).unwrap();
+        let published = Published::new(dir.path(), "127.0.0.1:9".parse().unwrap(), &PLAIN).unwrap();
         assert_eq!(find(dir.path()).unwrap().as_deref(), Some("127.0.0.1:9"));
         drop(published);
         assert!(dir.path().join(ADDRESS_FILE).exists(), "as after a kill");
         assert_eq!(find(dir.path()).unwrap(), None);
-        Published::new(dir.path(), "127.0.0.1:9".parse().unwrap()).unwrap().withdraw().unwrap();
+        Published::new(dir.path(), "127.0.0.1:9".parse().unwrap(), &PLAIN).unwrap().withdraw().unwrap();
         assert!(!dir.path().join(ADDRESS_FILE).exists());
-        let everywhere = Published::new(dir.path(), "0.0.0.0:9".parse().unwrap()).unwrap();
+        let everywhere = Published::new(dir.path(), "0.0.0.0:9".parse().unwrap(), &PLAIN).unwrap();
         assert_eq!(find(dir.path()).unwrap().as_deref(), Some("127.0.0.1:9"));
         drop(everywhere);
     }
@@ -123,8 +129,8 @@ mod tests {
     #[test]
     fn only_its_own_address_is_withdrawn() {
         let dir = tempfile::tempdir().unwrap();
-        let first = Published::new(dir.path(), "127.0.0.1:9".parse().unwrap()).unwrap();
-        let second = Published::new(dir.path(), "127.0.0.1:10".parse().unwrap()).unwrap();
+        let first = Published::new(dir.path(), "127.0.0.1:9".parse().unwrap(), &PLAIN).unwrap();
+        let second = Published::new(dir.path(), "127.0.0.1:10".parse().unwrap(), &PLAIN).unwrap();
         first.withdraw().unwrap();
         assert_eq!(find(dir.path()).unwrap().as_deref(), Some("127.0.0.1:10"));
         second.withdraw().unwrap();
@@ -135,7 +141,7 @@ mod tests {
     #[test]
     fn address_that_others_can_open_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let _published = Published::new(dir.path(), "127.0.0.1:9".parse().unwrap()).unwrap();
+        let _published = Published::new(dir.path(), "127.0.0.1:9".parse().unwrap(), &PLAIN).unwrap();
         let open = Permissions::from_mode(0o644);
         fs::set_permissions(dir.path().join(ADDRESS_FILE), open).unwrap();
         assert_eq!(find(dir.path()).unwrap_err().kind(), ErrorKind::PermissionDenied);

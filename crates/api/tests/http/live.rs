@@ -26,7 +26,7 @@ async fn owners() -> String {
 
 fn client(key: &str, address: Option<String>) -> HttpLive {
     let of = Arc::new(move |partition: u32| address.clone().filter(|_| partition > 0));
-    HttpLive::new(16, key, Duration::from_secs(5), of).unwrap()
+    HttpLive::new(16, key, Duration::from_secs(5), of, None).unwrap()
 }
 
 /// API-5: without the secret nothing of a question is read.

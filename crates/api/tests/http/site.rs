@@ -198,6 +198,7 @@ impl Site {
             feed: Arc::new(feed.clone()),
             cluster: Arc::new(OnePartition::default()),
             operate: Arc::new(OneOperation::default()),
+            roles: None,
             hints: hints.clone(),
             partitions: 1,
         };

@@ -15,10 +15,17 @@ use std::thread::{self, JoinHandle};
 
 use sha2::{Digest, Sha256};
 use tidemill_serving::Limits;
+use tidemill_serving::tls::ServerSide;
 use tokio::sync::oneshot;
 
 use crate::Error;
 use crate::data_dir::Attempts;
+
+/// How connections are served.
+pub(crate) struct Serving {
+    pub(crate) limits: Limits,
+    pub(crate) tls: Option<ServerSide>,
+}
 
 /// The server, until it is stopped.
 pub(crate) struct LogServer {
@@ -33,7 +40,7 @@ impl LogServer {
         listen: SocketAddr,
         attempts: Attempts,
         key: &str,
-        limits: Limits,
+        serving: Serving,
     ) -> Result<Self, Error> {
         let failed = |source: io::Error| Error::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).map_err(failed)?;
@@ -46,7 +53,7 @@ impl LogServer {
         let served = Arc::new(server::Served { attempts, key_hash: Sha256::digest(key.as_bytes()).into() });
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
-            if let Err(error) = runtime.block_on(server::serve(listener, served, limits, stopped)) {
+            if let Err(error) = runtime.block_on(server::serve(listener, served, serving, stopped)) {
                 tracing::error!(%error, "the server of logs has ended");
             }
             // A disk that hangs does not hold up the end of the worker.

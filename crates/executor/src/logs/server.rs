@@ -15,9 +15,10 @@ use futures_util::stream;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tidemill_model::Token;
-use tidemill_serving::Limits;
+use tidemill_serving::Listener;
 use tokio::sync::oneshot;
 
+use super::Serving;
 use super::read::{self, Piece, Wanted};
 use crate::attempt_dir::AttemptDir;
 use crate::data_dir::Attempts;
@@ -39,14 +40,14 @@ pub(super) struct Served {
 pub(super) async fn serve(
     listener: TcpListener,
     served: Arc<Served>,
-    limits: Limits,
+    Serving { limits, tls }: Serving,
     stopped: oneshot::Receiver<()>,
 ) -> io::Result<()> {
     let routes = Router::new()
         .route("/logs/{token}", get(lines))
         .route("/logs/{token}/download", get(download))
         .with_state(served);
-    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let listener = Listener::new(tokio::net::TcpListener::from_std(listener)?, tls);
     tokio::select! {
         served = tidemill_serving::serve(listener, routes, limits, std::future::pending()) => served,
         _ = stopped => Ok(()),

@@ -13,7 +13,7 @@ pub struct Config {
     /// Where questions are sent by POST, `http://host:port/path`. Default none: then nothing is sent, and batches
     /// with a quality gate wait until somebody answers for the service.
     pub url: Option<String>,
-    /// The address of the interface as the service sees it, `http://host:port`; it stands in each question, with
+    /// The address of the interface as the service sees it, `http://host:port` or `https://host:port`; it stands in each question, with
     /// the path under which to answer. Default none: the path alone.
     pub answer_url: Option<String>,
     /// The environment variable that holds the token which goes with each question, as
@@ -58,10 +58,13 @@ impl Config {
             let rule = || format!("has to be {low} to {high}");
             if (low..=high).contains(&value) { Ok(()) } else { Err(FieldError::new(field, value, rule())) }
         };
-        for (field, url) in [("url", &self.url), ("answer_url", &self.answer_url)] {
-            if let Some(url) = url {
-                check_url(url).map_err(|rule| FieldError::new(field, url, rule))?;
-            }
+        if let Some(url) = &self.url {
+            check_url(url, &["http://"], "has to be http://HOST:PORT/PATH")
+                .map_err(|rule| FieldError::new("url", url, rule))?;
+        }
+        if let Some(url) = &self.answer_url {
+            check_url(url, &["http://", "https://"], "has to be http://HOST:PORT or https://HOST:PORT")
+                .map_err(|rule| FieldError::new("answer_url", url, rule))?;
         }
         within("timeout_ms", self.timeout_ms, 100, 60_000)?;
         within("retries", u64::from(self.retries), 0, 10)?;
@@ -80,10 +83,10 @@ impl Config {
     }
 }
 
-fn check_url(url: &str) -> Result<(), &'static str> {
-    let host = url.strip_prefix("http://").ok_or("has to begin with http://")?;
+fn check_url(url: &str, schemes: &[&str], rule: &'static str) -> Result<(), &'static str> {
+    let host = schemes.iter().find_map(|scheme| url.strip_prefix(scheme)).ok_or(rule)?;
     if host.is_empty() || host.starts_with('/') || url.contains(char::is_whitespace) {
-        return Err("has to be http://HOST:PORT/PATH");
+        return Err(rule);
     }
     Ok(())
 }
@@ -110,5 +113,7 @@ mod tests {
         }
         let config = Config { url: Some("http://quality:8080/ask".to_owned()), ..Config::default() };
         config.check().unwrap();
+        // OPS-10: the interface may be encrypted.
+        Config { answer_url: Some("https://tidemill:8780".to_owned()), ..config }.check().unwrap();
     }
 }

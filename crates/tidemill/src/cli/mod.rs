@@ -82,6 +82,9 @@ pub(crate) struct Global {
     /// Application key, APP:SECRET [default: <data>/admin.key]
     #[arg(long, env = "TIDEMILL_KEY", value_name = "KEY", global = true, hide_env_values = true)]
     pub(crate) key: Option<String>,
+    /// Authorities, in PEM, that may have signed the server's certificate [default: tls.ca_file, else the machine's]
+    #[arg(long, env = "TIDEMILL_CA_FILE", value_name = "FILE", global = true, hide_env_values = true)]
+    pub(crate) ca_file: Option<PathBuf>,
     /// Form of the answer
     #[arg(short, long, value_enum, default_value = "table", global = true)]
     pub(crate) output: OutputFormat,

@@ -3,6 +3,7 @@
 mod problem;
 mod sse;
 mod target;
+mod tls;
 
 pub(crate) use sse::{Message, Messages};
 pub(crate) use target::{KEY_FILE, OPERATOR_FILE, Target};
@@ -46,15 +47,16 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(target: Target) -> Self {
+    pub(crate) fn new(target: Target) -> Done<Self> {
         let agent = Agent::config_builder()
+            .tls_config(tls::config(&target)?)
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(5)))
             .timeout_recv_response(Some(Duration::from_secs(60)))
             .user_agent(concat!("tidemill/", env!("CARGO_PKG_VERSION")))
             .build()
             .into();
-        Self { agent, target }
+        Ok(Self { agent, target })
     }
 
     /// Reads one answer.
@@ -190,6 +192,11 @@ impl Client {
     }
 
     fn transport(&self, error: &ureq::Error, kind: Kind, request: Option<&str>) -> Failure {
+        if let Some(trouble) = tls::trouble(error) {
+            let Target { server, server_from, .. } = &self.target;
+            let message = format!("cannot speak encrypted with {server} ({server_from}): {}", trouble.what);
+            return Failure::new(Exit::Unreachable, message).hint(trouble.remedy);
+        }
         let before_sending = matches!(
             error,
             ureq::Error::HostNotFound
@@ -280,8 +287,9 @@ mod tests {
 
     #[test]
     fn refused_connection_means_nothing_was_done() {
-        let target = Target { server: "http://127.0.0.1:1".into(), server_from: "--server", key: None };
-        let failure = Client::new(target).post("/api/jobs/1/run", None).unwrap_err();
+        let target =
+            Target { server: "http://127.0.0.1:1".into(), server_from: "--server", key: None, ca_file: None };
+        let failure = Client::new(target).unwrap().post("/api/jobs/1/run", None).unwrap_err();
         assert_eq!(failure.exit, Exit::Unreachable);
         assert!(failure.message.contains("http://127.0.0.1:1 (--server)"), "{}", failure.message);
     }
@@ -297,7 +305,8 @@ mod tests {
                 std::io::Read::read_exact(&mut stream, &mut seen).unwrap();
             }
         });
-        let client = Client::new(Target { server, server_from: "--server", key: None });
+        let client =
+            Client::new(Target { server, server_from: "--server", key: None, ca_file: None }).unwrap();
         let failure = client.write(Method::Post, "/x", None, Some("req-7")).unwrap_err();
         assert_eq!(failure.exit, Exit::OutcomeUnknown);
         assert!(failure.hint.unwrap().contains("--request-id req-7"));

@@ -1,7 +1,7 @@
 //! Which server, and with which key: option, then environment, then the data directory.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::OTHER_SERVER;
 use crate::address;
@@ -28,6 +28,8 @@ pub(crate) struct Target {
     pub(crate) server_from: &'static str,
     /// `APP:SECRET`.
     pub(crate) key: Option<String>,
+    /// The authorities that may have signed an encrypted server's certificate; none: those that the machine trusts.
+    pub(crate) ca_file: Option<PathBuf>,
 }
 
 impl Target {
@@ -43,9 +45,9 @@ impl Target {
             },
         };
         let server = if server.contains("://") { server } else { format!("http://{server}") };
-        if !server.starts_with("http://") {
-            return Err(Failure::bad_input(format!("server {server:?} must begin with http://"))
-                .hint("put a proxy that ends TLS on this host, and name its plain address"));
+        if !server.starts_with("http://") && !server.starts_with("https://") {
+            return Err(Failure::bad_input(format!("server {server:?} must begin with http:// or https://"))
+                .hint("name it as in --server https://tidemill.example:8780"));
         }
         let key_is_found = key.is_none();
         let key = match key {
@@ -55,7 +57,13 @@ impl Target {
         if key_is_found && key.is_some() && server_from == DEFAULT_FROM {
             return Err(nobody_there(settings, "the administrator's key"));
         }
-        Ok(Self { server: server.trim_end_matches('/').to_owned(), server_from, key })
+        let server = server.trim_end_matches('/').to_owned();
+        Ok(Self { server, server_from, key, ca_file: settings.tls.ca_file.clone() })
+    }
+
+    /// Trusts the authorities of this file, where one is given, in place of those that the settings name.
+    pub(crate) fn trusting(self, ca_file: Option<&Path>) -> Self {
+        Self { ca_file: ca_file.map(Path::to_owned).or(self.ca_file), ..self }
     }
 
     /// Shows the operator's secret instead of a key, where there is one: it counts also while the tables, and with
@@ -102,7 +110,12 @@ mod tests {
     fn option_wins_over_data_directory_over_default() {
         let empty = tempfile::tempdir().unwrap();
         let used = tempfile::tempdir().unwrap();
-        let published = address::Published::new(used.path(), "127.0.0.1:9000".parse().unwrap()).unwrap();
+        let published = address::Published::new(
+            used.path(),
+            "127.0.0.1:9000".parse().unwrap(),
+            &Settings::default().tls.api,
+        )
+        .unwrap();
         fs::write(used.path().join(KEY_FILE), "admin:s3cret\n").unwrap();
         let found = |server, key, dir: &Path| {
             let settings = Settings { data_dir: dir.to_owned(), ..Settings::default() };
@@ -131,10 +144,22 @@ mod tests {
         assert!(refused.message.contains("no server holds"), "{}", refused.message);
     }
 
+    /// OPS-10: an encrypted server is called as it is named; the file of the command line goes before that of the settings.
     #[test]
-    fn encrypted_addresses_are_refused_with_what_to_do() {
-        let failure = Target::find(Some("https://h"), None, &Settings::default()).unwrap_err();
+    fn encrypted_addresses_are_taken_and_others_refused() {
+        let mut settings = Settings::default();
+        settings.tls.ca_file = Some("/settings".into());
+        let target = Target::find(Some("https://h:1/"), Some("a:b"), &settings).unwrap();
+        assert_eq!(
+            (target.server.as_str(), target.ca_file.as_deref()),
+            ("https://h:1", Some(Path::new("/settings")))
+        );
+        assert_eq!(target.clone().trusting(None).ca_file.as_deref(), Some(Path::new("/settings")));
+        assert_eq!(
+            target.trusting(Some(Path::new("/option"))).ca_file.as_deref(),
+            Some(Path::new("/option"))
+        );
+        let failure = Target::find(Some("ftp://h"), None, &settings).unwrap_err();
         assert!(failure.hint.is_some());
-        assert_eq!(failure.exit, crate::exit::Exit::BadInput);
     }
 }

@@ -95,13 +95,14 @@ impl Session {
     fn new(global: &Global) -> Done<Self> {
         let loaded = config::from_command_line(global, Vec::new())?;
         let settings = loaded.settings;
-        let target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings)?;
-        Ok(Self { client: Client::new(target.clone()), target, format: global.output, settings })
+        let target = Target::find(global.server.as_deref(), global.key.as_deref(), &settings)?
+            .trusting(global.ca_file.as_deref());
+        Ok(Self { client: Client::new(target.clone())?, target, format: global.output, settings })
     }
 
     /// The same server, with the operator's secret.
     fn with_operator_key(&self) -> Done<Client> {
-        Ok(Client::new(self.target.clone().with_operator_key(&self.settings)?))
+        Client::new(self.target.clone().with_operator_key(&self.settings)?)
     }
 
     /// The list of a group, which has to be there: an empty one would say that it has nothing.

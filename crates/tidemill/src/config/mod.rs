@@ -6,11 +6,13 @@ mod env;
 mod layers;
 mod settings;
 mod show;
+mod tls;
 
 pub(crate) use env::reference as environment;
 pub(crate) use layers::{Flag, Loaded, load};
 pub(crate) use settings::{LogBackend, Settings};
 pub(crate) use show::{as_json, as_table, schema};
+pub(crate) use tls::{TlsApiSettings, TlsSettings};
 
 use std::path::{Path, PathBuf};
 

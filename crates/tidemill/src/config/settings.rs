@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tidemill_executor::TypeConfig;
 use tidemill_model::{Account, FieldError, JobType, Reserved, WorkerLabel};
 
+use super::TlsSettings;
 use crate::failure::Done;
 use crate::keys::Keys;
 
@@ -63,6 +64,8 @@ pub(crate) struct Settings {
     pub(crate) redis: RedisSettings,
     /// Connections to every listener of this process: the interface, the live port, the logs of attempts.
     pub(crate) http: tidemill_serving::Config,
+    /// Encryption of every listener of this process, and whom its clients trust.
+    pub(crate) tls: TlsSettings,
     /// The role that answers over HTTP.
     pub(crate) api: tidemill_api::Config,
     /// The role that owns partitions and decides.
@@ -95,6 +98,7 @@ impl Default for Settings {
             store: StoreSettings::default(),
             redis: RedisSettings::default(),
             http: tidemill_serving::Config::default(),
+            tls: TlsSettings::default(),
             api: tidemill_api::Config::default(),
             dispatcher: tidemill_dispatcher::Config::default(),
             executor: ExecutorSettings::default(),
@@ -382,6 +386,7 @@ impl Settings {
                 (format!("{section}.{field}"), rule)
             }
         };
+        self.tls.check()?;
         self.http.check().map_err(named("http"))?;
         self.api.check().map_err(named("api"))?;
         Ok(())

@@ -116,8 +116,8 @@ impl Demo {
         workplace: Workplace,
         args: &DemoArgs,
     ) -> Done<Self> {
-        let server = format!("http://{}", standalone.address());
-        let client = Client::new(Target::find(Some(&server), None, settings)?);
+        let server = standalone.url().to_owned();
+        let client = Client::new(Target::find(Some(&server), None, settings)?)?;
         greet(&server, settings, &workplace);
         let files = JobFiles::read(&workplace.jobs_file())?;
         let applied = apply_jobs(&client, &files, &[], false)?;

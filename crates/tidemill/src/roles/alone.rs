@@ -20,6 +20,7 @@ use super::live::LiveServer;
 use super::operator::Operator;
 use super::producers::{self, Producers};
 use super::standalone::{join, spawn};
+use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
 use crate::config::Settings;
@@ -36,6 +37,7 @@ const SHOWN_LOOK: Duration = Duration::from_millis(20);
 
 /// `tidemill dispatcher`: owns partitions, and answers questions about them.
 pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let tls = Tls::open(settings)?;
     let keys = settings.keys()?;
     let log = log::shared(settings)?;
     let partitions = log.partitions(Topic::Journal);
@@ -47,7 +49,7 @@ pub(crate) fn dispatcher(settings: &Settings, stop: &Receiver<()>) -> Done<Exit>
         .map_err(|error| Failure::caused("cannot start the dispatcher", &error))?;
     let here = owners(dispatcher.live(), partitions);
     let router = tidemill_api::live_router(&settings.internal_key(&keys)?, here);
-    let live = LiveServer::start(listener, router, settings.http.for_own_roles())?;
+    let live = LiveServer::start(listener, router, settings.http.for_own_roles(), tls.for_roles())?;
     let ended = until(stop, || dispatcher.has_ended() || live.has_ended());
     let dispatcher = dispatcher.stop().map_err(|error| Failure::caused("the dispatcher has failed", &error));
     dispatcher.and(live.stop()).and(ended)
@@ -133,6 +135,7 @@ fn join_all(roles: Vec<(&str, JoinHandle<Done>)>) -> Done {
 
 /// `tidemill producers`: looks outside for what owners wait for.
 pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let tls = Tls::open(settings)?;
     let keys = settings.keys()?;
     let log = log::shared(settings)?;
     let tables = tables::open(settings)?;
@@ -143,6 +146,7 @@ pub(crate) fn producers(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> 
         &settings.internal_key(&keys)?,
         Duration::from_millis(settings.api.peer_timeout_ms),
         remembered(cluster.owner_address()),
+        tls.roles.as_ref(),
     )
     .map_err(|error| Failure::caused("cannot ask owners", &error))?;
     let asking = tokio::runtime::Builder::new_multi_thread()
@@ -183,6 +187,7 @@ fn remembered(find: OwnerAddress) -> OwnerAddress {
 
 /// `tidemill api`: the interface.
 pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
+    let Tls { api: encrypted, roles } = Tls::open(settings)?;
     let keys = settings.keys()?;
     let log = log::shared(settings)?;
     let tables = tables::open(settings)?;
@@ -191,7 +196,8 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let cluster = SharedCluster { log: Arc::clone(&log), tables: Arc::clone(&tables) };
     let patience = Duration::from_millis(config.peer_timeout_ms);
     let partitions = log.partitions(Topic::Journal);
-    let live = HttpLive::new(partitions, &config.internal_key, patience, cluster.owner_address())
+    let owners = cluster.owner_address();
+    let live = HttpLive::new(partitions, &config.internal_key, patience, owners, roles.as_ref())
         .map_err(|error| Failure::caused("cannot ask owners", &error))?;
     // Nobody keeps those of this process alone, so none of them ever counts.
     let hints = hints::shared(settings, &*log)?.unwrap_or_else(hints::here);
@@ -199,6 +205,7 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
     let deps = Deps {
         hints,
         partitions,
+        roles,
         operate: Arc::new(operator.clone()),
         tables: Arc::clone(&tables),
         submitter: submitter.clone(),
@@ -209,9 +216,9 @@ pub(crate) fn api(settings: &Settings, stop: &Receiver<()>) -> Done<Exit> {
         feed: Arc::new(JournalFeed::new(log, tables)),
         cluster: Arc::new(cluster),
     };
-    let interface = Interface::start(config, deps, settings.http.for_everybody())?;
+    let interface = Interface::start(config, deps, settings.http.for_everybody(), encrypted)?;
     privacy::make_dir(&settings.data_dir)?;
-    let published = Published::new(&settings.data_dir, interface.address())?;
+    let published = Published::new(&settings.data_dir, interface.address(), &settings.tls.api)?;
     tracing::info!(address = %interface.address(), "the interface listens on {}", interface.address());
     let ended = until(stop, || interface.has_ended());
     let withdrawn = published.withdraw();

@@ -14,6 +14,7 @@ use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
 use crate::keys::Keys;
+use crate::roles::tls::Tls;
 use crate::roles::{first_start, groups};
 
 /// Where the worker keeps its identity and its attempts in the data directory.
@@ -21,6 +22,7 @@ const DIRECTORY: &str = "worker";
 
 /// Runs the role by itself until it is told to stop.
 pub(crate) fn run(settings: &Settings, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Done<Exit> {
+    let tls = Tls::open(settings)?;
     let keys = settings.keys()?;
     let name = group_name(settings)?;
     let private = keys.existing_group_private(name.as_str())?;
@@ -30,7 +32,8 @@ pub(crate) fn run(settings: &Settings, log: Arc<dyn Log>, shutdown: Receiver<()>
         ))
     })?;
     let group = first_start::same_key(group, &name, &crate::keys::public_half(&private)?)?;
-    let config = config(settings, &keys, group.shard, private)?;
+    let mut config = config(settings, &keys, group.shard, private)?;
+    config.tls = tls.for_roles();
     tidemill_executor::run(config, log, shutdown)
         .map_err(|error| Failure::caused("the executor has failed", &error))?;
     Ok(Exit::Success)

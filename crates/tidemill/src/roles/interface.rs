@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use tidemill_api::{Config, Deps, Server};
 use tidemill_serving::Limits;
+use tidemill_serving::tls::ServerSide;
 use tokio::sync::oneshot;
 
 use super::standalone::{join, spawn};
@@ -29,7 +30,7 @@ const OTHER_ADDRESS: &str = "name another address with --listen or api.listen; p
 
 impl Interface {
     /// Listens, and serves from then on.
-    pub(crate) fn start(config: Config, deps: Deps, limits: Limits) -> Done<Self> {
+    pub(crate) fn start(config: Config, deps: Deps, limits: Limits, tls: Option<ServerSide>) -> Done<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .thread_name("api")
             .max_blocking_threads(tidemill_serving::descriptors::for_readers())
@@ -38,7 +39,8 @@ impl Interface {
             .map_err(|error| Failure::caused("cannot start the threads of the interface", &error))?;
         let server = runtime
             .block_on(Server::bind(config, deps, limits))
-            .map_err(|error| Failure::caused("cannot start the interface", &error).hint(OTHER_ADDRESS))?;
+            .map_err(|error| Failure::caused("cannot start the interface", &error).hint(OTHER_ADDRESS))?
+            .encrypted(tls);
         let address =
             server.address().map_err(|error| Failure::caused("cannot start the interface", &error))?;
         let (stop, stopped) = oneshot::channel();

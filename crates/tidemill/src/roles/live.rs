@@ -4,7 +4,8 @@ use std::net::TcpListener;
 use std::thread::JoinHandle;
 
 use axum::Router;
-use tidemill_serving::Limits;
+use tidemill_serving::tls::ServerSide;
+use tidemill_serving::{Limits, Listener};
 use tokio::sync::oneshot;
 
 use super::standalone::{join, spawn};
@@ -18,7 +19,12 @@ pub(crate) struct LiveServer {
 
 impl LiveServer {
     /// Serves from now on.
-    pub(crate) fn start(listener: TcpListener, router: Router, limits: Limits) -> Done<Self> {
+    pub(crate) fn start(
+        listener: TcpListener,
+        router: Router,
+        limits: Limits,
+        tls: Option<ServerSide>,
+    ) -> Done<Self> {
         let cannot =
             |error: std::io::Error| Failure::caused("cannot answer questions about partitions", &error);
         listener.set_nonblocking(true).map_err(cannot)?;
@@ -32,7 +38,7 @@ impl LiveServer {
         let thread = spawn("live answers", move || {
             runtime
                 .block_on(async move {
-                    let listener = tokio::net::TcpListener::from_std(listener)?;
+                    let listener = Listener::new(tokio::net::TcpListener::from_std(listener)?, tls);
                     let serving = tidemill_serving::serve(listener, router, limits, std::future::pending());
                     tokio::select! {
                         served = serving => served,

@@ -19,6 +19,7 @@ mod sinks;
 mod standalone;
 mod stop;
 mod tables;
+mod tls;
 
 pub(crate) use standalone::Standalone;
 pub(crate) use stop::on_signal;
@@ -71,11 +72,11 @@ pub(crate) fn standalone(global: &Global, listen: Option<&str>) -> Done<Exit> {
     let standalone = Standalone::start(&settings, &stop)?;
     let data = settings.data_dir.display();
     output::line(format!(
-        "Tidemill serves everything in this process until Ctrl-C.\n\n  address  http://{}\n  data     {data}\n\n\
+        "Tidemill serves everything in this process until Ctrl-C.\n\n  address  {}\n  data     {data}\n\n\
          Try in another terminal, in this directory:\n  \
          tidemill --data {data} status\n  tidemill --data {data} job apply -f FILE\n  \
          tidemill --data {data} batch ls\n  tidemill --data {data} events tail",
-        standalone.address(),
+        standalone.url(),
     ));
     standalone.serve(&stop)
 }

@@ -88,11 +88,12 @@ fn there(
     stop: &Receiver<()>,
     bar: &ProgressBar,
 ) -> Done<Value> {
-    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), settings)?;
+    let mut target = Target::find(global.server.as_deref(), global.key.as_deref(), settings)?
+        .trusting(global.ca_file.as_deref());
     if global.server.is_none() && global.key.is_none() {
         target = target.with_operator_key(settings)?;
     }
-    let client = Client::new(target);
+    let client = Client::new(target)?;
     let name = operation.as_str();
     let begun = client.post(&format!("/api/operate/{name}"), None)?;
     let interrupted =

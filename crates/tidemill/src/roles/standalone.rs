@@ -7,7 +7,6 @@
 //! The interface goes first, so that nothing new comes; the executor before the dispatcher, so that what
 //! ends is still decided; the projector last, so that the tables have seen it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,6 +17,7 @@ use tidemill_dispatcher::Dispatcher;
 use tidemill_log::{Log, Topic};
 use tidemill_producers::{Submitter, instance_id};
 use tidemill_projector::{Progress, Shutdown};
+use tidemill_serving::tls::Roles;
 use tidemill_store::Tables;
 use tidemill_store::hints::Hints;
 
@@ -25,6 +25,7 @@ use super::in_process::{LocalCluster, Probes, owners};
 use super::interface::{Interface, check_address};
 use super::operator::Operator;
 use super::producers::{self, Producers};
+use super::tls::Tls;
 use super::{executor, first_start, hints, log, sinks, tables};
 use crate::address::Published;
 use crate::config::Settings;
@@ -48,6 +49,7 @@ pub(crate) struct Standalone {
     submitter: Submitter,
     operator: Operator,
     published: Published,
+    url: String,
 }
 
 /// A role on a thread of its own, and what tells it to stop.
@@ -59,6 +61,7 @@ struct Role<S> {
 impl Standalone {
     /// Starts every role; gives it back when all of them work.
     pub(crate) fn start(settings: &Settings, stop: &Receiver<()>) -> Done<Self> {
+        let tls = Tls::open(settings)?;
         check_address(&settings.api)?;
         let passing_on = sinks::openers(&settings.sinks)?;
         let keys = settings.keys()?;
@@ -111,23 +114,24 @@ impl Standalone {
             probes: Probes::default(),
             sinks: passed_on,
         };
-        let deps = deps(&cluster, &tables, &submitter, &operator, &hints);
+        let deps = deps(&cluster, &tables, &submitter, &operator, &hints, tls.roles.clone());
         let mut api = settings.api_config(&keys)?;
         if api.operator_key.is_empty() && settings.operator_key.is_none() {
             api.operator_key = keys.operator()?;
         }
-        let interface = Interface::start(api, deps, settings.http.for_everybody())?;
-        let published = Published::new(&settings.data_dir, interface.address())?;
+        let interface = Interface::start(api, deps, settings.http.for_everybody(), tls.api.clone())?;
+        let published = Published::new(&settings.data_dir, interface.address(), &settings.tls.api)?;
         let mut config =
             executor::config(settings, &keys, ready.group.shard, keys.group_private(name.as_str())?)?;
-        let api_url = format!("http://{}", interface.address());
+        config.tls = tls.for_roles();
+        let url = settings.tls.api.url(interface.address());
         let ask = owners(dispatcher.live(), log.partitions(Topic::Journal));
         let outside = producers::outside(&log, &tables, &submitter, ask);
-        let producers = Producers::start(settings, &outside, Some(api_url.clone()))?;
+        let producers = Producers::start(settings, &outside, Some(url.clone()))?;
         // Nobody else sets it.
         let _ = cluster.probes.set(producers.probes());
         if config.api_url.is_empty() {
-            config.api_url = api_url;
+            config.api_url.clone_from(&url);
         }
         let executor = start_executor(config, log)?;
         Ok(Self {
@@ -141,12 +145,13 @@ impl Standalone {
             submitter,
             operator,
             published,
+            url,
         })
     }
 
-    /// Where the interface listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.interface.address()
+    /// How the interface is called.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Serves until `stop` gives a message, or a role ends by itself; then ends all of them in order.
@@ -210,6 +215,7 @@ fn deps(
     submitter: &Submitter,
     operator: &Operator,
     hints: &Arc<dyn Hints>,
+    roles: Option<Roles>,
 ) -> Deps {
     let partitions = cluster.log.partitions(Topic::Journal);
     Deps {
@@ -222,6 +228,7 @@ fn deps(
         feed: Arc::new(JournalFeed::new(Arc::clone(&cluster.log), Arc::clone(tables))),
         cluster: Arc::new(cluster.clone()),
         operate: Arc::new(operator.clone()),
+        roles,
         hints: Arc::clone(hints),
         partitions,
     }

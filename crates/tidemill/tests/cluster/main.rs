@@ -8,9 +8,12 @@
 
 mod accept_loss;
 mod across_groups;
+#[path = "../../../serving/tests/kit/authority.rs"]
+mod authority;
 mod checked;
 #[path = "../clients/mod.rs"]
 mod clients;
+mod encryption;
 mod kit;
 mod pipeline;
 mod placement;

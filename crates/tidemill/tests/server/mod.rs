@@ -109,7 +109,7 @@ impl Server {
             .unwrap();
         // It says where it serves once it does.
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let found = lines.find(|line| line.as_ref().unwrap().contains("http://"));
+        let found = lines.find(|line| line.as_ref().unwrap().contains("address  http"));
         assert!(found.is_some(), "standalone ended: {:?}", child.wait());
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, data: data.to_owned() }

@@ -166,6 +166,15 @@ impl Cluster {
         self.role(name).says(&["the interface listens on "]);
     }
 
+    /// Another interface, with more settings; its address.
+    #[allow(dead_code, reason = "the test of many paths needs none")]
+    pub(crate) fn start_another_api(&mut self, name: &str, settings: &[(&str, &str)]) -> String {
+        self.start_role(name, "api", settings);
+        let line = self.role(name).says(&["the interface listens on "]);
+        let (_, rest) = line.split_once("listens on ").unwrap();
+        format!("http://{}", rest.split_whitespace().next().unwrap())
+    }
+
     pub(crate) fn start_dispatcher(&mut self, name: &str) {
         let address = format!("127.0.0.1:{}", free_port());
         self.start_role(name, "dispatcher", &[("DISPATCHER__ADDRESS", &address)]);

@@ -1,0 +1,74 @@
+//! Roles that speak encrypted with one another (OPS-10).
+
+use jiff::Timestamp;
+use tempfile::TempDir;
+
+use crate::authority::{Authority, Pair};
+use crate::kit::{Cluster, until};
+
+const TIME: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const JOBS: &str = r#"
+jobs:
+- {name: first, group: demo, type: shell, command: 'echo done by a worker'}
+- {name: waits, group: demo, type: shell, parents: [demo/never], command: 'true'}
+- {name: never, group: demo, type: shell, command: 'true'}
+"#;
+
+fn roles(ca: &std::path::Path, pair: &Pair) -> [(&'static str, String); 3] {
+    [
+        ("TLS__CA_FILE", ca.display().to_string()),
+        ("TLS__ROLES__CERTIFICATE_FILE", pair.certificate.display().to_string()),
+        ("TLS__ROLES__KEY_FILE", pair.key.display().to_string()),
+    ]
+}
+
+/// OPS-10: a cluster whose roles speak encrypted does its work: a job runs, its log is read from its worker, and its owner is
+/// asked on its live port. A role whose certificate another authority has signed is refused by both, and learns why.
+#[test]
+fn roles_of_one_authority_work_together_and_a_stranger_is_refused() {
+    let dir = TempDir::new().unwrap();
+    let (ours, others) = (Authority::new(dir.path(), "ours"), Authority::new(dir.path(), "others"));
+    let own = roles(&ours.file(), &ours.issues("role"));
+    let own: Vec<_> = own.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut cluster = Cluster::start_with(&own);
+    cluster.start_executor("executor-1", 1_000);
+    cluster.apply(JOBS);
+    let first = cluster.json(&["job", "show", "demo/first"])["id"].clone();
+    cluster.run_job(&first, TIME);
+    let batch = until("the job ends", || {
+        let batches = cluster.get("/api/batches?group=demo&job=first");
+        let items = batches["items"].as_array().unwrap();
+        items.iter().find(|batch| batch["state"] == "finished").cloned()
+    });
+    assert_eq!(batch["result"], "success", "{batch}");
+    let batch = batch["id"].to_string();
+    assert_eq!(cluster.succeeds(&["batch", "logs", &batch]), "done by a worker\n");
+    let waits = cluster.json(&["job", "show", "demo/waits"])["id"].clone();
+    cluster.run_job(&waits, TIME);
+    let waiting = until("the batch that waits is in the tables", || {
+        let batches = cluster.get("/api/batches?group=demo&job=waits");
+        batches["items"][0]["id"].as_i64()
+    });
+    let why = cluster.json(&["batch", "why", &waiting.to_string()]);
+    assert!(why.to_string().contains("never"), "{why:#}");
+
+    let both = dir.path().join("both.pem");
+    let authorities = [ours.file(), others.file()].map(|file| std::fs::read(file).unwrap());
+    std::fs::write(&both, authorities.concat()).unwrap();
+    let strange = roles(&both, &others.issues("stranger"));
+    let strange: Vec<_> = strange.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let server = cluster.start_another_api("stranger", &strange);
+    let ask = |arguments: &[&str]| {
+        let output = cluster.run(&[arguments, &["--server", &server]].concat());
+        assert!(!output.status.success(), "{arguments:?} is answered");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    until("the worker's refusal is told", || {
+        ask(&["batch", "logs", &batch]).contains("refuses the certificate").then_some(())
+    });
+    until("the owner does not answer", || {
+        ask(&["batch", "why", &waiting.to_string()]).contains("shard").then_some(())
+    });
+    cluster.role("stranger").says(&["cannot ask the owner", "refuses the certificate"]);
+    assert_eq!(cluster.json(&["verify", "--journal"])["finding_count"], 0);
+}
