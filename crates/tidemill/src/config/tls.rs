@@ -52,8 +52,8 @@ impl TlsSettings {
         both("tls.api", api.certificate_file.is_some(), api.key_file.is_some())?;
         both("tls.roles", roles.certificate_file.is_some(), roles.key_file.is_some())?;
         if roles.certificate_file.is_some() && ca_file.is_none() {
-            let rule = "must be set with tls.roles.certificate_file: by it roles know one another";
-            return Err(("tls.ca_file".to_owned(), rule.to_owned()));
+            let rule = "needs tls.ca_file, the authorities by which roles know one another: set it, too";
+            return Err(("tls.roles.certificate_file".to_owned(), rule.to_owned()));
         }
         match &api.host {
             Some(host) if !is_host(host) => {
@@ -80,13 +80,13 @@ impl TlsApiSettings {
 }
 
 fn both(section: &str, certificate: bool, key: bool) -> Result<(), (String, String)> {
-    let missing = match (certificate, key) {
-        (true, false) => "key_file",
-        (false, true) => "certificate_file",
+    let (given, missing) = match (certificate, key) {
+        (true, false) => ("certificate_file", "key_file"),
+        (false, true) => ("key_file", "certificate_file"),
         (true, true) | (false, false) => return Ok(()),
     };
-    let rule = "must be set: a certificate and its key come together".to_owned();
-    Err((format!("{section}.{missing}"), rule))
+    let rule = format!("needs {section}.{missing}: set both or none of the two");
+    Err((format!("{section}.{given}"), rule))
 }
 
 fn is_host(host: &str) -> bool {
@@ -105,15 +105,16 @@ mod tests {
         toml::from_str::<TlsSettings>(toml).unwrap().check().err().map(|(field, _)| field)
     }
 
-    /// OPS-10: half of what encryption needs is refused by the name of what is missing.
+    /// OPS-10: half of what encryption needs is refused where half of it is.
     #[test]
     fn certificate_key_and_authority_come_together() {
         let both = "certificate_file = '/c'\nkey_file = '/k'\n";
         assert_eq!(refused(""), None);
         assert_eq!(refused(&format!("[api]\n{both}")), None);
-        assert_eq!(refused("[api]\ncertificate_file = '/c'").as_deref(), Some("tls.api.key_file"));
-        assert_eq!(refused("[roles]\nkey_file = '/k'").as_deref(), Some("tls.roles.certificate_file"));
-        assert_eq!(refused(&format!("[roles]\n{both}")).as_deref(), Some("tls.ca_file"));
+        assert_eq!(refused("[api]\ncertificate_file = '/c'").as_deref(), Some("tls.api.certificate_file"));
+        assert_eq!(refused("[roles]\nkey_file = '/k'").as_deref(), Some("tls.roles.key_file"));
+        let alone = refused(&format!("[roles]\n{both}"));
+        assert_eq!(alone.as_deref(), Some("tls.roles.certificate_file"));
         assert_eq!(refused(&format!("ca_file = '/a'\n[roles]\n{both}")), None);
         for host in ["https://a", "a:1", "", "a b", "a/b"] {
             assert_eq!(

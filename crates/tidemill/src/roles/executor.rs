@@ -21,8 +21,7 @@ use crate::roles::{first_start, groups};
 const DIRECTORY: &str = "worker";
 
 /// Runs the role by itself until it is told to stop.
-pub(crate) fn run(settings: &Settings, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Done<Exit> {
-    let tls = Tls::open(settings)?;
+pub(crate) fn run(settings: &Settings, tls: &Tls, log: Arc<dyn Log>, shutdown: Receiver<()>) -> Done<Exit> {
     let keys = settings.keys()?;
     let name = group_name(settings)?;
     let private = keys.existing_group_private(name.as_str())?;

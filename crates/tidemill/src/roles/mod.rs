@@ -84,8 +84,9 @@ pub(crate) fn standalone(global: &Global, listen: Option<&str>) -> Done<Exit> {
 /// `tidemill executor`.
 pub(crate) fn executor(global: &Global) -> Done<Exit> {
     let settings = start(global)?;
+    let tls = tls::Tls::open(&settings)?;
     let shutdown = stop::on_signals(2)?;
-    executor::run(&settings, log::shared(&settings)?, shutdown)
+    executor::run(&settings, &tls, log::shared(&settings)?, shutdown)
 }
 
 /// `tidemill dispatcher`.
