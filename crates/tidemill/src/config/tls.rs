@@ -26,7 +26,7 @@ pub(crate) struct TlsSettings {
 pub(crate) struct TlsApiSettings {
     /// The certificate in PEM, and after it those that lead to its authority. Default none: `http://`.
     pub(crate) certificate_file: Option<PathBuf>,
-    /// Its private key in PEM, without a passphrase; no other account may read it. Required with the certificate.
+    /// Its private key in PEM, without a passphrase; only its owner and group may read it. Required with the certificate.
     pub(crate) key_file: Option<PathBuf>,
     /// The name, or address, in the certificate by which client commands of the data directory and the jobs of
     /// `standalone` call it. Default: the address it listens on.
@@ -41,7 +41,7 @@ pub(crate) struct TlsRolesSettings {
     /// The certificate in PEM, good for servers and clients, with the host of `dispatcher.address` or
     /// `executor.advertise` in it. Default none: roles speak `http://`.
     pub(crate) certificate_file: Option<PathBuf>,
-    /// Its private key in PEM, without a passphrase; no other account may read it. Required with the certificate.
+    /// Its private key in PEM, without a passphrase; only its owner and group may read it. Required with the certificate.
     pub(crate) key_file: Option<PathBuf>,
 }
 
@@ -57,8 +57,8 @@ impl TlsSettings {
         }
         match &api.host {
             Some(host) if !is_host(host) => {
-                let rule = format!("{host:?}: must be a name or an address, without https:// and port");
-                Err(("tls.api.host".to_owned(), rule))
+                let rule = "must be a name or an address, without https:// and port";
+                Err(("tls.api.host".to_owned(), rule.to_owned()))
             }
             Some(_) | None => Ok(()),
         }
