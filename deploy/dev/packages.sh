@@ -14,6 +14,13 @@ need() {
   has_program "$program" || MISSING_PACKAGES+=("$@")
 }
 
+# need_file FILE PACKAGE…: the same for what is no program.
+need_file() {
+  local file=$1
+  shift
+  [[ -e $file ]] || MISSING_PACKAGES+=("$@")
+}
+
 # Runs a command as root: directly, or through sudo.
 as_root() {
   if ((EUID == 0)); then
