@@ -14,8 +14,10 @@
 //! server that drops single keys for room would go unnoticed, so one that may is not used.
 
 mod circuit;
+mod client;
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,6 +41,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 const PAGE_KEYS: u32 = 500;
 /// The keeper is told of looks once in so long.
 const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// What fails where a server is none for hints.
+const USE: &str = "use the server for hints";
 
 const BEGIN: &str = "\
 local holds = redis.call('GET', KEYS[2])
@@ -81,20 +86,30 @@ impl Drop for RedisHints {
 }
 
 impl RedisHints {
-    /// Hints of one log on the server of `redis://[user:password@]host:port[/db]`. It need not be there yet.
+    /// Hints of one log on the server of `redis://[user:password@]host:port[/db]`, or `rediss://…` for an encrypted
+    /// connection. It need not be there yet; where it is, it has to take the password, and its certificate to be
+    /// signed by whom the file names, or else by whom the machine trusts.
     ///
     /// # Errors
-    /// [`Error::Open`] where the address cannot be read, or the thread that talks to the server cannot be had.
-    pub fn open(url: &str, log_id: &str) -> Result<Self, Error> {
+    /// [`Error::Hints`] where the address or the file cannot be used, the thread that talks to the server cannot be
+    /// had, or the server answers and waiting would not mend what it says.
+    pub fn open(url: &str, ca_file: Option<&Path>, log_id: &str) -> Result<Self, Error> {
         let place = place_of(url);
-        let failed = |source: crate::Source| Error::Open { place: place.clone(), source };
-        let client = redis::Client::open(url).map_err(|error| failed(error.into()))?;
+        let failed = |source: crate::Source| Error::Hints { what: USE, place: place.clone(), source };
+        let client = client::of(url, ca_file).map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("hints")
             .enable_all()
             .build()
             .map_err(|error| failed(error.into()))?;
+        match runtime.block_on(client::try_out(&client, CONNECT_PATIENCE)) {
+            Ok(()) => {}
+            Err(client::Trouble::Passing(error)) => {
+                tracing::warn!(place, error, "the server for hints is not there yet; it is asked again");
+            }
+            Err(client::Trouble::Lasting(error)) => return Err(failed(error)),
+        }
         let config = ConnectionManagerConfig::new()
             .set_connection_timeout(Some(CONNECT_PATIENCE))
             .set_response_timeout(Some(KEEPER_PATIENCE))
@@ -191,17 +206,16 @@ impl RedisHints {
 
     /// Refuses a server that may drop keys for room.
     fn check_policy(&self) -> Result<(), Error> {
-        const WHAT: &str = "use the server for hints";
         let mut command = redis::cmd("INFO");
         command.arg("memory");
-        let info: String = self.wait(WHAT, &command)?;
+        let info: String = self.wait(USE, &command)?;
         let value = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let (bound, policy) = (value("maxmemory").unwrap_or("0"), value("maxmemory_policy").unwrap_or(""));
         if bound == "0" || policy == "noeviction" {
             return Ok(());
         }
         let rule = format!("its maxmemory-policy is {policy}, which may drop a mark; it must be noeviction");
-        Err(self.failed(WHAT, rule))
+        Err(self.failed(USE, rule))
     }
 }
 
@@ -234,7 +248,7 @@ impl Hints for RedisHints {
         let begin = self.key(partition, "h:");
         let mut command = redis::cmd("SCAN");
         command.arg(from.unwrap_or(0)).arg("MATCH").arg(format!("{begin}*")).arg("COUNT").arg(PAGE_KEYS);
-        let (next, keys): (u64, Vec<String>) = self.wait(WHAT, &command)?;
+        let (next, keys): (u64, Vec<String>) = self.wait(USE, &command)?;
         let places: Vec<Place> =
             keys.iter().filter_map(|key| place_in(partition, key.strip_prefix(&begin)?)).collect();
         let mut looks = Vec::with_capacity(places.len());
@@ -247,7 +261,7 @@ impl Hints for RedisHints {
                 command.arg(self.mark_key(partition, &Mark::Group { shard }));
                 command.arg(self.mark_key(partition, &Mark::User { shard, user }));
             }
-            let found: Vec<Option<String>> = self.wait(WHAT, &command)?;
+            let found: Vec<Option<String>> = self.wait(USE, &command)?;
             let life = found.first().cloned().flatten();
             for (place, found) in places.into_iter().zip(found[1..].chunks(3)) {
                 let of_one = [std::slice::from_ref(&life), found].concat();

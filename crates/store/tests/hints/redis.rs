@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod conformance;
+#[cfg(feature = "tls")]
+mod encrypted;
 mod server;
 
 use std::time::{Duration, Instant};
@@ -22,7 +24,7 @@ struct Redis {
 
 impl Redis {
     fn on(server: Server) -> Self {
-        let hints = RedisHints::open(&server.url(), "log-1").unwrap();
+        let hints = RedisHints::open(&server.url(), None, "log-1").unwrap();
         Self { hints, server }
     }
 
@@ -139,7 +141,7 @@ fn shared_server_serves_two_logs_side_by_side() {
         "TIDEMILL_TEST_REDIS names a server: run `deploy/dev/services start redis`, \
          then `eval \"$(deploy/dev/services env)\"`",
     );
-    let open = || RedisHints::open(&url, Life::draw().as_str()).unwrap();
+    let open = || RedisHints::open(&url, None, Life::draw().as_str()).unwrap();
     let (first, second) = (open(), open());
     conformance::prepared(&first, &["ann"]);
     conformance::prepared(&second, &["bob"]);
@@ -148,9 +150,9 @@ fn shared_server_serves_two_logs_side_by_side() {
 
 #[test]
 fn address_that_is_none_is_refused_without_its_password() {
-    let error = RedisHints::open("redis://me:secret@", "log-1")
+    let error = RedisHints::open("redis://me:secret@", None, "log-1")
         .err()
-        .or_else(|| RedisHints::open("reddis://me:secret@host", "log-1").err());
+        .or_else(|| RedisHints::open("reddis://me:secret@host", None, "log-1").err());
     let error = error.unwrap();
     assert!(!error.to_string().contains("secret"), "{error}");
 }

@@ -83,6 +83,7 @@ fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
         "sinks.parquet.s3.access_key_id" => &[("sinks.parquet.s3.secret_access_key", "x")],
         "sinks.parquet.s3.secret_access_key" => &[("sinks.parquet.s3.access_key_id", "x")],
         "quality.answer_url" | "quality.token_env" => &[("quality.url", "http://localhost:1")],
+        "redis.ca_file" => &[("redis.url", "rediss://localhost:6379")],
         "sinks.elasticsearch.ca_file" => &[("sinks.elasticsearch.url", "https://localhost:9200")],
         "tls.api.certificate_file" => &[("tls.api.key_file", "/k")],
         "tls.api.key_file" => &[("tls.api.certificate_file", "/c")],

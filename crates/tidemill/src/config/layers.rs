@@ -265,6 +265,7 @@ mod tests {
                 "error: sinks.parquet.root: \"here\": has to be an absolute",
             ),
             ("[sinks.paper]\nurl = \"x\"\n", "error: there is no setting sinks.paper"),
+            ("[redis]\nca_file = \"/ca\"\n", "error: redis.ca_file: \"/ca\": goes with a url of rediss://"),
             ("[log]\nkeep_commands_days = 0\n", "error: log.keep_commands_days: 0: must be 1 to 36500"),
         ] {
             let told = origin_and_value(Some(file), &[], &[], "");

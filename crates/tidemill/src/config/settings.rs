@@ -173,10 +173,30 @@ pub(crate) struct StoreSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RedisSettings {
-    /// Redis 6.2 or later, `redis://[user:password@]host:port[/db]`; the same for the projector and every interface.
-    /// Its `maxmemory-policy` must be `noeviction` where it has a `maxmemory`. Default none: every pull asks the
-    /// owner. `standalone` keeps hints in its own memory, whatever is set here.
+    /// Redis 6.2 or later, `redis://[user:password@]host:port[/db]`, or `rediss://…` for an encrypted connection; the
+    /// same for the projector and every interface. Its `maxmemory-policy` must be `noeviction` where it has a
+    /// `maxmemory`. Default none: every pull asks the owner. `standalone` keeps hints in its own memory, whatever is
+    /// set here.
     pub(crate) url: Option<String>,
+    /// With `rediss://`: a PEM file with the certificates of who may have signed the server's. Default: those that the
+    /// machine trusts.
+    pub(crate) ca_file: Option<PathBuf>,
+}
+
+impl RedisSettings {
+    /// Whether the connection is encrypted.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("rediss://"))
+    }
+
+    fn check(&self) -> Result<(), FieldError> {
+        match &self.ca_file {
+            Some(file) if !self.is_encrypted() => {
+                Err(FieldError::new("ca_file", file.display().to_string(), "goes with a url of rediss://"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The role that runs jobs.
@@ -371,6 +391,7 @@ impl Settings {
             let name = name.to_owned();
             move |error: FieldError| (format!("{name}.{}", error.field), error.rule)
         };
+        self.redis.check().map_err(section("redis"))?;
         self.prober.check().map_err(section("prober"))?;
         self.quality.check().map_err(section("quality"))?;
         self.third_party.check().map_err(section("third_party"))?;
