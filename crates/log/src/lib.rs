@@ -49,7 +49,9 @@ pub use hash::Hash;
 pub use head::{Claim, Genesis, Head, Tip};
 pub use in_flight::QueueBound;
 #[cfg(feature = "kafka")]
-pub use kafka::{KafkaConfig, KafkaLog};
+pub use kafka::{
+    KafkaCertificate, KafkaConfig, KafkaLog, KafkaLogin, KafkaMechanism, KafkaSecurity, KafkaTls,
+};
 pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
 pub use port::{

@@ -5,6 +5,9 @@
 
 #[macro_use]
 mod conformance;
+#[cfg(feature = "kafka-tls")]
+#[path = "kafka/encrypted.rs"]
+mod encrypted;
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,17 +1,19 @@
 //! How to reach Kafka, and with which settings.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use rdkafka::ClientConfig;
 use serde::{Deserialize, Serialize};
 
+use super::security::KafkaSecurity;
 use crate::{Error, QueueBound, Topic};
 
 /// The broker's `max.message.bytes`, and the clients'.
 pub(crate) const MAX_MESSAGE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// How the log on Kafka is set up.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KafkaConfig {
     /// Brokers to begin with, `host:port`, separated by commas.
@@ -28,9 +30,28 @@ pub struct KafkaConfig {
     /// What one producer may have under way.
     #[serde(default)]
     pub queue: QueueBound,
-    /// More settings of librdkafka, for security and addresses. Those that the protocol fixes are refused.
+    /// How the connections to them are protected; never written out.
+    #[serde(skip)]
+    pub security: KafkaSecurity,
+    /// More settings of librdkafka, as for addresses. Those that the protocol fixes are refused.
     #[serde(default)]
     pub extra: BTreeMap<String, String>,
+}
+
+/// Without the values of more settings, which may be secrets.
+impl fmt::Debug for KafkaConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { brokers, prefix, partitions, single_broker, queue, security, extra } = self;
+        f.debug_struct("KafkaConfig")
+            .field("brokers", brokers)
+            .field("prefix", prefix)
+            .field("partitions", partitions)
+            .field("single_broker", single_broker)
+            .field("queue", queue)
+            .field("security", security)
+            .field("extra", &extra.keys())
+            .finish()
+    }
 }
 
 fn prefix() -> String {
@@ -97,6 +118,7 @@ impl KafkaConfig {
             partitions: partitions(),
             single_broker: false,
             queue: QueueBound::default(),
+            security: KafkaSecurity::default(),
             extra: BTreeMap::new(),
         }
     }
@@ -110,6 +132,9 @@ impl KafkaConfig {
     fn client(&self, settings: &[(&str, &str)]) -> ClientConfig {
         let mut client = ClientConfig::new();
         for (key, value) in &self.extra {
+            client.set(key, value);
+        }
+        for (key, value) in self.security.settings() {
             client.set(key, value);
         }
         client.set("bootstrap.servers", &self.brokers);
@@ -181,9 +206,10 @@ mod tests {
     #[test]
     fn setting_that_the_protocol_fixes_is_refused_and_others_pass() {
         let mut config = KafkaConfig::new("localhost:9092");
-        config.extra.insert("security.protocol".to_owned(), "ssl".to_owned());
+        config.extra.insert("ssl.key.password".to_owned(), "sesame".to_owned());
         assert!(config.check_extra().is_ok());
-        assert_eq!(config.producer().get("security.protocol"), Some("ssl"));
+        assert_eq!(config.producer().get("ssl.key.password"), Some("sesame"));
+        assert!(!format!("{config:?}").contains("sesame"));
         config.extra.insert("acks".to_owned(), "1".to_owned());
         let text = config.check_extra().unwrap_err().to_string();
         assert_eq!(text, "cannot use the Kafka setting acks from the configuration");

@@ -3,11 +3,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
 
 use super::config::KafkaConfig;
-use super::context::Plain;
+use super::context::Asking;
 use super::producer::KafkaProducer;
 use super::reader::KafkaReader;
 use crate::{Error, From, Topic};
@@ -27,10 +29,13 @@ const MOVED: [RDKafkaErrorCode; 5] = [
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// So many events of a client are looked at for why nobody answers.
+const EVENTS: usize = 100;
+
 pub(crate) struct Connection {
     pub(crate) config: KafkaConfig,
     /// Reads nothing; asks.
-    pub(crate) asker: BaseConsumer<Plain>,
+    pub(crate) asker: BaseConsumer<Asking>,
     /// Partitions by topic, in the order of [`Topic::ALL`]; known once the topics were checked.
     pub(crate) counts: [u32; Topic::ALL.len()],
 }
@@ -38,9 +43,38 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn open(config: &KafkaConfig) -> Result<Self, Error> {
         config.check_extra()?;
-        let asker = config.reader().create_with_context(Plain);
+        let mut client = config.reader();
+        // Without this it does not say all that `Asking` has to know.
+        client.set_log_level(RDKafkaLogLevel::Info);
+        let asker = client.create_with_context(Asking::default());
         let asker = asker.map_err(|error: KafkaError| Error::open("make a Kafka client", error))?;
         Ok(Self { config: config.clone(), asker, counts: [0; Topic::ALL.len()] })
+    }
+
+    /// What the brokers say of a topic. Where none answers, why not: the client tries again until the time is over.
+    pub(crate) fn describe(&self, name: &str) -> Result<Metadata, Error> {
+        self.asker.fetch_metadata(Some(name), ANSWER).map_err(|error| {
+            // Only now, for nobody serves them while the question waits; each poll ends with one of them.
+            (0..EVENTS).take_while(|_| self.asker.poll(PAUSE).is_some()).for_each(drop);
+            let what = format!("ask {} for the topic {name}", self.config.brokers);
+            match self.asker.context().trouble() {
+                Some(trouble) => Error::open(what, format!("{trouble}{}", self.other_port(&trouble))),
+                None => Error::open(what, error),
+            }
+        })
+    }
+
+    /// A broker whose port is asked in the other way hangs up at the first bytes; so does one that is overloaded.
+    fn other_port(&self, trouble: &str) -> &'static str {
+        match self.config.security.tls {
+            None if trouble.contains("state APIVERSION_QUERY") => {
+                "; where its port is encrypted, the security protocol has to be ssl or sasl_ssl"
+            }
+            Some(_) if trouble.contains("Disconnected") && trouble.contains("state SSL_HANDSHAKE") => {
+                "; where its port is not encrypted, the security protocol has to be plaintext or sasl_plaintext"
+            }
+            _ => "",
+        }
     }
 
     pub(crate) fn producer(&self) -> Result<KafkaProducer, Error> {
@@ -75,8 +109,8 @@ impl Connection {
 
 /// Asks the broker. The client looks up in its cache who leads the partition; what the cache does not know, or was
 /// told by a broker that had just begun, is asked anew.
-pub(crate) fn watermarks(
-    client: &BaseConsumer<Plain>,
+pub(crate) fn watermarks<C: ConsumerContext>(
+    client: &BaseConsumer<C>,
     name: &str,
     partition: u32,
 ) -> Result<Range<u64>, KafkaError> {

@@ -21,6 +21,7 @@ mod lots;
 mod membership;
 mod producer;
 mod reader;
+mod security;
 mod topics;
 mod wait;
 
@@ -28,6 +29,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use config::KafkaConfig;
+pub use security::{KafkaCertificate, KafkaLogin, KafkaMechanism, KafkaSecurity, KafkaTls};
 
 use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Topic, Usage};
 use connection::Connection;

@@ -5,7 +5,6 @@ use std::time::Instant;
 use rdkafka::admin::{
     AdminClient, AdminOptions, ConfigResource, NewTopic, ResourceSpecifier, TopicReplication,
 };
-use rdkafka::consumer::Consumer as _;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use super::config::{KafkaConfig, MAX_MESSAGE_BYTES};
@@ -98,6 +97,8 @@ const fn replication(config: &KafkaConfig) -> i32 {
 
 pub(crate) fn create(config: &KafkaConfig) -> Result<Vec<String>, Error> {
     let connection = Connection::open(config)?;
+    // The first to be asked, for it says why brokers do not answer.
+    connection.describe(&config.topic_name(Topic::Commands))?;
     let admin = admin(config)?;
     let names = Topic::ALL.map(|topic| (config.topic_name(topic), rules(topic, config.single_broker)));
     let topics: Vec<NewTopic<'_>> =
@@ -158,9 +159,7 @@ struct Partition {
 
 fn described(connection: &Connection, topic: Topic) -> Result<Vec<Partition>, Error> {
     let name = connection.config.topic_name(topic);
-    let metadata = connection.asker.fetch_metadata(Some(&name), ANSWER).map_err(|error| {
-        Error::open(format!("ask {} for the topic {name}", connection.config.brokers), error)
-    })?;
+    let metadata = connection.describe(&name)?;
     let found = metadata.topics().iter().find(|found| found.name() == name && found.error().is_none());
     let partitions = found.map(rdkafka::metadata::MetadataTopic::partitions).unwrap_or_default();
     if partitions.is_empty() {

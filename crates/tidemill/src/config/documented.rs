@@ -50,6 +50,8 @@ fn sample(path: &str, default: &Value) -> Value {
         "executor.slots" => json!({"shell": 3}),
         "executor.types" => json!({"r": {"command": ["Rscript", "{script}", "{arguments}"]}}),
         "log.backend" => json!("kafka"),
+        "log.security.mechanism" => json!("PLAIN"),
+        "log.security.protocol" => json!("ssl"),
         "prober.local_roots" => json!(["/data"]),
         "prober.paths.s3.endpoint"
         | "quality.url"
@@ -73,10 +75,18 @@ fn sample(path: &str, default: &Value) -> Value {
     }
 }
 
+const SASL: (&str, &str) = ("log.security.protocol", "sasl_ssl");
+const SSL: (&str, &str) = ("log.security.protocol", "ssl");
+
 /// What has to be set with it.
 fn beside(path: &str) -> &'static [(&'static str, &'static str)] {
     match path {
         "log.backend" => &[("log.brokers", "localhost:9092")],
+        "log.security.user" => &[SASL, ("log.security.password", "x")],
+        "log.security.password" | "log.security.password_file" => &[SASL, ("log.security.user", "x")],
+        "log.security.ca_file" => &[SASL, ("log.security.user", "x"), ("log.security.password", "x")],
+        "log.security.certificate_file" => &[SSL, ("log.security.key_file", "x")],
+        "log.security.key_file" => &[SSL, ("log.security.certificate_file", "x")],
         "third_party.topic" => &[("log.backend", "kafka"), ("log.brokers", "localhost:9092")],
         "prober.paths.s3.access_key_id" => &[("prober.paths.s3.secret_access_key", "x")],
         "prober.paths.s3.secret_access_key" => &[("prober.paths.s3.access_key_id", "x")],

@@ -265,6 +265,14 @@ mod tests {
                 "error: sinks.parquet.root: \"here\": has to be an absolute",
             ),
             ("[sinks.paper]\nurl = \"x\"\n", "error: there is no setting sinks.paper"),
+            (
+                "[log.security]\nprotocol = \"ssl\"\npassword = \"secret\"\n",
+                "error: log.security.password: …: goes with log.security.protocol = \"sasl_ssl\"",
+            ),
+            (
+                "[log.kafka]\n\"sasl.password\" = \"secret\"\n",
+                "error: log.kafka: …: sasl.password has a setting of its own: remove it here and set log.security",
+            ),
             ("[redis]\nca_file = \"/ca\"\n", "error: redis.ca_file: \"/ca\": goes with a url of rediss://"),
             ("[log]\nkeep_commands_days = 0\n", "error: log.keep_commands_days: 0: must be 1 to 36500"),
         ] {

@@ -4,12 +4,15 @@
 mod documented;
 mod env;
 mod layers;
+mod security;
 mod settings;
 mod show;
 mod tls;
 
 pub(crate) use env::reference as environment;
 pub(crate) use layers::{Flag, Loaded, load};
+#[cfg(feature = "kafka")]
+pub(crate) use security::{SaslMechanism, SecuritySettings};
 pub(crate) use settings::{LogBackend, Settings};
 pub(crate) use show::{as_json, as_table, schema};
 pub(crate) use tls::{TlsApiSettings, TlsSettings};

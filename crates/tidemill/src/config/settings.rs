@@ -9,6 +9,7 @@ use tidemill_executor::TypeConfig;
 use tidemill_model::{Account, FieldError, JobType, Reserved, WorkerLabel};
 
 use super::TlsSettings;
+use super::security::SecuritySettings;
 use crate::failure::Done;
 use crate::keys::Keys;
 
@@ -22,6 +23,7 @@ pub(super) const SECRET: &[&str] = &[
     "api.operator_key",
     "internal_key",
     "log.kafka",
+    "log.security.password",
     "logs_key",
     "operator_key",
     "prober.paths.s3.secret_access_key",
@@ -138,8 +140,10 @@ pub(crate) struct LogSettings {
     /// Kafka: accept topics without replication, and with that the loss of what one broker loses.
     /// Default `false`.
     pub(crate) single_broker: bool,
-    /// Kafka: more settings of its client library, as in `{ "security.protocol" = "ssl" }`. Those that the
-    /// protocol fixes are refused. Default none.
+    /// Kafka: how the connections to its brokers are protected.
+    pub(crate) security: SecuritySettings,
+    /// Kafka: more settings of its client library, as in `{ "client.rack" = "a" }`. Those that the protocol fixes,
+    /// and those of `log.security`, are refused. Default none.
     pub(crate) kafka: BTreeMap<String, String>,
     /// Embedded: how many days commands are kept, once they are decided; the journal is kept for ever. Default
     /// 14; 1 to 36500. On Kafka the settings of the topic say it.
@@ -154,6 +158,7 @@ impl Default for LogSettings {
             prefix: "tidemill".to_owned(),
             partitions: 16,
             single_broker: false,
+            security: SecuritySettings::default(),
             kafka: BTreeMap::new(),
             keep_commands_days: 14,
         }
@@ -377,6 +382,9 @@ impl Settings {
                 "must name a broker when log.backend is kafka".to_owned(),
             ));
         }
+        if let Err(rule) = SecuritySettings::check_more(self.log.kafka.keys()) {
+            return Err(("log.kafka".to_owned(), rule));
+        }
         self.check_secrets()?;
         if self.executor.listen.parse::<std::net::SocketAddr>().is_err() {
             return Err(("executor.listen".to_owned(), "must be ip:port, as in 0.0.0.0:8790".to_owned()));
@@ -391,6 +399,7 @@ impl Settings {
             let name = name.to_owned();
             move |error: FieldError| (format!("{name}.{}", error.field), error.rule)
         };
+        self.log.security.check().map_err(section("log.security"))?;
         self.redis.check().map_err(section("redis"))?;
         self.prober.check().map_err(section("prober"))?;
         self.quality.check().map_err(section("quality"))?;

@@ -64,6 +64,9 @@ mod tests {
             Flag::new("logs_key", "sesame-for-the-logs", "--test"),
             Flag::new("operator_key", "sesame-of-operators", "--test"),
             Flag::new("store.url", "mysql://u:sesame@h/d", "--test"),
+            Flag::new("log.security.protocol", "sasl_ssl", "--test"),
+            Flag::new("log.security.user", "ann", "--test"),
+            Flag::new("log.security.password", "sesame", "--test"),
         ];
         let loaded = load(None, &[], &flags).unwrap();
         assert!(!as_table(&loaded).contains("sesame"));

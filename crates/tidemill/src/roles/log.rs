@@ -59,28 +59,38 @@ pub(crate) fn shared(settings: &Settings) -> Done<Arc<dyn Log>> {
 }
 
 #[cfg(feature = "kafka")]
+mod security;
+
+#[cfg(feature = "kafka")]
 pub(crate) mod kafka {
     use std::sync::Arc;
 
-    use tidemill_log::{KafkaConfig, KafkaLog, Log};
+    use tidemill_log::{Error, KafkaConfig, KafkaLog, Log};
 
+    use super::security;
     use crate::config::Settings;
     use crate::failure::{Done, Failure};
 
-    fn config(settings: &Settings) -> KafkaConfig {
+    fn config(settings: &Settings) -> Done<KafkaConfig> {
         let mut config = KafkaConfig::new(settings.log.brokers.join(","));
         config.prefix.clone_from(&settings.log.prefix);
         config.partitions = settings.log.partitions;
         config.single_broker = settings.log.single_broker;
+        config.security = security::of(&settings.log.security)?;
         config.extra.clone_from(&settings.log.kafka);
-        config
+        Ok(config)
+    }
+
+    fn failed(what: &str, error: &Error) -> Failure {
+        Failure::caused(what, error).hint(match error {
+            Error::Open { .. } => "log.brokers and log.security say how Kafka is reached, and as whom",
+            _ => "`tidemill topics create` makes the topics where they are missing",
+        })
     }
 
     pub(super) fn open(settings: &Settings) -> Done<Arc<dyn Log>> {
-        let log = KafkaLog::open(&config(settings)).map_err(|error| {
-            Failure::caused("cannot open the log on Kafka", &error)
-                .hint("`tidemill topics create` makes the topics where they are missing")
-        })?;
+        let log = KafkaLog::open(&config(settings)?)
+            .map_err(|error| failed("cannot open the log on Kafka", &error))?;
         Ok(Arc::new(log))
     }
 
@@ -88,9 +98,10 @@ pub(crate) mod kafka {
     /// start together would else begin them several times, and all but the first record would be void. Gives
     /// the names of the topics.
     pub(crate) fn create_topics(settings: &Settings) -> Done<Vec<String>> {
-        let names = KafkaLog::create_topics(&config(settings))
-            .map_err(|error| Failure::caused("cannot create the topics", &error))?;
-        KafkaLog::open(&config(settings))
+        let config = config(settings)?;
+        let names =
+            KafkaLog::create_topics(&config).map_err(|error| failed("cannot create the topics", &error))?;
+        KafkaLog::open(&config)
             .map_err(|error| Failure::caused("the topics are there, but cannot be used", &error))?;
         Ok(names)
     }

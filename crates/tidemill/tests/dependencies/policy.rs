@@ -10,12 +10,20 @@ use crate::metadata;
 /// What `make deny` checks in CI with cargo-deny; here the same lists are kept wherever there is only cargo.
 const DENY: &str = include_str!("../../../../deny.toml");
 
+/// A crate that must not be linked.
+struct Banned {
+    name: String,
+    /// What to use instead.
+    reason: String,
+    /// Who may link it all the same.
+    wrappers: Vec<String>,
+}
+
 /// The lists of `deny.toml`.
 struct Policy {
     /// Permissive licenses.
     licenses: Vec<String>,
-    /// Crates that must not be linked, and what to use instead.
-    banned: Vec<(String, String)>,
+    banned: Vec<Banned>,
     /// Crates of which an older version is known to be linked too, as `name@version`.
     skipped: Vec<String>,
 }
@@ -28,7 +36,16 @@ fn policy() -> Policy {
     let skipped = list("bans", "skip");
     Policy {
         licenses: list("licenses", "allow").iter().map(text).collect(),
-        banned: banned.iter().map(|it| (text(&it["name"]), text(&it["reason"]))).collect(),
+        banned: banned
+            .iter()
+            .map(|it| Banned {
+                name: text(&it["name"]),
+                reason: text(&it["reason"]),
+                wrappers: it
+                    .get("wrappers")
+                    .map_or(Vec::new(), |names| names.as_array().unwrap().iter().map(text).collect()),
+            })
+            .collect(),
         skipped: skipped.iter().map(|it| text(&it["crate"])).collect(),
     }
 }
@@ -43,7 +60,7 @@ fn breaches(metadata: &Value) -> Vec<String> {
     let policy = policy();
     let mut found: Vec<String> = packages
         .iter()
-        .flat_map(|package| [license(package, &policy), ban(package, &policy), wildcard(package)])
+        .flat_map(|package| [license(package, &policy), ban(package, metadata, &policy), wildcard(package)])
         .flatten()
         .collect();
     found.extend(second_versions(packages));
@@ -68,9 +85,21 @@ fn license(package: &Value, policy: &Policy) -> Option<String> {
     (!is_allowed).then(|| format!("{} is under {text}, which is not allowed", label(package)))
 }
 
-fn ban(package: &Value, policy: &Policy) -> Option<String> {
-    let (_, reason) = policy.banned.iter().find(|(name, _)| package["name"] == **name)?;
-    Some(format!("{} is banned: {reason}", label(package)))
+fn ban(package: &Value, metadata: &Value, policy: &Policy) -> Option<String> {
+    let Banned { reason, wrappers, .. } = policy.banned.iter().find(|it| package["name"] == *it.name)?;
+    let is_wrapped = !wrappers.is_empty()
+        && linked_by(package, metadata).iter().all(|name| wrappers.iter().any(|wrapper| wrapper == name));
+    (!is_wrapped).then(|| format!("{} is banned: {reason}", label(package)))
+}
+
+/// Who links it, by name.
+fn linked_by<'a>(package: &Value, metadata: &'a Value) -> Vec<&'a str> {
+    let packages = metadata["packages"].as_array().unwrap();
+    let name_of =
+        |id: &Value| packages.iter().find(|it| it["id"] == *id).and_then(|it| it["name"].as_str()).unwrap();
+    let nodes = metadata["resolve"]["nodes"].as_array().unwrap();
+    let links = |node: &&Value| node["dependencies"].as_array().unwrap().contains(&package["id"]);
+    nodes.iter().filter(links).map(|node| name_of(&node["id"])).collect()
 }
 
 /// Ours name each other by path; what others publish cannot depend on any version.
@@ -133,6 +162,15 @@ fn check_notices_each_breach() {
     notices(&[package("a", "MIT AND MPL-2.0", registry)], "not allowed");
     notices(&[package("native-tls", "MIT", registry)], "use rustls");
     notices(&[package("a", "MIT", "git+elsewhere")], "one source too many");
+    let linked = |by: &str| {
+        let mut packages = [package(by, "MIT", registry), package("openssl-sys", "MIT", registry)];
+        packages.iter_mut().for_each(|it| it["id"] = it["name"].clone());
+        let nodes = serde_json::json!([{"id": by, "dependencies": ["openssl-sys"]},
+            {"id": "openssl-sys", "dependencies": []}]);
+        breaches(&serde_json::json!({"packages": packages, "resolve": {"nodes": nodes}}))
+    };
+    assert!(linked("rdkafka-sys").is_empty());
+    assert!(linked("another")[0].contains("openssl-sys 1.0.0 is banned"));
     let mut second = package("tokio", "MIT", registry);
     second["version"] = "2.0.0".into();
     notices(&[package("tokio", "MIT", registry), second], "several versions");
