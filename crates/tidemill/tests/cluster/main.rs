@@ -14,6 +14,8 @@ mod checked;
 #[path = "../clients/mod.rs"]
 mod clients;
 mod encryption;
+#[cfg(all(feature = "kafka-tls", feature = "redis", feature = "tls"))]
+mod encrypted;
 mod kit;
 mod pipeline;
 mod placement;

@@ -49,7 +49,7 @@ impl Site {
 }
 
 /// Until empty answers do not touch the log any more: everybody has a hint.
-fn all_hinted(clients: &Clients, users: &[String], log: &dyn Log) {
+pub(crate) fn all_hinted(clients: &Clients, users: &[String], log: &dyn Log) {
     until("everybody has a hint", || {
         users.iter().for_each(|user| drop(clients.gets_nothing(user)));
         let before = Site::ends(log);

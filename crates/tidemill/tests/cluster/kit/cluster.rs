@@ -345,7 +345,14 @@ impl Cluster {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        self.command(&self.path("admin"), arguments).output().unwrap()
+        self.run_with(arguments, &[])
+    }
+
+    /// With more settings.
+    pub(crate) fn run_with(&self, arguments: &[&str], more: &[(&str, &str)]) -> Output {
+        let mut command = self.command(&self.path("admin"), arguments);
+        command.envs(more.iter().map(|(name, value)| (format!("TIDEMILL__{name}"), value)));
+        command.output().unwrap()
     }
 
     pub(crate) fn succeeds(&self, arguments: &[&str]) -> String {

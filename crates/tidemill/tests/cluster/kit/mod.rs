@@ -39,7 +39,7 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The address of a service; without it the test fails.
-fn service(variable: &str) -> String {
+pub(crate) fn service(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
         panic!(
             "{variable} names a service: run `deploy/dev/services start`, \
