@@ -23,8 +23,21 @@ fn roles(ca: &std::path::Path, pair: &Pair) -> [(&'static str, String); 3] {
     ]
 }
 
+/// The batch of a job, once it has ended well.
+fn ended(cluster: &Cluster, job: &str) -> Value {
+    let batch = until(&format!("{job} ends"), || {
+        let batches = cluster.get("/api/batches?group=demo");
+        let items = batches["items"].as_array().unwrap();
+        let ended = |batch: &&Value| batch["job_name"] == job && batch["state"] == "finished";
+        items.iter().find(ended).cloned()
+    });
+    assert_eq!(batch["result"], "success", "{batch}");
+    batch
+}
+
 /// OPS-10: a cluster whose roles speak encrypted does its work: a job runs, its log is read from its worker, and its owner is
-/// asked on its live port. A role whose certificate another authority has signed is refused by both, and learns why.
+/// asked on its live port, by the interface and by what looks for paths. A role whose certificate another authority has
+/// signed is refused by both, and learns why.
 #[test]
 fn roles_of_one_authority_work_together_and_a_stranger_is_refused() {
     let dir = TempDir::new().unwrap();
@@ -36,15 +49,19 @@ fn roles_of_one_authority_work_together_and_a_stranger_is_refused() {
     cluster.apply(JOBS);
     let first = cluster.json(&["job", "show", "demo/first"])["id"].clone();
     cluster.run_job(&first, TIME);
-    let batch = until("the job ends", || {
-        let batches = cluster.get("/api/batches?group=demo");
-        let items = batches["items"].as_array().unwrap();
-        let ended = |batch: &&Value| batch["job_name"] == "first" && batch["state"] == "finished";
-        items.iter().find(ended).cloned()
-    });
-    assert_eq!(batch["result"], "success", "{batch}");
+    let batch = ended(&cluster, "first");
     let batch = batch["id"].to_string();
     assert_eq!(cluster.succeeds(&["batch", "logs", &batch]), "done by a worker\n");
+    cluster.start_producers("producers", &[]);
+    let there = dir.path().join("there");
+    cluster.apply(&format!(
+        "jobs:\n- {{name: outside, group: demo, type: noop, inputs: ['{}']}}\n",
+        there.display()
+    ));
+    let outside = cluster.json(&["job", "show", "demo/outside"])["id"].clone();
+    cluster.run_job(&outside, TIME);
+    std::fs::write(&there, "").unwrap();
+    ended(&cluster, "outside");
     let waits = cluster.json(&["job", "show", "demo/waits"])["id"].clone();
     cluster.run_job(&waits, TIME);
     let waiting = until("the batch that waits is in the tables", || {
