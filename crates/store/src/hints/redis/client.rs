@@ -83,7 +83,8 @@ fn is_invalid(error: &RedisError) -> bool {
     source.is_some_and(|source| source.kind() == io::ErrorKind::InvalidData)
 }
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(feature = "tls")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -8,20 +8,24 @@ use tidemill_log::{KafkaCertificate, KafkaLogin, KafkaMechanism, KafkaSecurity, 
 use crate::config::{SaslMechanism, SecuritySettings};
 use crate::failure::{Done, Failure};
 
-/// Whether the client knows TLS and SCRAM.
-const HAS_OPENSSL: bool = cfg!(feature = "kafka-tls");
-
 pub(super) fn of(settings: &SecuritySettings) -> Done<KafkaSecurity> {
-    if (settings.is_encrypted() || settings.has_login()) && !HAS_OPENSSL {
-        let protocol = serde_json::to_value(settings.protocol).unwrap_or_default();
-        let told = format!(
-            "log.security.protocol: {protocol}: must be \"plaintext\", for this program was built without OpenSSL"
-        );
-        return Err(Failure::bad_input(told).hint("build it with `--features kafka-tls`"));
+    if !cfg!(feature = "kafka-tls") {
+        without_openssl(settings)?;
     }
     let tls = settings.is_encrypted().then(|| tls(settings)).transpose()?;
     let login = settings.has_login().then(|| login(settings)).transpose()?;
     Ok(KafkaSecurity { tls, login })
+}
+
+/// What a client can do that knows neither TLS nor SCRAM.
+fn without_openssl(settings: &SecuritySettings) -> Done {
+    if !settings.is_encrypted() && !settings.has_login() {
+        return Ok(());
+    }
+    let protocol = serde_json::to_value(settings.protocol).unwrap_or_default();
+    let rule = "must be \"plaintext\", for this program was built without OpenSSL";
+    Err(Failure::bad_input(format!("log.security.protocol: {protocol}: {rule}"))
+        .hint("build it with `--features kafka-tls`"))
 }
 
 fn tls(settings: &SecuritySettings) -> Done<KafkaTls> {
@@ -69,4 +73,46 @@ fn readable(field: &str, file: Option<&PathBuf>) -> Done<Option<PathBuf>> {
 fn unreadable(field: &str, file: &Path, error: &std::io::Error) -> Failure {
     Failure::bad_input(format!("log.security.{field}: {}: cannot be read: {error}", file.display()))
         .hint("name a file that this account can read")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::exit::Exit;
+
+    fn settings(value: serde_json::Value) -> SecuritySettings {
+        serde_json::from_value(value).unwrap()
+    }
+
+    /// OPS-10: a program without OpenSSL takes no connection to be protected that is not.
+    #[test]
+    fn program_without_openssl_refuses_what_it_cannot_do() {
+        assert_eq!(without_openssl(&SecuritySettings::default()), Ok(()));
+        for protocol in ["ssl", "sasl_ssl", "sasl_plaintext"] {
+            let refused = without_openssl(&settings(json!({ "protocol": protocol }))).unwrap_err();
+            assert_eq!(refused.exit, Exit::BadInput);
+            let told = refused.to_string();
+            assert!(told.contains(&format!("log.security.protocol: \"{protocol}\": must be")), "{told}");
+            assert!(told.contains("--features kafka-tls"), "{told}");
+        }
+    }
+
+    /// OPS-10: a password's file holds it alone, and may end with its line.
+    #[test]
+    fn password_is_the_one_line_of_its_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            let file = dir.path().join("password");
+            fs::write(&file, text).unwrap();
+            read_password(file).map_err(|failure| (failure.exit, failure.to_string().contains("sesame")))
+        };
+        for text in ["sesame", "sesame\n", "sesame\r\n"] {
+            assert_eq!(read(text), Ok("sesame".to_owned()), "{text:?}");
+        }
+        for text in ["", "\n", "sesame\nand more", "user\nsesame\n"] {
+            assert_eq!(read(text), Err((Exit::BadInput, false)), "{text:?}");
+        }
+    }
 }
