@@ -1,21 +1,48 @@
 //! JSON whose objects name nothing twice: of two values under one name a reader takes the last, another reader the
-//! first, and what was checked is not what is done.
+//! first, and what was checked is not what is done. Nor is it deep: records hold what was asked for some levels deeper,
+//! and readers of JSON stop at 128.
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Any JSON value without names that are given twice.
+/// Arrays and objects in one another, the outermost one counted.
+const MAX_DEPTH: usize = 64;
+/// serde_json reads the text of a member with such a name as JSON again, without a bound on depth.
+const OF_THE_READER: &str = "$serde_json::";
+
+/// Any JSON value of at most [`MAX_DEPTH`] levels, without names that are given twice.
 pub(crate) struct Unique(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader).map(Self)
+        Reader { levels: MAX_DEPTH }.deserialize(deserializer).map(Self)
     }
 }
 
-struct Reader;
+/// Reads a value that may have so many levels.
+#[derive(Clone)]
+struct Reader {
+    levels: usize,
+}
+
+impl Reader {
+    fn inner<E: Error>(&self) -> Result<Self, E> {
+        let levels = self.levels.checked_sub(1);
+        let too_deep =
+            || E::custom(format_args!("nests more than {MAX_DEPTH} arrays and objects in one another"));
+        levels.map(|levels| Self { levels }).ok_or_else(too_deep)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Reader {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for Reader {
     type Value = Value;
@@ -53,21 +80,26 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
         let mut all = Vec::new();
-        while let Some(Unique(element)) = elements.next_element()? {
+        while let Some(element) = elements.next_element_seed(inner.clone())? {
             all.push(element);
         }
         Ok(Value::Array(all))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
         let mut all = Map::new();
         while let Some(name) = members.next_key::<String>()? {
             if all.contains_key(&name) {
                 let name: String = name.chars().take(200).collect();
                 return Err(A::Error::custom(format_args!("`{name}` is given twice; give it once")));
             }
-            let Unique(value) = members.next_value()?;
+            if name.starts_with(OF_THE_READER) {
+                return Err(A::Error::custom(format_args!("no name may begin with `{OF_THE_READER}`")));
+            }
+            let value = members.next_value_seed(inner.clone())?;
             all.insert(name, value);
         }
         Ok(Value::Object(all))
@@ -86,6 +118,22 @@ mod tests {
         for twice in [r#"{"a":1,"a":2}"#, r#"[{"b":{"a":1,"\u0061":1}}]"#] {
             let error = serde_json::from_str::<Unique>(twice).map(drop).unwrap_err().to_string();
             assert!(error.starts_with("`a` is given twice"), "{error}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded_and_names_of_the_reader_are_refused() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let read =
+            |text: &str| serde_json::from_str::<Unique>(text).map(|_| ()).map_err(|error| error.to_string());
+        assert_eq!(read(&nested(64)), Ok(()));
+        let error = read(&nested(65)).unwrap_err();
+        assert!(error.starts_with("nests more than 64 arrays and objects"), "{error}");
+        assert!(read(&format!("{{\"a\":{}}}", nested(64))).is_err());
+        // A reader of values would take the text for JSON, level by level.
+        for name in ["$serde_json::private::RawValue", "\\u0024serde_json::private::Number"] {
+            let error = read(&format!("[{{\"{name}\":\"[]\"}}]")).unwrap_err();
+            assert!(error.starts_with("no name may begin with"), "{error}");
         }
     }
 }

@@ -51,8 +51,12 @@ impl Catalogue {
         reason: &str,
     ) -> Result<Decision, Rejection> {
         self.check_scope(group)?;
-        let reason = reason.trim().chars().take(MAX_REASON_CHARS).collect();
-        let event = Event::Thawed { group: group.cloned(), by: by.clone(), reason };
+        let reason = reason.trim();
+        if reason.chars().count() > MAX_REASON_CHARS {
+            let rule = format!("must be at most {MAX_REASON_CHARS} characters");
+            return Err(Rejection::field("reason", reason, rule));
+        }
+        let event = Event::Thawed { group: group.cloned(), by: by.clone(), reason: reason.to_owned() };
         let events = self.freezes.get(group).map(|_| event);
         Ok(Decision::answered(events.into_iter().collect(), Answer::Done))
     }

@@ -1,7 +1,9 @@
 //! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
 
 use jiff::Timestamp;
-use tidemill_model::{Actor, BatchId, Event, Rejection, Thing, ThingId, WaivedParent, Waiver};
+use tidemill_model::{
+    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, WaivedParent, Waiver,
+};
 
 use super::GroupShard;
 use super::batch::{Batch, WaitsFor};
@@ -18,6 +20,7 @@ impl GroupShard {
         by: &Actor,
     ) -> Result<Decision, Rejection> {
         let batch = self.unfinished(id)?;
+        check_named(what)?;
         if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS {
             let rule = format!("must say why, in 1 to {MAX_REASON_CHARS} characters");
             return Err(Rejection::field("reason", reason, rule));
@@ -127,4 +130,18 @@ fn waived_parents(batch: &Batch, what: &Waiver) -> Vec<WaivedParent> {
     waived.dedup();
     waived.retain(|waiver| !batch.waived().contains(waiver));
     waived
+}
+
+/// What is longer than any condition's name is none, and an answer that quotes it would have no bound.
+fn check_named(what: &Waiver) -> Result<(), Rejection> {
+    let (field, text, most) = match what {
+        Waiver::Path(path) => ("what.path", path, MAX_PATH_BYTES),
+        Waiver::ThirdParty(code) => ("what.third_party", code, MAX_CODE_BYTES),
+        Waiver::All | Waiver::Parent { .. } | Waiver::Quality => return Ok(()),
+    };
+    if text.len() > most {
+        let rule = format!("has {} bytes; must be at most {most}", text.len());
+        return Err(Rejection::field(field, text, rule));
+    }
+    Ok(())
 }

@@ -29,6 +29,19 @@ impl Parameters {
     pub fn bytes(&self) -> usize {
         serde_json::to_string(&*self.0).map_or(usize::MAX, |text| text.len())
     }
+
+    /// Arrays and objects in one another, the parameters themselves not counted.
+    pub fn levels(&self) -> usize {
+        self.0.values().map(levels).max().unwrap_or(0)
+    }
+}
+
+fn levels(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(levels).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(levels).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
 }
 
 /// Who is to do it.

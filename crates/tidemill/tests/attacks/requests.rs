@@ -1,6 +1,6 @@
 //! Requests and texts that one user sends, and what else they could reach.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::server::{Server, code, run_job, text};
 
@@ -60,4 +60,81 @@ fn definition_that_would_become_gigabytes_stops_nothing() {
     run_job(&server, "default/good");
     let verified = server.run(&["verify", "--journal"]);
     assert_eq!(code(&verified), 0, "{}", text(&verified.stdout));
+}
+
+/// OPS-7, PUL-1: what nests too deep for a record that holds it to be read again is refused before it is one, and so are
+/// names that a reader of JSON takes for its own, which have no bound on depth at all. One such request stopped a partition
+/// for good, the other one the process.
+#[test]
+fn parameters_that_nest_too_deep_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let start = jiff::Timestamp::now().to_string();
+    let create = |key: &str, parameters: Value| {
+        let task = json!({"executor": {"group": "default"}, "when": {"once": {"start": start}}, "parameters": parameters});
+        server.post("/api/pull/tasks", key, &task)
+    };
+    let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+    for (levels, wanted) in [(32, 200), (33, 422), (63, 400), (119, 400), (121, 400), (124, 400)] {
+        let (status, answer) = create(&format!("deep-{levels}"), json!({"a": nested(levels)}));
+        assert_eq!(status, wanted, "{levels} levels: {answer}");
+        if status == 422 {
+            let rule = "must be at most 32 arrays and objects in one another";
+            assert_eq!(
+                (&answer["errors"][0]["field"], &answer["errors"][0]["rule"]),
+                (&"parameters".into(), &rule.into())
+            );
+        }
+    }
+    let raw =
+        (0..8).fold(json!("x"), |inner, _| json!({"$serde_json::private::RawValue": inner.to_string()}));
+    for (key, path, body) in [
+        ("raw-1", "/api/pull/tasks", json!({"parameters": raw})),
+        ("raw-2", "/api/jobs/apply", json!({"jobs": [raw]})),
+    ] {
+        let (status, answer) = server.post(path, key, &body);
+        assert_eq!((status, &answer["code"]), (400, &"bad_json".into()), "{answer}");
+    }
+    assert_eq!(server.json(&["dead-letters", "ls"])["items"], json!([]));
+    server.stop();
+    let server = Server::start(dir.path());
+    run_one(&server, "after");
+    let verified = server.run(&["verify", "--journal"]);
+    assert_eq!(code(&verified), 0, "{}", text(&verified.stdout));
+}
+
+fn run_one(server: &Server, name: &str) {
+    server.apply(&json!({"jobs": [{"name": name, "group": "default", "type": "noop"}]}).to_string());
+    run_job(server, &format!("default/{name}"));
+}
+
+/// DEP-7, OPS-7: texts that a person gives beside a wish have bounds, and the answer that quotes them, too. Each of these
+/// requests left a dead letter of 1.6 MB.
+#[test]
+fn long_texts_beside_a_wish_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    server.apply("jobs: [{name: a, group: default, type: noop, inputs: [/nowhere/to/be/seen]}]");
+    let batch = server.json(&["job", "run", "default/a"])["batch"].clone();
+    let long = "\u{1}".repeat(150_000);
+    for (key, path, body, field) in [
+        (
+            "1",
+            format!("/api/batches/{batch}/override"),
+            json!({"what": {"path": long}, "reason": "r"}),
+            "what.path",
+        ),
+        (
+            "2",
+            format!("/api/batches/{batch}/override"),
+            json!({"what": {"third_party": long}, "reason": "r"}),
+            "what.third_party",
+        ),
+        ("3", "/api/thaw".to_owned(), json!({"reason": "r".repeat(501)}), "reason"),
+    ] {
+        let (status, answer) = server.post(&path, key, &body);
+        assert_eq!((status, &answer["errors"][0]["field"]), (422, &field.into()), "{answer}");
+        assert!(answer.to_string().len() < 4_000, "{} bytes", answer.to_string().len());
+    }
+    assert_eq!(server.json(&["dead-letters", "ls"])["items"], json!([]));
 }

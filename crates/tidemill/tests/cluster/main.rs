@@ -13,9 +13,9 @@ mod authority;
 mod checked;
 #[path = "../clients/mod.rs"]
 mod clients;
-mod encryption;
 #[cfg(all(feature = "kafka-tls", feature = "redis", feature = "tls"))]
 mod encrypted;
+mod encryption;
 mod kit;
 mod pipeline;
 mod placement;

@@ -8,6 +8,8 @@ use crate::group::GroupShard;
 
 const MAX_NAME_CHARS: usize = 128;
 const MAX_PARAMETERS_BYTES: usize = 16 * 1024;
+/// Records hold tasks some levels deeper than they were asked for, and readers of JSON stop at 128.
+const MAX_PARAMETERS_LEVELS: usize = 32;
 const MAX_DISPATCH_TIMES: u32 = 1_000_000;
 const LEASE_S: std::ops::RangeInclusive<u32> = 5..=604_800;
 /// Of one answer.
@@ -60,6 +62,11 @@ impl GroupShard {
         if bytes > MAX_PARAMETERS_BYTES {
             let rule = format!("must be at most {MAX_PARAMETERS_BYTES} bytes as JSON");
             return vec![FieldError::new("parameters", format!("{bytes} bytes"), rule)];
+        }
+        let levels = spec.parameters.levels();
+        if levels > MAX_PARAMETERS_LEVELS {
+            let rule = format!("must be at most {MAX_PARAMETERS_LEVELS} arrays and objects in one another");
+            return vec![FieldError::new("parameters", format!("{levels} levels"), rule)];
         }
         let Some(name) = &spec.template else { return Vec::new() };
         match self.pull.templates.get(name) {
