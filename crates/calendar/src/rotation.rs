@@ -23,9 +23,9 @@ use crate::{Error, Zone};
 const MINUTE_NS: i128 = 60_000_000_000;
 
 /// The most minutes from one occurrence to the next: 366 days.
-pub const ROTATION_MINUTES_MAX: u32 = 366 * 24 * 60;
+pub const ROTATION_MINUTES_MAX: u32 = tidemill_model::bounds::ROTATION_MINUTES;
 /// The most days from one occurrence to the next.
-pub const ROTATION_DAYS_MAX: u32 = 366;
+pub const ROTATION_DAYS_MAX: u32 = tidemill_model::bounds::ROTATION_DAYS;
 
 /// When a rotating task occurs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -53,6 +53,7 @@ pub struct CalendarSpec {
     pub zone: Option<String>,
     /// Free text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = crate::bounds::COMMENT_BYTES))]
     pub comment: String,
     /// Working days of every week; default Monday to Friday.
     #[serde(default = "working_week", skip_serializing_if = "is_working_week")]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::settings;
 use crate::{
     AllowedAccounts, Backoff, CalendarUse, Execution, ExitCodes, Firing, GroupId, GroupName, JobData, JobId,
     JobName, JobType, OnParentFailure, Overlap, PoolUse, RunIf, Timeouts,
@@ -15,18 +16,19 @@ use crate::{
 /// 0 (highest) to 9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "i64", into = "u8")]
-#[schemars(with = "u8")]
+#[schemars(with = "u8", extend("maximum" = Priority::LOWEST))]
 pub struct Priority(u8);
 
 impl Priority {
     /// The priority of a job that names none.
     pub const DEFAULT: Priority = Priority(5);
+    const LOWEST: u8 = 9;
 }
 
 impl TryFrom<i64> for Priority {
     type Error = String;
     fn try_from(value: i64) -> Result<Self, String> {
-        let small = u8::try_from(value).ok().filter(|value| *value <= 9);
+        let small = u8::try_from(value).ok().filter(|value| *value <= Self::LOWEST);
         small.map(Self).ok_or_else(|| format!("priority {value} must be 0 (highest) to 9"))
     }
 }
@@ -319,39 +321,51 @@ pub enum OnSilence {
 #[serde(default, deny_unknown_fields)]
 pub struct GroupSettings {
     /// Assigned but not started for longer: another worker gets it.
+    #[schemars(range(min = settings::START_TIMEOUT_MS.0, max = settings::START_TIMEOUT_MS.1))]
     pub start_timeout_ms: u64,
     /// A worker not heard of for longer is lost.
+    #[schemars(range(min = settings::LOST_AFTER_MS.0, max = settings::LOST_AFTER_MS.1))]
     pub lost_after_ms: u64,
     /// A worker that got no acknowledgement for longer has killed what it runs.
+    #[schemars(range(min = settings::LEASE_MS.0, max = settings::LEASE_MS.1))]
     pub lease_ms: u64,
     /// What the owner waits beyond the lease.
+    #[schemars(range(min = settings::LEASE_MARGIN_MS.0, max = settings::LEASE_MARGIN_MS.1))]
     pub lease_margin_ms: u64,
     /// What silence means for a running attempt.
     pub on_silence: OnSilence,
     /// From TERM to KILL.
+    #[schemars(range(min = settings::KILL_GRACE_MS.0, max = settings::KILL_GRACE_MS.1))]
     pub kill_grace_ms: u64,
     /// The quality service did not answer for longer: it is asked again.
     #[serde(skip_serializing_if = "is_quality_retry")]
+    #[schemars(range(min = settings::QUALITY_RETRY_MS.0, max = settings::QUALITY_RETRY_MS.1))]
     pub quality_retry_ms: u64,
     /// Asked so often without an answer: people are told. A number, not a time.
     #[serde(skip_serializing_if = "is_quality_alarm")]
+    #[schemars(range(min = settings::QUALITY_ALARM_AFTER.0, max = settings::QUALITY_ALARM_AFTER.1))]
     pub quality_alarm_after: u32,
     /// A worker whose load is above this gets no work until it is below four fifths of it, percent of its
     /// processors; 0: whatever its load.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(min = settings::MAX_LOAD_PERCENT.0, max = settings::MAX_LOAD_PERCENT.1))]
     pub max_load_percent: u32,
     /// A worker with less free memory than this gets no work until it has a quarter more, percent of all; 0:
     /// however little it has.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(min = settings::MIN_FREE_MEMORY_PERCENT.0, max = settings::MIN_FREE_MEMORY_PERCENT.1))]
     pub min_free_memory_percent: u32,
     /// PUL-5: how far back a user's first pull reaches, and how far ahead the next task is told of, hours, 1 to 23.
     #[serde(skip_serializing_if = "is_pull_window")]
+    #[schemars(range(min = settings::PULL_WINDOW_HOURS.0, max = settings::PULL_WINDOW_HOURS.1))]
     pub pull_window_hours: u32,
     /// PUL-10: rotating tasks that the group, and each of its users, may have, 1 to 1,000.
     #[serde(skip_serializing_if = "is_pull_rotating_limit")]
+    #[schemars(range(min = settings::PULL_ROTATING_LIMIT.0, max = settings::PULL_ROTATING_LIMIT.1))]
     pub pull_rotating_limit: u32,
     /// PUL-14: what started longer ago can no longer be pulled, and is forgotten, days, 1 to 3,650.
     #[serde(skip_serializing_if = "is_pull_retention")]
+    #[schemars(range(min = settings::PULL_RETENTION_DAYS.0, max = settings::PULL_RETENTION_DAYS.1))]
     pub pull_retention_days: u32,
     /// DSP-2: which accounts jobs may run as, under `*`; absent: none but the worker's own. Workers are not told.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -16,7 +16,9 @@ pub enum SuccessCheck {
     #[default]
     ExitCode,
     /// This path exists when the program has ended, whatever its exit code. May hold templates.
-    OutputPath(String),
+    OutputPath(
+        #[schemars(length(max = crate::MAX_PATH_BYTES), regex(pattern = crate::bounds::PATH_PATTERN))] String,
+    ),
     /// The program has reported code 0 through the API, whatever its exit code.
     UserCode,
 }

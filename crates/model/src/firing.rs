@@ -110,6 +110,7 @@ pub struct BoundedMissedRuns {
     pub policy: MissedRuns,
     /// A fire that is later than this, seconds, is skipped, on record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = crate::bounds::LATENESS_S))]
     pub max_lateness_s: Option<u32>,
 }
 

@@ -2,6 +2,7 @@
 //! low bits, so that shards mint without coordination; those that a process draws are short strings.
 
 use std::fmt;
+use std::num::NonZero;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -44,6 +45,7 @@ macro_rules! minted_id {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
+        #[schemars(extend("minimum" = 1))]
         pub struct $name(pub i64);
 
         impl $name {
@@ -81,6 +83,8 @@ macro_rules! minted_id {
         impl FromStr for $name {
             type Err = std::num::ParseIntError;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
+                // No shard mints another: positive numbers, of 63 bits.
+                text.parse::<NonZero<u64>>()?;
                 text.parse().map(Self)
             }
         }
@@ -232,6 +236,16 @@ drawn_id!(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// API-3: what no shard mints is no id, as schemas have it.
+    #[test]
+    fn ids_are_read_from_positive_numbers() {
+        assert_eq!("4097".parse(), Ok(BatchId(4097)));
+        assert_eq!(i64::MAX.to_string().parse(), Ok(BatchId(i64::MAX)));
+        for text in ["", "0", "-1", "9223372036854775808", "a", "1.0"] {
+            assert!(text.parse::<BatchId>().is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn minted_ids_carry_their_shard_and_grow() {

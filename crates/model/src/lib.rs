@@ -6,6 +6,7 @@
 //!
 //! Start reading at [`Command`] and [`Event`], then [`Envelope`], which is what a journal record holds.
 
+pub mod bounds;
 mod bulk;
 mod calendar;
 mod command;
@@ -29,6 +30,7 @@ mod rejection;
 mod rerun;
 mod resources;
 mod retry;
+mod slips;
 mod spec;
 mod thing;
 mod timeouts;
@@ -82,6 +84,7 @@ pub use rerun::{
 };
 pub use resources::{Measure, Reserved};
 pub use retry::{Backoff, BackoffInput, ExitCodes};
+pub use slips::{closest, is_close};
 pub use spec::{JobSpec, NOT_BUILT, ParentSpec, ScheduleInput, SpecFile};
 pub use thing::{
     CheckReport, DataPath, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES, PathAnswer,

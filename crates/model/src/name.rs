@@ -30,7 +30,7 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
-        #[schemars(with = "String")]
+        #[schemars(with = "String", extend("minLength" = 1, "maxLength" = $max, "pattern" = crate::bounds::NAME_PATTERN))]
         pub struct $name(Arc<str>);
 
         impl $name {

@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, FieldError, GroupName, JobId, PoolName};
+use crate::{BatchId, FieldError, GroupName, JobId, PoolName, bounds};
 
 /// What one batch takes of a pool while it is assigned or runs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,7 @@ pub struct PoolUse {
     pub name: PoolName,
     /// Slots of it; default 1.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = bounds::POOL_SLOTS))]
     pub weight: u32,
 }
 
@@ -54,8 +55,10 @@ impl From<PoolUse> for PoolUseInput {
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// At most so many are assigned, 1 to 1,000, …
+    #[schemars(range(min = 1, max = bounds::POOL_STARTS))]
     pub starts: u32,
     /// … in any span of this many seconds, 1 to 86,400.
+    #[schemars(range(min = 1, max = bounds::POOL_INTERVAL_S))]
     pub interval_s: u32,
 }
 
@@ -66,6 +69,7 @@ pub struct PoolSpec {
     /// Its name, one for all groups.
     pub name: PoolName,
     /// Slots that batches hold at once while they are assigned or run, 1 to 1,000,000.
+    #[schemars(range(min = 1, max = bounds::POOL_SLOTS))]
     pub slots: u32,
     /// How often batches may start; absent: as often as there is room.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,6 +79,7 @@ pub struct PoolSpec {
     pub group: Option<GroupName>,
     /// Free text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = bounds::COMMENT_BYTES))]
     pub comment: String,
 }
 

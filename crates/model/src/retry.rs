@@ -3,15 +3,19 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
+
 /// Exit codes that mean more than that an attempt failed. 0 is success, and is in neither list.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExitCodes {
     /// Another attempt would fail as well: the batch has failed, whatever retries are left.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::EXIT_CODES), inner(range(min = 1)))]
     pub no_retry: Vec<u8>,
     /// There was nothing to do: the batch is skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::EXIT_CODES), inner(range(min = 1)))]
     pub skip: Vec<u8>,
 }
 
@@ -36,9 +40,11 @@ fn hour() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct BackoffInput {
     /// Each pause is so many times the one before it, 1 to 10, with at most two decimals.
+    #[schemars(range(min = 1, max = 10))]
     pub factor: f64,
     /// No pause is longer, seconds; default 3600.
     #[serde(default = "hour")]
+    #[schemars(range(min = 1, max = bounds::RETRY_INTERVAL_S))]
     pub max_interval_s: u32,
     /// Shorten each pause by up to a half, differently for every batch and attempt, so that not all try at once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -6,10 +6,11 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::thing::{MAX_CODE_BYTES, MAX_NEEDS};
 use crate::{
     Account, BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping,
     MissedRunsInput, OnParentFailure, Overlap, PathSpec, Period, PoolUseInput, Priority, RunIf, SuccessCheck,
-    TimeOfDay, WorkerLabel,
+    TimeOfDay, WorkerLabel, bounds,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused
@@ -33,6 +34,7 @@ pub struct ScheduleInput {
     pub period: Option<Period>,
     /// A Quartz cron expression; either this or `period`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::CRON_BYTES))]
     pub cron: Option<String>,
     /// IANA zone; absent: the configured default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,33 +101,42 @@ pub struct JobSpec {
     pub previous_name: Option<JobName>,
     /// Who answers for it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     pub owner: String,
     /// Application that defines it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     pub app_name: String,
     /// What kind of program it is.
     #[serde(rename = "type")]
     pub job_type: JobType,
     /// Script text; either this or `program`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     pub command: Option<String>,
     /// Path of a program on the worker; either this or `command`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
     pub program: Option<String>,
     /// Main class of the program; only beside `program`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
     pub class: Option<String>,
     /// Arguments of the program or of the command, whose first is `$1` in a shell script.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(inner(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN)))]
     pub arguments: Vec<String>,
     /// Parameters of every batch.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = bounds::PARAMETERS, "propertyNames" = bounds::parameter_name()))]
     pub parameters: BTreeMap<String, String>,
     /// Free classification.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     pub business_type: String,
     /// Free text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = bounds::TEXT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     pub comment: String,
     /// 0 (highest) to 9; default 5.
     #[serde(default = "default_priority")]
@@ -148,12 +159,15 @@ pub struct JobSpec {
     pub run_if: RunIf,
     /// Batches assigned or running at once; default 1.
     #[serde(default = "one")]
+    #[schemars(range(min = 1, max = bounds::CONCURRENT))]
     pub max_concurrent: u32,
     /// Further attempts after a failed one; default 0.
     #[serde(default)]
+    #[schemars(range(max = bounds::RETRIES))]
     pub retries: u32,
     /// Seconds from the end of an attempt to the next; default 60.
     #[serde(default = "minute")]
+    #[schemars(range(max = bounds::RETRY_INTERVAL_S))]
     pub retry_interval_s: u32,
     /// How the pause between attempts grows; absent: it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -163,12 +177,15 @@ pub struct JobSpec {
     pub exit_codes: Option<ExitCodes>,
     /// Runs only on the worker of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = bounds::SHORT_BYTES), regex(pattern = bounds::HOST_PATTERN))]
     pub host: Option<String>,
     /// Minutes from the base time of a batch's period before which it is not assigned; default none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = bounds::EARLIEST_START_MINUTES))]
     pub earliest_start_minutes: Option<u32>,
     /// Memory of a worker that each batch has for itself while it is assigned or runs, MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = bounds::MEMORY_MB))]
     pub memory_mb: Option<u32>,
     /// Runs only on workers of its group that have this label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,19 +195,23 @@ pub struct JobSpec {
     pub run_as: Option<Account>,
     /// How `TIDEMILL_LOGICAL_TIME` and `${logical_time}` are written, such as `yyyyMMddHH`; default RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = bounds::TIME_FORMAT_BYTES), regex(pattern = bounds::NO_ZERO_PATTERN))]
     pub logical_time_format: Option<String>,
     /// When an attempt has succeeded: `exit_code` (default), `{output_path: path}`, or `user_code`.
     #[serde(default, skip_serializing_if = "SuccessCheck::is_exit_code")]
     pub success_check: SuccessCheck,
     /// Script text that runs once a batch has ended for good, with its result in the environment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = bounds::COMMAND_BYTES), regex(pattern = bounds::NOT_BLANK_PATTERN))]
     pub final_command: Option<String>,
     /// Seconds that an attempt usually runs; people are told of one that runs more than twice that long, and
     /// longer than ten minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     pub expected_duration_s: Option<u32>,
     /// Pools, at most 8, of which each batch takes slots while it is assigned or runs: names, or `{name, weight}`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = bounds::POOL_USES))]
     pub pools: Vec<PoolUseInput>,
     /// What to do about base times missed in an outage; default all. With a bound: `{policy: all,
     /// max_lateness_s: 3600}`.
@@ -211,9 +232,11 @@ pub struct JobSpec {
     pub calendar: Option<CalendarUse>,
     /// Seconds from a batch's base time after which, if it still waits, it is marked and people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     pub dependency_timeout_s: Option<u32>,
     /// Seconds from a batch's base time after which, unless it has succeeded, it is marked and people are told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     pub output_timeout_s: Option<u32>,
     /// Time of day, `HH:MM:SS` in the job's zone: at the first one after a batch's base time, unless the batch
     /// has succeeded, it is marked and people are told.
@@ -221,6 +244,7 @@ pub struct JobSpec {
     pub not_successful_by: Option<TimeOfDay>,
     /// Seconds that an attempt may run; one that runs longer is ended, TERM first, and counts as failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = bounds::TIMEOUT_S))]
     pub execution_timeout_s: Option<u32>,
     /// End a batch that still waits or is not successful at one of its times; else it may still succeed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -229,12 +253,15 @@ pub struct JobSpec {
     /// Paths that must exist before a batch runs, at most 64: texts, or `{path, mark}` with the name of a file
     /// in it, as `_SUCCESS`. Templates are resolved for the batch when it is generated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_NEEDS))]
     pub inputs: Vec<PathSpec>,
     /// Paths that it makes, at most 64, written alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_NEEDS))]
     pub outputs: Vec<PathSpec>,
     /// Codes, at most 64, each of which a third party must have reported ready for the batch's logical time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_NEEDS), inner(length(min = 1, max = MAX_CODE_BYTES), regex(pattern = bounds::VISIBLE_PATTERN)))]
     pub third_party: Vec<String>,
     /// Ask the quality service once all else is met, and run only if it allows it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -299,7 +326,11 @@ pub(crate) fn told_of(
         let what = if parent.is_empty() { thing } else { parent };
         let value = if value.is_empty() { at(given, named).map(plain).unwrap_or_default() } else { value };
         let field = if path.ends_with(named) { path.clone() } else { named.to_owned() };
-        return FieldError::new(field, value, format!("is no field of {what}; known are {known}"));
+        let rule = match crate::closest(named, known.split(", ")) {
+            Some(meant) => format!("is no field of {what}; did you mean `{meant}`? Known are {known}"),
+            None => format!("is no field of {what}; known are {known}"),
+        };
+        return FieldError::new(field, value, rule);
     }
     if path.starts_with("parents[") && text.contains("untagged enum") {
         let rule =
@@ -386,12 +417,17 @@ mod tests {
                 json!({"schedule": {"perod": "day"}}),
                 "schedule.perod",
                 "day",
-                "is no field of schedule; known are period, cron",
+                "is no field of schedule; did you mean `period`? Known are period, cron",
             ),
             (json!({"schedule": {"period": "year"}}), "schedule.period", "year", "day"),
             (json!({"parents": ["a", {"job": "b", "mapping": "newest"}]}), "parents[1]", "newest", "latest"),
             (json!({"parents": "a"}), "parents", "a", "must be a list"),
-            (json!({"comand": "x"}), "comand", "x", "is no field of a job; known are name, group"),
+            (
+                json!({"comand": "x"}),
+                "comand",
+                "x",
+                "is no field of a job; did you mean `command`? Known are name, group",
+            ),
             (json!({"type": null}), "type", "null", "must be text"),
             (json!({"missed_runs": "some"}), "missed_runs", "some", "must be all, latest or none"),
             (json!({"overlap": "both"}), "overlap", "both", "cancel_old"),

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, GroupName, JobId, JobName, ThingId};
+use crate::{BatchId, GroupName, JobId, JobName, ThingId, bounds};
 
 /// Answers that one [`ReportPaths`](crate::Command::ReportPaths) may hold.
 pub const MAX_ANSWERS: usize = 500;
@@ -19,20 +19,22 @@ pub const MAX_NEEDS: usize = 64;
 /// Longest path, as written and resolved, bytes.
 pub const MAX_PATH_BYTES: usize = 1_024;
 /// Longest code of a third party's report, bytes.
-pub const MAX_CODE_BYTES: usize = 255;
+pub const MAX_CODE_BYTES: usize = bounds::SHORT_BYTES;
 
 /// A path that a job reads or makes, as written: its text, or with its mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum PathSpec {
     /// Its existence is enough.
-    Plain(String),
+    Plain(#[schemars(length(max = MAX_PATH_BYTES), regex(pattern = bounds::PATH_PATTERN))] String),
     /// With the file in it that says that it is complete.
     Marked {
         /// `hdfs://…`, `s3://…`, `file:///…` or `/…`; templates in it are resolved for each batch.
+        #[schemars(length(max = MAX_PATH_BYTES), regex(pattern = bounds::PATH_PATTERN))]
         path: String,
         /// Name of the file in it that has to exist, as `_SUCCESS`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(length(min = 1, max = bounds::SHORT_BYTES), regex(pattern = bounds::FILE_NAME_PATTERN))]
         mark: Option<String>,
     },
 }
@@ -126,6 +128,7 @@ impl fmt::Display for Thing {
 #[serde(deny_unknown_fields)]
 pub struct ThirdPartyReport {
     /// What it is about; jobs name it in `third_party`.
+    #[schemars(length(min = 1, max = MAX_CODE_BYTES), regex(pattern = bounds::VISIBLE_PATTERN))]
     pub code: Arc<str>,
     /// For which logical time.
     pub logical_time: Timestamp,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A time of day, to the second, as `HH:MM:SS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[schemars(with = "String", extend("pattern" = crate::bounds::TIME_OF_DAY_PATTERN))]
 pub struct TimeOfDay(Time);
 
 impl TimeOfDay {

@@ -5,29 +5,29 @@ use std::collections::BTreeMap;
 use tidemill_calendar::{Template, TimeFormat};
 use tidemill_model::{
     Backoff, Execution, ExitCodes, FieldError, Firing, JobDefinition, JobSpec, MissedRuns, Overlap, Program,
-    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts, parameter_variable, parents_bytes,
+    ScheduleRule, ScheduleSpec, Shift, SuccessCheck, Timeouts, bounds, parameter_variable, parents_bytes,
 };
 
 use super::data::{check_path_of_attempt, templates as templates_of_data};
 use crate::schedule::{grid_from_spec, templates, utc};
 use crate::weight::of_definition;
 
-const MAX_COMMAND_BYTES: usize = 128 * 1024;
+const MAX_COMMAND_BYTES: usize = bounds::COMMAND_BYTES;
 /// Of a definition, its parents among it: less than one decision may take.
 const MAX_DEFINITION_BYTES: usize = 164 * 1024;
-const MAX_TEXT_BYTES: usize = 4 * 1024;
-const MAX_CRON_BYTES: usize = 1024;
-const MAX_PARAMETERS: usize = 256;
-const MAX_RETRIES: u32 = 100;
-const MAX_CONCURRENT: u32 = 100_000;
-const MAX_RETRY_INTERVAL_S: u32 = 7 * 86_400;
+const MAX_TEXT_BYTES: usize = bounds::TEXT_BYTES;
+const MAX_CRON_BYTES: usize = bounds::CRON_BYTES;
+const MAX_PARAMETERS: usize = bounds::PARAMETERS;
+const MAX_RETRIES: u32 = bounds::RETRIES;
+const MAX_CONCURRENT: u32 = bounds::CONCURRENT;
+const MAX_RETRY_INTERVAL_S: u32 = bounds::RETRY_INTERVAL_S;
 /// Fires are not made up for after more than 7 days anyway.
-const MAX_LATENESS_S: u32 = 7 * 86_400;
-const MAX_TIMEOUT_S: u32 = 366 * 86_400;
-const MAX_EARLIEST_START_MINUTES: u32 = 366 * 24 * 60;
-const MAX_EXIT_CODES: usize = 64;
-const MAX_MEMORY_MB: u32 = 1 << 24;
-const MAX_FORMAT_BYTES: usize = 128;
+const MAX_LATENESS_S: u32 = bounds::LATENESS_S;
+const MAX_TIMEOUT_S: u32 = bounds::TIMEOUT_S;
+const MAX_EARLIEST_START_MINUTES: u32 = bounds::EARLIEST_START_MINUTES;
+const MAX_EXIT_CODES: usize = bounds::EXIT_CODES;
+const MAX_MEMORY_MB: u32 = bounds::MEMORY_MB;
+const MAX_FORMAT_BYTES: usize = bounds::TIME_FORMAT_BYTES;
 
 /// What the job runs, from the fields that say it.
 pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
@@ -374,8 +374,10 @@ pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
         }
     }
     let unfit = |c: char| c.is_control() || c.is_whitespace();
-    if let Some(host) =
-        spec.host.as_ref().filter(|host| host.is_empty() || host.len() > 255 || host.contains(unfit))
+    if let Some(host) = spec
+        .host
+        .as_ref()
+        .filter(|host| host.is_empty() || host.len() > bounds::SHORT_BYTES || host.contains(unfit))
     {
         let rule = "must be 1 to 255 bytes without spaces and control characters; leave it out for any host";
         return Err(FieldError::new("host", host, rule));
@@ -434,7 +436,7 @@ pub(crate) fn check_parameters(parameters: &BTreeMap<String, String>) -> Result<
     let mut variables = BTreeMap::new();
     for (name, text) in parameters {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        if name.is_empty() || name.len() > 128 || !name.chars().all(fits) {
+        if name.is_empty() || name.len() > bounds::PARAMETER_NAME_CHARS || !name.chars().all(fits) {
             let rule = "parameter names must be 1 to 128 letters, digits, and . _ -";
             return Err(FieldError::new("parameters", name, rule));
         }

@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::{Actor, Answer, BulkAction, BulkId, BulkOutcome, Event, Rejection, ShardId};
+use tidemill_model::{Actor, Answer, BulkAction, BulkId, BulkOutcome, Event, Rejection, ShardId, bounds};
 
 use super::Catalogue;
 use crate::decision::Decision;
@@ -22,7 +22,7 @@ const MAX_OPEN: usize = 64;
 /// Outcomes of one report.
 const MAX_OUTCOMES: usize = 200;
 /// As of a rerun.
-const MAX_REASON_BYTES: usize = 500;
+const MAX_REASON_BYTES: usize = bounds::WISH_REASON_BYTES;
 /// Of why an item was refused.
 const MAX_REFUSED_CHARS: usize = 500;
 

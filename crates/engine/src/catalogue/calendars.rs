@@ -10,7 +10,7 @@ use jiff::civil::Date;
 use tidemill_calendar::{Days, Zone};
 use tidemill_model::{
     Answer, Calendar, CalendarName, CalendarSpec, CalendarUse, Event, JobDefinition, Rejection, ShardId,
-    ShardMessage,
+    ShardMessage, bounds,
 };
 
 use super::Catalogue;
@@ -19,7 +19,7 @@ use crate::decision::Decision;
 const MAX_CALENDARS: usize = 1_000;
 /// Dates of one calendar.
 const MAX_DATES: usize = 4_000;
-const MAX_COMMENT_BYTES: usize = 4 * 1024;
+const MAX_COMMENT_BYTES: usize = bounds::COMMENT_BYTES;
 /// Jobs that a refusal names.
 const NAMED_JOBS: usize = 10;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidemill_model::{DataPath, FieldError, JobData, JobSpec, MAX_NEEDS, MAX_PATH_BYTES, PathSpec};
+use tidemill_model::{DataPath, FieldError, JobData, JobSpec, MAX_NEEDS, MAX_PATH_BYTES, PathSpec, bounds};
 
 use super::reports::check_code;
 
@@ -109,7 +109,10 @@ fn outside_templates(text: &str) -> impl Iterator<Item = char> {
 
 fn is_file_name(name: &str) -> bool {
     let forbidden = |c: char| c.is_control() || matches!(c, '/' | '*' | '?' | '[' | ']' | '{' | '}');
-    !name.is_empty() && name.len() <= 255 && !matches!(name, "." | "..") && !name.contains(forbidden)
+    !name.is_empty()
+        && name.len() <= bounds::SHORT_BYTES
+        && !matches!(name, "." | "..")
+        && !name.contains(forbidden)
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, Answer, Event, Freeze, FreezeScope, GroupName, Rejection, ShardId, ShardMessage,
+    Actor, Answer, Event, Freeze, FreezeScope, GroupName, Rejection, ShardId, ShardMessage, bounds,
 };
 
 use super::Catalogue;
 use crate::decision::Decision;
 
-const MAX_REASON_CHARS: usize = 500;
+const MAX_REASON_CHARS: usize = bounds::REASON_CHARS;
 
 /// What is frozen.
 #[derive(Debug, Clone, PartialEq, Default)]

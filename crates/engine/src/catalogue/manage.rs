@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tidemill_model::{
     Account, Answer, Event, GroupId, GroupName, GroupSettings, JobId, Rejection, Removal, Role, ShardId,
+    bounds::{self, settings},
 };
 
 use super::{Catalogue, Terms};
@@ -11,8 +12,8 @@ use crate::decision::Decision;
 use crate::group::is_public_key;
 
 pub(super) const MAX_KEYS: usize = 10_000;
-const MAX_KEY_GROUPS: usize = 256;
-const MAX_KEY_ACCOUNTS: usize = 64;
+const MAX_KEY_GROUPS: usize = bounds::KEY_GROUPS;
+const MAX_KEY_ACCOUNTS: usize = bounds::KEY_ACCOUNTS;
 /// As the record names who is no application: their names are nobody's key.
 const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "worker"];
 
@@ -94,7 +95,7 @@ impl Catalogue {
     pub(super) fn define_key(&self, key: &NewKey<'_>, most: usize) -> Result<Decision, Rejection> {
         let NewKey { app, hash, role, groups, run_as, first_only } = *key;
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if app.is_empty() || app.len() > 64 || !app.chars().all(fits) {
+        if app.is_empty() || app.len() > bounds::APP_CHARS || !app.chars().all(fits) {
             return Err(Rejection::field("app", app, "must be 1 to 64 letters, digits, and . _ -"));
         }
         if ROLE_NAMES.contains(&app) {
@@ -217,31 +218,35 @@ fn check_accounts(settings: &GroupSettings) -> Result<(), Rejection> {
 
 fn check_settings(settings: &GroupSettings) -> Result<(), Rejection> {
     check_accounts(settings)?;
-    let day = 86_400_000;
     let bounds = [
-        ("settings.start_timeout_ms", settings.start_timeout_ms, 100, day),
-        ("settings.lost_after_ms", settings.lost_after_ms, 500, day),
-        ("settings.lease_ms", settings.lease_ms, 1_000, 7 * day),
-        ("settings.lease_margin_ms", settings.lease_margin_ms, 0, day),
-        ("settings.kill_grace_ms", settings.kill_grace_ms, 0, day),
-        ("settings.quality_retry_ms", settings.quality_retry_ms, 100, 7 * day),
-        ("settings.quality_alarm_after", u64::from(settings.quality_alarm_after), 1, 1_000),
-        ("settings.pull_window_hours", u64::from(settings.pull_window_hours), 1, 23),
-        ("settings.pull_rotating_limit", u64::from(settings.pull_rotating_limit), 1, 1_000),
-        ("settings.pull_retention_days", u64::from(settings.pull_retention_days), 1, 3_650),
+        ("start_timeout_ms", settings.start_timeout_ms, settings::START_TIMEOUT_MS),
+        ("lost_after_ms", settings.lost_after_ms, settings::LOST_AFTER_MS),
+        ("lease_ms", settings.lease_ms, settings::LEASE_MS),
+        ("lease_margin_ms", settings.lease_margin_ms, settings::LEASE_MARGIN_MS),
+        ("kill_grace_ms", settings.kill_grace_ms, settings::KILL_GRACE_MS),
+        ("quality_retry_ms", settings.quality_retry_ms, settings::QUALITY_RETRY_MS),
+        ("quality_alarm_after", settings.quality_alarm_after.into(), settings::QUALITY_ALARM_AFTER),
+        ("pull_window_hours", settings.pull_window_hours.into(), settings::PULL_WINDOW_HOURS),
+        ("pull_rotating_limit", settings.pull_rotating_limit.into(), settings::PULL_ROTATING_LIMIT),
+        ("pull_retention_days", settings.pull_retention_days.into(), settings::PULL_RETENTION_DAYS),
     ];
-    if let Some((field, value, low, high)) =
-        bounds.into_iter().find(|(_, value, low, high)| value < low || value > high)
+    if let Some((field, value, (low, high))) =
+        bounds.into_iter().find(|(_, value, (low, high))| value < low || value > high)
     {
+        let field = format!("settings.{field}");
         return Err(Rejection::field(field, value, format!("must be {low} to {high}")));
     }
     if settings.lost_after_ms > settings.lease_ms {
         let rule = "must not be longer than lease_ms: a worker is lost before its lease is over";
         return Err(Rejection::field("settings.lost_after_ms", settings.lost_after_ms, rule));
     }
-    let percents = [
-        ("settings.max_load_percent", settings.max_load_percent, 100_000),
-        ("settings.min_free_memory_percent", settings.min_free_memory_percent, 90),
+    let percents: [(_, u64, u64); 2] = [
+        ("settings.max_load_percent", settings.max_load_percent.into(), settings::MAX_LOAD_PERCENT.1),
+        (
+            "settings.min_free_memory_percent",
+            settings.min_free_memory_percent.into(),
+            settings::MIN_FREE_MEMORY_PERCENT.1,
+        ),
     ];
     if let Some((field, value, high)) = percents.into_iter().find(|(_, value, high)| value > high) {
         return Err(Rejection::field(field, value, format!("must be 0 (no bound) to {high}")));

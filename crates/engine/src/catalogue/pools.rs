@@ -18,7 +18,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tidemill_model::{
     Answer, Event, FieldError, GroupName, JobSpec, LiveAnswer, PermitReport, Pool, PoolHolder, PoolName,
-    PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage,
+    PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, bounds,
 };
 
 use super::Catalogue;
@@ -26,12 +26,12 @@ use crate::decision::Decision;
 use crate::rate::Starts;
 
 const MAX_POOLS: usize = 1_000;
-const MAX_SLOTS: u32 = 1_000_000;
-const MAX_STARTS: u32 = 1_000;
-const MAX_INTERVAL_S: u32 = 86_400;
-const MAX_COMMENT_BYTES: usize = 4 * 1024;
+const MAX_SLOTS: u32 = bounds::POOL_SLOTS;
+const MAX_STARTS: u32 = bounds::POOL_STARTS;
+const MAX_INTERVAL_S: u32 = bounds::POOL_INTERVAL_S;
+const MAX_COMMENT_BYTES: usize = bounds::COMMENT_BYTES;
 /// Pools of one job.
-const MAX_USES: usize = 8;
+const MAX_USES: usize = bounds::POOL_USES;
 /// Jobs that a refusal names.
 const NAMED_JOBS: usize = 10;
 /// Of one answer.

@@ -6,16 +6,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::{Answer, Event, Rejection, ShardId, ShardMessage, Template, TemplateName, TemplateSpec};
+use tidemill_model::{
+    Answer, Event, Rejection, ShardId, ShardMessage, Template, TemplateName, TemplateSpec, bounds,
+};
 
 use super::Catalogue;
 use crate::decision::Decision;
 
 const MAX_TEMPLATES: usize = 1_000;
 /// Of one template.
-const MAX_FIELDS: usize = 64;
-const MAX_FIELD_NAME_CHARS: usize = 128;
-const MAX_COMMENT_BYTES: usize = 4 * 1024;
+const MAX_FIELDS: usize = bounds::FIELDS;
+const MAX_FIELD_NAME_CHARS: usize = bounds::FIELD_NAME_CHARS;
+const MAX_COMMENT_BYTES: usize = bounds::COMMENT_BYTES;
 
 /// All templates.
 #[derive(Debug, Clone, Default, PartialEq)]

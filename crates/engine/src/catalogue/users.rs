@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 use tidemill_model::{
     Answer, Event, GroupName, InstanceId, MovedTask, Rejection, RequestId, ShardId, ShardMessage,
-    UserHistory, UserName,
+    UserHistory, UserName, bounds,
 };
 
 use super::{Catalogue, Wisher};
@@ -28,7 +28,7 @@ use crate::decision::Decision;
 /// Members of one group.
 const MAX_MEMBERS: u64 = 1_000_000;
 /// Users of one assignment.
-const MAX_ASSIGNED: usize = 500;
+const MAX_ASSIGNED: usize = bounds::USERS;
 /// Moves and removals that wait for an answer of a group's shard.
 const MAX_MOVING: usize = 256;
 

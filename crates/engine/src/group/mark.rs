@@ -9,12 +9,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, MarkedResult, Rejection};
+use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, MarkedResult, Rejection, bounds};
 
 use super::GroupShard;
 use crate::decision::Decision;
 
-const MAX_REASON_CHARS: usize = 500;
+const MAX_REASON_CHARS: usize = bounds::REASON_CHARS;
 
 /// Running batches that end as somebody said.
 pub(crate) type Marks = BTreeMap<BatchId, Mark>;

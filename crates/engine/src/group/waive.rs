@@ -2,14 +2,14 @@
 
 use jiff::Timestamp;
 use tidemill_model::{
-    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, WaivedParent, Waiver,
+    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, WaivedParent, Waiver, bounds,
 };
 
 use super::GroupShard;
 use super::batch::{Batch, WaitsFor};
 use crate::decision::Decision;
 
-const MAX_REASON_CHARS: usize = 500;
+const MAX_REASON_CHARS: usize = bounds::REASON_CHARS;
 
 impl GroupShard {
     pub(crate) fn override_dependency(

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::UserName;
-use crate::{FieldError, GroupName, TemplateName};
+use crate::{FieldError, GroupName, TemplateName, bounds};
 
 /// The parameters of a task: a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +66,7 @@ impl fmt::Display for Executor {
 /// A time of day, to the minute, as `HH:MM`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[schemars(with = "String", extend("pattern" = bounds::HOUR_MINUTE_PATTERN))]
 pub struct HourMinute(Time);
 
 impl HourMinute {
@@ -121,6 +121,7 @@ pub enum When {
     /// PUL-3: an occurrence every `n` minutes.
     EveryMinutes {
         /// 1 to 527,040, a year.
+        #[schemars(range(min = 1, max = bounds::ROTATION_MINUTES))]
         n: u32,
         /// The first one's start.
         start: Timestamp,
@@ -128,6 +129,7 @@ pub enum When {
     /// PUL-3: an occurrence on every `n`-th day.
     EveryDays {
         /// 1 to 366.
+        #[schemars(range(min = 1, max = bounds::ROTATION_DAYS))]
         n: u32,
         /// At this time of day.
         at: HourMinute,
@@ -167,6 +169,7 @@ pub struct TaskSpec {
     pub executor: Executor,
     /// For people, at most 128 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = bounds::TASK_NAME_CHARS))]
     pub name: Option<String>,
     /// PUL-1: what its parameters are checked against; absent: they are free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,12 +181,14 @@ pub struct TaskSpec {
     pub when: When,
     /// PUL-4: how often each occurrence may be given out, 1 to 1,000,000.
     #[serde(default = "once", deserialize_with = "times")]
+    #[schemars(range(min = 1, max = bounds::DISPATCH_TIMES))]
     pub dispatch_times: u32,
     /// PUL-4: a user goes on getting the occurrence until it is used up; else each user gets it once.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeat: bool,
     /// PUL-13: a grant that is not completed after so many seconds, 5 to 604,800, goes back to stock; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = bounds::LEASE_LEAST_S, max = bounds::LEASE_MOST_S))]
     pub lease_s: Option<u32>,
 }
 

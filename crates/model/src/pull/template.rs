@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Parameters;
-use crate::{FieldError, TemplateName};
+use crate::{FieldError, TemplateName, bounds};
 
 /// What a parameter's value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -83,9 +83,14 @@ pub struct TemplateSpec {
     /// Its name, one for all groups.
     pub name: TemplateName,
     /// The parameters that there may be, at most 64.
+    #[schemars(extend(
+        "maxProperties" = bounds::FIELDS,
+        "propertyNames" = serde_json::json!({"minLength": 1, "maxLength": bounds::FIELD_NAME_CHARS, "pattern": bounds::VISIBLE_PATTERN})
+    ))]
     pub fields: BTreeMap<String, Field>,
     /// Free text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = bounds::COMMENT_BYTES))]
     pub comment: String,
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Ledger, PulledGrant, TaskSpec};
-use crate::{GrantId, TaskId};
+use crate::{GrantId, TaskId, bounds};
 
 /// Why a text is not a user's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub struct UserNameError(String);
 /// Who pulls tasks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
+#[schemars(with = "String", extend("minLength" = 1, "maxLength" = bounds::USER_CHARS, "pattern" = bounds::USER_PATTERN))]
 pub struct UserName(Arc<str>);
 
 impl UserName {
@@ -32,7 +32,7 @@ impl TryFrom<&str> for UserName {
     type Error = UserNameError;
     fn try_from(value: &str) -> Result<Self, UserNameError> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '@' | '-');
-        if (1..=128).contains(&value.len()) && value.chars().all(fits) {
+        if (1..=bounds::USER_CHARS).contains(&value.len()) && value.chars().all(fits) {
             return Ok(Self(value.into()));
         }
         Err(UserNameError(value.chars().take(80).collect()))

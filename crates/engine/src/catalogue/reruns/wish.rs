@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tidemill_calendar::Timetable;
 use tidemill_model::{
     Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, PlannedJob, Rejection,
-    RerunDefinition, RerunId, RerunScope, RerunWish, ScheduleRule, ShardId,
+    RerunDefinition, RerunId, RerunScope, RerunWish, ScheduleRule, ShardId, bounds,
 };
 
 use super::super::graph::Overlay;
@@ -17,11 +17,11 @@ use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, St
 use crate::decision::Decision;
 
 /// Jobs that a wish can name.
-const MAX_NAMED: usize = 400;
+const MAX_NAMED: usize = bounds::RERUN_NAMED;
 /// Jobs of one plan.
 pub(super) const MAX_JOBS: usize = 4_000;
-const MAX_CONCURRENCY: u32 = 1_000;
-const MAX_REASON_BYTES: usize = 500;
+const MAX_CONCURRENCY: u32 = bounds::RERUN_CONCURRENCY;
+const MAX_REASON_BYTES: usize = bounds::WISH_REASON_BYTES;
 
 /// Job → those that come after it.
 type Links<'a> = Cow<'a, BTreeMap<JobId, BTreeSet<JobId>>>;

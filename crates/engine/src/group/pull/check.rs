@@ -1,17 +1,17 @@
 //! Whether a task can be accepted as it is written: everything that is wrong with it, in one answer.
 
 use jiff::Timestamp;
-use tidemill_model::{Executor, FieldError, Rejection, TaskSpec, When};
+use tidemill_model::{Executor, FieldError, Rejection, TaskSpec, When, bounds};
 
 use super::task::{PullTask, rotation_of};
 use crate::group::GroupShard;
 
-const MAX_NAME_CHARS: usize = 128;
+const MAX_NAME_CHARS: usize = bounds::TASK_NAME_CHARS;
 const MAX_PARAMETERS_BYTES: usize = 16 * 1024;
 /// Records hold tasks some levels deeper than they were asked for, and readers of JSON stop at 128.
 const MAX_PARAMETERS_LEVELS: usize = 32;
-const MAX_DISPATCH_TIMES: u32 = 1_000_000;
-const LEASE_S: std::ops::RangeInclusive<u32> = 5..=604_800;
+const MAX_DISPATCH_TIMES: u32 = bounds::DISPATCH_TIMES;
+const LEASE_S: std::ops::RangeInclusive<u32> = bounds::LEASE_LEAST_S..=bounds::LEASE_MOST_S;
 /// Of one answer.
 const MAX_FAULTS: usize = 20;
 

@@ -3,14 +3,14 @@
 
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
-use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, UserName};
+use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, UserName, bounds};
 
 use super::users::{Grant, Last, User};
 use crate::decision::Decision;
 use crate::group::{GroupShard, Timer};
 
-const MAX_RESULT_BYTES: usize = 4_096;
-const MAX_REASON_BYTES: usize = 1_024;
+const MAX_RESULT_BYTES: usize = bounds::RESULT_BYTES;
+const MAX_REASON_BYTES: usize = bounds::RETURN_REASON_BYTES;
 
 /// How a grant ended, as a late completion is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

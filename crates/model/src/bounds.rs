@@ -1,0 +1,153 @@
+//! Bounds of single values that people write. Who checks a value and the schema that tells of it take them from here, so
+//! that the two cannot part. A length in bytes stands in a schema as one in characters, which it cannot be below.
+
+/// Of a name: letters, digits, and `. _ -` after the first. No letter outside of ASCII is named: patterns that tell letters
+/// from other signs there are not the same in all languages.
+pub const NAME_PATTERN: &str = r"^[^\x00-/:-@\[-`{-\xa9][^\x00-,/:-@\[-^`{-\xa9]*$";
+/// Of an application key's name.
+pub const APP_PATTERN: &str = "^[A-Za-z0-9._-]+$";
+/// An application key's name, characters.
+pub const APP_CHARS: usize = 64;
+/// Of a user who pulls tasks.
+pub const USER_PATTERN: &str = "^[A-Za-z0-9._@-]+$";
+/// A user's name, characters.
+pub const USER_CHARS: usize = 128;
+/// Of a time of day, to the second.
+pub const TIME_OF_DAY_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]$";
+/// Of a time of day, to the minute.
+pub const HOUR_MINUTE_PATTERN: &str = "^([01][0-9]|2[0-3]):[0-5][0-9]$";
+/// Of a text that programs are given.
+pub const NO_ZERO_PATTERN: &str = r"^[^\x00]*$";
+/// Of such a text that is not blank.
+pub const NOT_BLANK_PATTERN: &str = r"^[^\x00]*[^\x00\s][^\x00]*$";
+/// Of a text without control characters.
+pub const VISIBLE_PATTERN: &str = r"^[^\x00-\x1f\x7f-\x9f]*$";
+/// Of the name of a host.
+pub const HOST_PATTERN: &str = r"^[^\x00-\x20\x7f-\x9f]+$";
+/// Of the name of one file.
+pub const FILE_NAME_PATTERN: &str = r"^[^\x00-\x1f\x7f-\x9f/*?\[\]{}]+$";
+/// Of a path that a job reads or makes.
+pub const PATH_PATTERN: &str = r"^(hdfs://|s3://|s3a://|file:///|/|\$\{)[^\x00-\x1f\x7f-\x9f]*$";
+/// Of a public key or a hash.
+pub const KEY_PATTERN: &str = "^[0-9A-Fa-f]{64}$";
+/// Of the name of a parameter, which an environment variable is made from.
+pub const PARAMETER_PATTERN: &str = "^[A-Za-z0-9._-]+$";
+
+/// Why a batch is marked, or runs without some of its conditions, or all are frozen, characters.
+pub const REASON_CHARS: usize = 500;
+/// Why a batch is ended, characters.
+pub const KILL_REASON_CHARS: usize = 1_000;
+/// Why a rerun or an operation on many batches is asked for, bytes.
+pub const WISH_REASON_BYTES: usize = 500;
+/// Why a grant is given back, bytes.
+pub const RETURN_REASON_BYTES: usize = 1_024;
+/// Texts of a job beside what it runs, bytes.
+pub const TEXT_BYTES: usize = 4 * 1024;
+/// What is said of a calendar, a pool or a template, bytes.
+pub const COMMENT_BYTES: usize = 4 * 1024;
+/// A cron expression, bytes.
+pub const CRON_BYTES: usize = 1024;
+/// A time pattern, bytes.
+pub const TIME_FORMAT_BYTES: usize = 128;
+/// Host names, names of files, codes of third parties, bytes.
+pub const SHORT_BYTES: usize = 255;
+/// All texts of a job together, as JSON, bytes.
+pub const COMMAND_BYTES: usize = 128 * 1024;
+
+/// Parameters of a job.
+pub const PARAMETERS: usize = 256;
+/// The name of a parameter, characters.
+pub const PARAMETER_NAME_CHARS: usize = 128;
+/// Further attempts.
+pub const RETRIES: u32 = 100;
+/// Batches of a job at once.
+pub const CONCURRENT: u32 = 100_000;
+/// From the end of an attempt to the next, seconds.
+pub const RETRY_INTERVAL_S: u32 = 7 * 86_400;
+/// How late a fire may be, seconds.
+pub const LATENESS_S: u32 = 7 * 86_400;
+/// How long something may be waited for, or run, seconds.
+pub const TIMEOUT_S: u32 = 366 * 86_400;
+/// From the base time of a period to the earliest start, minutes.
+pub const EARLIEST_START_MINUTES: u32 = 366 * 24 * 60;
+/// Exit codes of one meaning.
+pub const EXIT_CODES: usize = 64;
+/// Memory of a batch, MiB.
+pub const MEMORY_MB: u32 = 1 << 24;
+/// Pools of one job.
+pub const POOL_USES: usize = 8;
+
+/// Slots of a pool.
+pub const POOL_SLOTS: u32 = 1_000_000;
+/// Starts of a pool's rate.
+pub const POOL_STARTS: u32 = 1_000;
+/// The span of a pool's rate, seconds.
+pub const POOL_INTERVAL_S: u32 = 86_400;
+
+/// Batches of a rerun at once.
+pub const RERUN_CONCURRENCY: u32 = 1_000;
+/// Jobs that one wish for a rerun names.
+pub const RERUN_NAMED: usize = 400;
+
+/// Groups of a key.
+pub const KEY_GROUPS: usize = 256;
+/// Accounts of a key.
+pub const KEY_ACCOUNTS: usize = 64;
+
+/// What a pull task is called, characters.
+pub const TASK_NAME_CHARS: usize = 128;
+/// How often an occurrence of a pull task is given out.
+pub const DISPATCH_TIMES: u32 = 1_000_000;
+/// The shortest lease of a grant, seconds.
+pub const LEASE_LEAST_S: u32 = 5;
+/// The longest lease of a grant, seconds.
+pub const LEASE_MOST_S: u32 = 604_800;
+/// What came of a pull task, bytes.
+pub const RESULT_BYTES: usize = 4_096;
+/// From one occurrence to the next, minutes.
+pub const ROTATION_MINUTES: u32 = 366 * 24 * 60;
+/// From one occurrence to the next, days.
+pub const ROTATION_DAYS: u32 = 366;
+/// Fields of a template.
+pub const FIELDS: usize = 64;
+/// The name of a field, characters.
+pub const FIELD_NAME_CHARS: usize = 128;
+/// Users of one call.
+pub const USERS: usize = 500;
+
+/// The schema of a parameter's name.
+pub fn parameter_name() -> serde_json::Value {
+    serde_json::json!({"minLength": 1, "maxLength": PARAMETER_NAME_CHARS, "pattern": PARAMETER_PATTERN})
+}
+
+const DAY_MS: u64 = 86_400_000;
+
+/// Bounds of a group's settings: the field, the least and the most.
+pub mod settings {
+    use super::DAY_MS;
+
+    /// `start_timeout_ms`
+    pub const START_TIMEOUT_MS: (u64, u64) = (100, DAY_MS);
+    /// `lost_after_ms`
+    pub const LOST_AFTER_MS: (u64, u64) = (500, DAY_MS);
+    /// `lease_ms`
+    pub const LEASE_MS: (u64, u64) = (1_000, 7 * DAY_MS);
+    /// `lease_margin_ms`
+    pub const LEASE_MARGIN_MS: (u64, u64) = (0, DAY_MS);
+    /// `kill_grace_ms`
+    pub const KILL_GRACE_MS: (u64, u64) = (0, DAY_MS);
+    /// `quality_retry_ms`
+    pub const QUALITY_RETRY_MS: (u64, u64) = (100, 7 * DAY_MS);
+    /// `quality_alarm_after`
+    pub const QUALITY_ALARM_AFTER: (u64, u64) = (1, 1_000);
+    /// `max_load_percent`
+    pub const MAX_LOAD_PERCENT: (u64, u64) = (0, 100_000);
+    /// `min_free_memory_percent`
+    pub const MIN_FREE_MEMORY_PERCENT: (u64, u64) = (0, 90);
+    /// `pull_window_hours`
+    pub const PULL_WINDOW_HOURS: (u64, u64) = (1, 23);
+    /// `pull_rotating_limit`
+    pub const PULL_ROTATING_LIMIT: (u64, u64) = (1, 1_000);
+    /// `pull_retention_days`
+    pub const PULL_RETENTION_DAYS: (u64, u64) = (1, 3_650);
+}
