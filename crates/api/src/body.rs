@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tidemill_model::FieldError;
+use tidemill_model::{FieldError, closest};
 use tidemill_serving::BodyLate;
 
 use crate::Problem;
@@ -122,7 +122,7 @@ async fn read(body: Incoming, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     Ok(kept)
 }
 
-fn bad_body(status: StatusCode, code: &'static str, rule: String) -> Problem {
+pub(crate) fn bad_body(status: StatusCode, code: &'static str, rule: String) -> Problem {
     let mut problem = Problem::new(status, code, format!("the body {rule}"));
     problem.errors = vec![FieldError::new("body", "", rule)];
     problem
@@ -140,6 +140,12 @@ pub(crate) fn parse<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
         let field = rule.split('`').nth(1).filter(|field| rule.contains("field") && !field.is_empty());
         let field = field.unwrap_or("body").to_owned();
         let value = value.get(&field).map(ToString::to_string).unwrap_or_default();
+        let known = rule.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", expected "));
+        let meant = known.and_then(|(_, known)| closest(&field, known.split('`').skip(1).step_by(2)));
+        let rule = match meant {
+            Some(meant) => format!("did you mean `{meant}`? {rule}"),
+            None => rule,
+        };
         Problem::field(field, value, rule)
     })
 }

@@ -15,7 +15,7 @@ use crate::params::{Params, is_text};
 use crate::position::JournalPosition;
 use crate::rights::{Asks, Caller, Needs};
 use crate::standing::Standing;
-use crate::write::IDEMPOTENCY_KEY;
+use crate::write::idempotency_key;
 
 /// A place among the requests under way. Who only waits may give it back.
 #[derive(Clone)]
@@ -87,8 +87,8 @@ pub(crate) async fn operating(
 
 /// Keeps what is asked for under an `Idempotency-Key`, so that the key does not stand for another request later (API-4). Its
 /// body belongs to it and is read later, for those who may make the call.
-pub(crate) async fn asked(mut request: Request, next: Next) -> Response {
-    if request.headers().contains_key(IDEMPOTENCY_KEY)
+pub(crate) async fn asked(mut request: Request, next: Next) -> Result<Response, Problem> {
+    if idempotency_key(request.headers())?.is_some()
         && let Some(caller) = request.extensions_mut().remove::<Caller>()
     {
         let uri = request.uri();
@@ -98,7 +98,7 @@ pub(crate) async fn asked(mut request: Request, next: Next) -> Response {
         let asks = Asks::new([request.method().as_str(), uri.path(), &query].map(str::as_bytes));
         request.extensions_mut().insert(caller.asking(asks));
     }
-    next.run(request).await
+    Ok(next.run(request).await)
 }
 
 /// Lets those through who may make the call at all.

@@ -30,6 +30,7 @@ mod journal_feed;
 mod layers;
 mod live_http;
 mod openapi;
+mod parameter;
 mod params;
 mod past;
 mod peers;

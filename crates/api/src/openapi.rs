@@ -10,10 +10,16 @@ use axum::routing::{MethodFilter, on};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
-use tidemill_model::Role;
+use tidemill_model::{
+    BatchId, BulkId, CalendarName, GroupName, JobId, JobName, PoolName, RerunId, Role, TaskId, TemplateName,
+    Token, UserName,
+};
 
 use crate::app::App;
+use crate::parameter::{Parameter, Rule};
 use crate::rights::{Needs, Reach, role_name};
+use crate::view::DeadLetterPlace;
+use crate::write::KEY_PATTERN;
 use crate::{Problem, layers, routes, s4};
 
 /// The method of a call.
@@ -69,6 +75,14 @@ reaches all of them, and of a cold start an unbound `super_administrator`.
 |---|---|---|
 ";
 
+/// What the `id` in the path of a call on jobs is.
+#[derive(Clone, Copy)]
+enum Names {
+    Id,
+    Group,
+    IdOrGroup,
+}
+
 type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
 /// What the document says of a call.
@@ -80,9 +94,11 @@ pub(crate) struct Call {
     needs: Option<Needs>,
     /// What it shows as its right, by the name of the scheme.
     scheme: Option<&'static str>,
-    query: &'static [(&'static str, &'static str)],
+    query: Vec<Parameter>,
+    names: Names,
     request: Option<SchemaOf>,
     answer: Option<SchemaOf>,
+    other_answer: Option<SchemaOf>,
     media: &'static str,
     /// It may be done and not yet be in force.
     settles: bool,
@@ -97,9 +113,11 @@ impl Call {
             summary,
             needs: None,
             scheme: None,
-            query: &[],
+            query: Vec::new(),
+            names: Names::Id,
             request: None,
             answer: None,
+            other_answer: None,
             media,
             settles: false,
         }
@@ -149,8 +167,26 @@ impl Call {
         self
     }
 
-    pub(crate) fn query(mut self, query: &'static [(&'static str, &'static str)]) -> Self {
-        self.query = query;
+    pub(crate) fn query<const N: usize>(mut self, query: [Parameter; N]) -> Self {
+        self.query.extend(query);
+        self
+    }
+
+    /// What stands in its path as `id` is the name of a group.
+    pub(crate) fn by_group(mut self) -> Self {
+        self.names = Names::Group;
+        self
+    }
+
+    /// Where the name of a group stands in its path as `id`, it answers that group's job that is named like the call.
+    pub(crate) fn or_of_group<T: JsonSchema>(mut self) -> Self {
+        self.names = Names::IdOrGroup;
+        self.or_gives::<T>()
+    }
+
+    /// It answers this at times.
+    pub(crate) fn or_gives<T: JsonSchema>(mut self) -> Self {
+        self.other_answer = Some(|generator| generator.subschema_for::<T>());
         self
     }
 
@@ -259,22 +295,17 @@ pub fn document() -> Value {
 }
 
 fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> Value {
-    let mut parameters: Vec<Value> = path_parameters(call.path)
-        .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
-        .collect();
-    let query = call.query.iter().map(|(name, about)| {
-        let required = about.starts_with("Required.");
-        json!({"name": name, "in": "query", "required": required, "description": about, "schema": {"type": "string"}})
-    });
-    parameters.extend(query);
-    if call.verb != Verb::Get && call.needs.is_some() && call.scheme.is_some() {
-        let about = "Chosen by the caller, 1 to 200 characters; a repeat with it gets the first answer, and another request with it 409 `idempotency_key_reused`.";
-        parameters.push(json!({"name": "Idempotency-Key", "in": "header", "description": about, "schema": {"type": "string"}}));
+    let mut parameters: Vec<Value> =
+        path_parameters(call).map(|it| it.required().document("path", generator)).collect();
+    parameters.extend(call.query.iter().map(|it| it.document("query", generator)));
+    if call.verb != Verb::Get {
+        parameters.push(IDEMPOTENCY.document("header", generator));
     }
     let mut content = json!({});
-    content[call.media] = match call.answer {
-        Some(answer) => json!({"schema": answer(generator)}),
-        None => json!({}),
+    content[call.media] = match (call.answer, call.other_answer) {
+        (Some(answer), Some(other)) => json!({"schema": {"anyOf": [answer(generator), other(generator)]}}),
+        (Some(answer), None) => json!({"schema": answer(generator)}),
+        (None, _) => json!({}),
     };
     let problems = json!({"description": "Not done; says why.", "content": {"application/problem+json": {"schema": problem}}});
     let mut operation = json!({
@@ -289,7 +320,11 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
         operation["responses"]["200"]["description"] = json!("Done, and in force in every group.");
     }
     if let Some(request) = call.request {
-        operation["requestBody"] = json!({"content": {"application/json": {"schema": request(generator)}}});
+        let schema = request(generator);
+        operation["requestBody"] = json!({
+            "required": has_required_fields(&schema, generator),
+            "content": {"application/json": {"schema": schema}},
+        });
     }
     if let Some(scheme) = call.scheme {
         operation["security"] = json!([{scheme: []}]);
@@ -303,6 +338,64 @@ fn operation(call: &Call, generator: &mut SchemaGenerator, problem: &Schema) -> 
     operation
 }
 
-fn path_parameters(path: &'static str) -> impl Iterator<Item = &'static str> {
-    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+/// An absent body is an empty object, which is not enough where it has to have something.
+fn has_required_fields(schema: &Schema, generator: &SchemaGenerator) -> bool {
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
+    let definition = name.and_then(|name| generator.definitions().get(name));
+    definition.is_some_and(|definition| definition.get("required").is_some())
+}
+
+const IDEMPOTENCY: Parameter = Parameter::new(
+    "Idempotency-Key",
+    "Chosen by the caller, 1 to 200 characters; a repeat with it gets the first answer, and another request with it 409 \
+     `idempotency_key_reused`.",
+    Rule::Pattern(KEY_PATTERN),
+);
+
+/// What stands in paths, by what those begin with.
+const IN_PATHS: &[(&str, Parameter)] = &[
+    ("/api/jobs/{id}/versions", Parameter::new("version", "Counts the changes.", Rule::Number(1, VERSIONS))),
+    ("/api/jobs/{id}/versions", Parameter::new("other", "The other version.", Rule::Number(1, VERSIONS))),
+    ("/api/jobs/", Parameter::new("name", "The job's name.", Rule::of::<JobName>())),
+    ("/api/jobs/", Parameter::new("id", "The job.", Rule::of::<JobId>())),
+    ("/api/batches/", Parameter::new("id", "The batch.", Rule::of::<BatchId>())),
+    ("/api/attempts/", Parameter::new("id", "The attempt.", Rule::of::<Token>())),
+    ("/api/reruns/", Parameter::new("id", "The rerun or cold start.", Rule::of::<RerunId>())),
+    ("/api/bulk/", Parameter::new("id", "The operation.", Rule::of::<BulkId>())),
+    ("/api/dead-letters/", Parameter::new("id", "The dead letter.", Rule::of::<DeadLetterPlace>())),
+    ("/api/workers/", Parameter::text("id", "The worker.")),
+    ("/api/keys/", Parameter::text("app", "The key's name.")),
+    ("/api/calendars/", Parameter::new("name", "The calendar's name.", Rule::of::<CalendarName>())),
+    ("/api/calendars/", Parameter::new("version", "Counts the changes.", Rule::Number(1, VERSIONS))),
+    ("/api/pools/", Parameter::new("name", "The pool's name.", Rule::of::<PoolName>())),
+    ("/api/pull/templates/", Parameter::new("name", "The template's name.", Rule::of::<TemplateName>())),
+    ("/api/pull/users/", Parameter::new("user", "The user.", Rule::of::<UserName>())),
+    ("/api/pull/tasks/", Parameter::new("id", "The task.", Rule::of::<TaskId>())),
+    (
+        "/api/operate/partitions/",
+        Parameter::new("partition", "Its number.", Rule::Number(0, u16::MAX as u64)),
+    ),
+];
+
+const VERSIONS: u64 = i64::MAX as u64;
+const GROUP: Parameter = Parameter::new("id", "The name of the job's group.", Rule::of::<GroupName>());
+const JOB_OR_GROUP: Parameter = Parameter::new(
+    "id",
+    "The job; or the name of a group, whose job of this call's name is answered.",
+    Rule::Of(
+        |generator| json!({"anyOf": [generator.subschema_for::<JobId>(), generator.subschema_for::<GroupName>()]}),
+    ),
+);
+
+fn path_parameters(call: &Call) -> impl Iterator<Item = Parameter> {
+    let names = call.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names.map(|name| match (name, call.names) {
+        ("id", Names::Group) => GROUP,
+        ("id", Names::IdOrGroup) => JOB_OR_GROUP,
+        _ => {
+            let fits = |(begin, it): &&(&str, Parameter)| call.path.starts_with(begin) && it.name == name;
+            let known = IN_PATHS.iter().find(fits);
+            known.unwrap_or_else(|| panic!("what is {name} in {}?", call.path)).1
+        }
+    })
 }

@@ -14,7 +14,7 @@ use crate::Problem;
 /// Rows of a page where the caller names no number.
 const DEFAULT_LIMIT: usize = 50;
 /// Rows of a page at most.
-const MAX_LIMIT: usize = 1_000;
+pub(crate) const MAX_LIMIT: usize = 1_000;
 
 /// The query parameters of a request.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Params {
     }
 
     pub(crate) fn parse<T: FromStr>(&self, name: &str, rule: &str) -> Result<Option<T>, Problem> {
-        let parse = |text: &String| text.parse().map_err(|_| Problem::field(name, text, rule));
+        let parse = |text: &String| read(text).ok_or_else(|| Problem::field(name, text, rule));
         self.0.get(name).map(parse).transpose()
     }
 
@@ -105,7 +105,12 @@ pub(crate) fn is_text(encoded: &str) -> bool {
 
 /// An id from a path or a body.
 pub(crate) fn id<T: FromStr>(what: &str, text: &str) -> Result<T, Problem> {
-    text.parse().map_err(|_| Problem::field(what, text, format!("must be the number of a {what}")))
+    read(text).ok_or_else(|| Problem::field(what, text, format!("must be the number of a {what}")))
+}
+
+/// As the document has it: a number does not begin with a plus.
+fn read<T: FromStr>(text: &str) -> Option<T> {
+    Some(text).filter(|text| !text.starts_with('+'))?.parse().ok()
 }
 
 #[cfg(test)]

@@ -14,6 +14,20 @@ pub struct JournalPosition {
     pub offset: u64,
 }
 
+impl schemars::JsonSchema for JournalPosition {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "JournalPosition".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A place in the journal: `<partition>:<offset>`.",
+            "type": "string",
+            "pattern": "^[0-9]{1,10}:[0-9]{1,20}$",
+        })
+    }
+}
+
 impl JournalPosition {
     pub(crate) fn of(reply: &Reply) -> Self {
         Self { partition: reply.partition, offset: reply.offset }
@@ -32,6 +46,9 @@ impl FromStr for JournalPosition {
     fn from_str(text: &str) -> Result<Self, FieldError> {
         let parse = || {
             let (partition, offset) = text.split_once(':')?;
+            if text.contains('+') {
+                return None;
+            }
             Some(Self { partition: partition.parse().ok()?, offset: offset.parse().ok()? })
         };
         parse().ok_or_else(|| {
@@ -48,7 +65,7 @@ mod tests {
     fn position_survives_its_text_and_other_text_is_refused() {
         let position = JournalPosition { partition: 3, offset: 41 };
         assert_eq!(position.to_string().parse(), Ok(position));
-        for text in ["", "3", "3:", ":4", "3:4:5", "-1:2"] {
+        for text in ["", "3", "3:", ":4", "3:4:5", "-1:2", "+1:2", "1:+2"] {
             assert!(text.parse::<JournalPosition>().is_err(), "{text}");
         }
     }

@@ -21,6 +21,9 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// What [`parse`](Self::parse) takes.
+    pub(crate) const WORDS: &'static [&'static str] = &["1", "2", "stdout", "stderr"];
+
     /// 1 or `stdout`, 2 or `stderr`.
     pub(crate) fn parse(text: &str) -> Result<Self, Problem> {
         match text {

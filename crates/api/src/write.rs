@@ -12,10 +12,24 @@ use crate::position::JournalPosition;
 use crate::rights::Right;
 
 /// The header by which a repeat of a write gets the first answer (API-4).
-pub(crate) const IDEMPOTENCY_KEY: &str = "idempotency-key";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 const MAX_KEY_BYTES: usize = 200;
+/// Of what the header takes. Blanks around it do not belong to it.
+pub(crate) const KEY_PATTERN: &str = r"^[\x21-\x7e]([\x20-\x7e]{0,198}[\x21-\x7e])?$";
 /// How long a write waits for a large `apply` of somebody else.
 const BUSY_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What the caller chose as its request's key, checked.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let text = key.to_str().unwrap_or("");
+    let is_visible = text.bytes().all(|byte| (0x20..0x7f).contains(&byte));
+    if text.is_empty() || text.len() > MAX_KEY_BYTES || !is_visible {
+        let rule = format!("must be 1 to {MAX_KEY_BYTES} visible ASCII characters");
+        return Err(Problem::field("Idempotency-Key", text, rule));
+    }
+    Ok(Some(text))
+}
 
 /// A write: by whose right, and under which id.
 pub(crate) struct Write<'a> {
@@ -33,16 +47,9 @@ pub(crate) struct Done {
 impl<'a> Write<'a> {
     /// The id comes from the caller's header; it counts for that application key alone.
     pub(crate) fn new(app: &'a App, right: Right, headers: &HeaderMap) -> Result<Self, Problem> {
-        let request = match headers.get(IDEMPOTENCY_KEY) {
+        let request = match idempotency_key(headers)? {
             None => request_id(),
-            Some(key) => {
-                let text = key.to_str().unwrap_or("");
-                if text.is_empty() || text.len() > MAX_KEY_BYTES {
-                    let rule = format!("must be 1 to {MAX_KEY_BYTES} visible ASCII characters");
-                    return Err(Problem::field("Idempotency-Key", text, rule));
-                }
-                right.request(text)
-            }
+            Some(key) => right.request(key),
         };
         Ok(Self { app, right, request })
     }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
     BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, MarkedResult, RecordedBatch,
-    ShardId, Why,
+    ShardId, Why, bounds,
 };
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};
@@ -29,6 +29,20 @@ use crate::{JournalPosition, Problem};
 /// Attempts of one batch that are listed with it.
 const MAX_ATTEMPTS: usize = 1_000;
 
+/// Results of batches, as the tables name them.
+pub(super) const RESULTS: &[&str] = &["success", "failed", "killed", "skipped"];
+/// States of batches: their names and numbers.
+pub(super) const STATES: &[&str] = &["waiting", "assigned", "running", "finished", "0", "1", "2", "3"];
+
+/// A moment of the past, as a parameter names it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is wanted; `moment` reads it")]
+pub(crate) enum AsOf {
+    Time(Timestamp),
+    Position(JournalPosition),
+}
+
 /// Batches, the newest first.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -36,14 +50,9 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<BatchView>>, Problem> {
     params.only(&["limit", "cursor", "job", "group", "state", "result", "blocked", "from", "to"])?;
-    let result = params.text("result");
-    if let Some(result) = &result
-        && !BatchResult::ALL.iter().any(|known| known.as_str() == result)
-    {
-        return Err(Problem::field("result", result, "must be success, failed, killed or skipped"));
-    }
+    let result = params.word("result", RESULTS)?;
     let filter = BatchFilter {
-        job: params.parse("job", "must be the number of a job")?,
+        job: params.parse("job", "must be the number of a job")?.map(|JobId(job)| job),
         group: caller.listed_group(params.text("group"))?,
         state: params.text("state").map(|text| state_number(&text)).transpose()?,
         result,
@@ -255,6 +264,7 @@ pub(super) async fn shard_of_batch<T>(
 pub(crate) struct KillRequest {
     /// For people.
     #[serde(default)]
+    #[schemars(length(max = bounds::KILL_REASON_CHARS))]
     reason: Option<String>,
 }
 
@@ -270,8 +280,9 @@ pub(super) async fn kill(
     params.only(&[])?;
     let KillRequest { reason } = parse(body)?;
     let reason = reason.unwrap_or_default();
-    if reason.chars().count() > 1_000 {
-        return Err(Problem::field("reason", reason, "must have at most 1000 characters"));
+    if reason.chars().count() > bounds::KILL_REASON_CHARS {
+        let rule = format!("must have at most {} characters", bounds::KILL_REASON_CHARS);
+        return Err(Problem::field("reason", reason, rule));
     }
     let batch: BatchId = id("batch", &text)?;
     let (shard, right) = shard_of_batch(&app, batch, |group| caller.for_group(group)).await?;
@@ -287,6 +298,7 @@ pub(crate) struct MarkRequest {
     #[schemars(with = "MarkedResult")]
     result: String,
     /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
     reason: String,
 }
 

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
-    Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, MarkedResult, Role, ShardId,
+    Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, MarkedResult, Role,
+    ShardId, bounds,
 };
 use tidemill_store::rows::{BatchRow, JobRow};
 use tidemill_store::{BatchFilter, JobFilter, PageRequest, ReadTables, Tables};
@@ -27,6 +28,8 @@ use crate::write::Write;
 /// Rows that are looked at for one filter.
 const MAX_ROWS: usize = 200_000;
 const PAGE: usize = 1_000;
+/// What may have come of an item, as the tables name it.
+pub(super) const OUTCOMES: &[&str] = &["left", "done", "refused"];
 
 /// What to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -78,15 +81,18 @@ pub(crate) struct BulkRequest {
     #[serde(default)]
     result: Option<MarkedResult>,
     /// To which.
+    #[schemars(extend("minProperties" = 1))]
     filter: BulkFilter,
     /// Why, for the record; 1 to 500 bytes.
     #[serde(default)]
+    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
     reason: String,
     /// Only list what would be done.
     #[serde(default)]
     dry_run: bool,
     /// Refused where more fit; 1 to 5,000.
     #[serde(default = "most")]
+    #[schemars(range(min = 1, max = MAX_BULK_ITEMS))]
     limit: usize,
 }
 
@@ -141,6 +147,10 @@ pub(super) async fn begin(
     let action = action(&request)?;
     if !(1..=MAX_BULK_ITEMS).contains(&request.limit) {
         return Err(Problem::field("limit", request.limit, "must be 1 to 5000"));
+    }
+    if request.reason.len() > bounds::WISH_REASON_BYTES {
+        let rule = format!("must be at most {} bytes", bounds::WISH_REASON_BYTES);
+        return Err(Problem::field("reason", request.reason, rule));
     }
     if action == BulkAction::Clear && !caller.is_of_site() {
         let rule = "clear reaches on into other groups, which a key that is bound to groups approves once it is planned; \
@@ -394,12 +404,7 @@ pub(super) async fn items(
     params: Params,
 ) -> Result<Json<List<BulkItemView>>, Problem> {
     params.only(&["limit", "cursor", "outcome"])?;
-    let outcome = params.text("outcome");
-    if let Some(outcome) =
-        outcome.as_ref().filter(|given| !["left", "done", "refused"].contains(&given.as_str()))
-    {
-        return Err(Problem::field("outcome", outcome, "must be left, done or refused"));
-    }
+    let outcome = params.word("outcome", OUTCOMES)?;
     let bulk = shown(&app, &caller, id("bulk", &text)?).await?.id;
     let request = params.page()?;
     let page = app.read(move |tables| tables.bulk_items(bulk, outcome.as_deref(), &request)).await?;

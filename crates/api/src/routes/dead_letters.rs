@@ -16,6 +16,8 @@ use crate::write::{Done, Write};
 
 /// Bytes of a command that are shown.
 const MAX_SHOWN_BYTES: usize = 64 * 1024;
+/// The kinds of dead letters, as the tables name them.
+pub(super) const KINDS: &[&str] = &["command", "timer"];
 
 /// Commands that were set aside and timers that were suspended, in the order of the journal (EVT-9).
 pub(super) async fn list(
@@ -23,12 +25,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<DeadLetterView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "open"])?;
-    let kind = params.text("kind");
-    if let Some(kind) = &kind
-        && !["command", "timer"].contains(&kind.as_str())
-    {
-        return Err(Problem::field("kind", kind, "must be command or timer"));
-    }
+    let kind = params.word("kind", KINDS)?;
     let filter = QuarantineFilter { kind, is_open: params.parse("open", "must be true or false")? };
     let request = params.page()?;
     let page = app.read(move |tables| tables.quarantine(&filter, &request)).await?;

@@ -8,6 +8,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::unfold;
+use jiff::Timestamp;
+use schemars::JsonSchema;
 use tidemill_model::ShardId;
 use tidemill_store::ReadTables;
 
@@ -28,6 +30,24 @@ const LONGEST: Duration = Duration::from_millis(100);
 const EACH: Duration = Duration::from_millis(1);
 /// How long a thread reads at once on the way to the first event that is wanted.
 const SKIPPING: Duration = Duration::from_millis(20);
+
+/// Where a stream begins, as a parameter names it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is wanted; `begin` reads it")]
+pub(crate) enum Begin {
+    At(End),
+    Time(Timestamp),
+}
+
+/// An end of the feed.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its schema is wanted; `begin` reads it")]
+pub(crate) enum End {
+    Start,
+    End,
+}
 
 /// The public feed, as server-sent events.
 pub(super) async fn stream(

@@ -6,7 +6,7 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{Command, Concerned, GroupName, Role, ShardId};
+use tidemill_model::{Command, Concerned, GroupName, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
 use super::run::settled;
@@ -41,6 +41,7 @@ pub(crate) struct FreezeRequest {
     #[serde(default)]
     latest: Option<Timestamp>,
     /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
     reason: String,
 }
 

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, Concerned, GroupName, GroupSettings, Role, ShardId};
+use tidemill_model::{Answer, Command, Concerned, GroupName, GroupSettings, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
 use crate::Problem;
@@ -36,6 +36,7 @@ pub(crate) struct GroupRequest {
     /// Its name.
     name: GroupName,
     /// Ed25519 public key of its workers, 64 hexadecimal digits.
+    #[schemars(regex(pattern = bounds::KEY_PATTERN))]
     worker_key: String,
     /// Its bounds; those that are absent have their defaults.
     #[serde(default)]

@@ -16,8 +16,10 @@ use crate::rights::Caller;
 use crate::spec::{self, Shown};
 use crate::view::{BatchView, JobDetail, JobView, List, ParentView, SkippedView, calendar_of, definition_of};
 
-/// Fires of a preview where the caller names no number, and at most.
-const PREVIEW: (usize, usize) = (10, 1_000);
+/// Fires of a preview where the caller names no number.
+const PREVIEW: usize = 10;
+/// Fires of a preview.
+pub(super) const MAX_PREVIEW: usize = 1_000;
 
 /// Ancestors that are gone through for the schedule that a job without one follows.
 const MAX_ANCESTORS: usize = 10_000;
@@ -135,8 +137,8 @@ fn shown(params: &Params) -> Result<Shown, Problem> {
         }
         return Ok(Shown::At(at));
     }
-    let n = n.unwrap_or(PREVIEW.0);
-    if !(1..=PREVIEW.1).contains(&n) {
+    let n = n.unwrap_or(PREVIEW);
+    if !(1..=MAX_PREVIEW).contains(&n) {
         return Err(Problem::field("n", n, rule));
     }
     Ok(Shown::Next { after: after.unwrap_or_else(Timestamp::now), n })

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Account, Command, GroupName, Role, ShardId};
+use tidemill_model::{Account, Command, GroupName, Role, ShardId, bounds};
 use tidemill_store::ReadTables;
 
 use super::run::written;
@@ -37,17 +37,21 @@ pub(super) async fn list(
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeyRequest {
     /// Its name.
+    #[schemars(length(min = 1, max = bounds::APP_CHARS), regex(pattern = bounds::APP_PATTERN))]
     app: String,
     /// Its secret, at least 16 characters; absent: one is drawn, and shown in the answer only.
     #[serde(default)]
+    #[schemars(length(min = MIN_SECRET_CHARS))]
     secret: Option<String>,
     /// What it allows.
     role: Role,
     /// The groups that it is bound to; empty: all.
     #[serde(default)]
+    #[schemars(length(max = bounds::KEY_GROUPS))]
     groups: Vec<GroupName>,
     /// The accounts that jobs may run as which it applies; of a super administrator's any. Default none.
     #[serde(default)]
+    #[schemars(length(max = bounds::KEY_ACCOUNTS))]
     run_as: BTreeSet<Account>,
 }
 

@@ -20,7 +20,7 @@ use crate::worker_logs::{LogPart, Stream};
 /// Attempts of one batch among which one is looked for.
 const MAX_ATTEMPTS: usize = 1_000;
 /// Lines of a part where the caller names no number, and at most.
-const LINES: (u32, u32) = (100, 10_000);
+pub(crate) const LINES: (u32, u32) = (100, 10_000);
 const OFFSET_RULE: &str = "must be a number of bytes, from 0";
 /// The state of a batch that has ended, as the tables number it.
 const FINISHED: i64 = 3;

@@ -30,14 +30,16 @@ mod things;
 mod versions;
 mod workers;
 
-use axum::routing::get;
-use tidemill_model::Role;
+use tidemill_model::{BatchId, JobId, Role};
 
-pub(crate) use logs::{download_attempt, newest_attempt, read_part};
+pub(crate) use logs::{LINES, download_attempt, newest_attempt, read_part};
 pub(crate) use reruns::clearing;
 pub(crate) use run::{JobPlace, job_place};
 
+use crate::JournalPosition;
 use crate::openapi::{Call, Calls, Verb};
+use crate::parameter::{Parameter, Rule};
+use crate::params::MAX_LIMIT;
 use crate::ports::OperationStatus;
 use crate::view::{
     AttemptView, BatchDetail, BatchView, BulkItemView, BulkView, CalendarDetail, CalendarVersionDetail,
@@ -46,16 +48,23 @@ use crate::view::{
     PreviewView, Redriven, RerunBatchView, RerunJobs, RerunView, ReturnView, SkippedView, ThirdPartyView,
     VersionDiff, WorkerView, Written,
 };
-use crate::worker_logs::LogPart;
+use crate::worker_logs::{LogPart, Stream};
 
-const PAGE: [(&str, &str); 2] =
-    [("limit", "Rows of this part, 1 to 1000; default 50."), ("cursor", "The `next` of the part before.")];
-const AS_OF: (&str, &str) = (
+const PAGE: [Parameter; 2] = [
+    Parameter::new("limit", "Rows of this part, 1 to 1000; default 50.", Rule::Number(1, MAX_LIMIT as u64)),
+    Parameter::text("cursor", "The `next` of the part before."),
+];
+const AS_OF: Parameter = Parameter::new(
     "as_of",
     "A moment of the past: a time as RFC 3339 has it, or a `position` of the batch's partition; absent: now. The journal is \
      read up to there, one such question at a time, for at most 30 seconds.",
+    Rule::of::<batches::AsOf>(),
 );
-const AT_LEAST: (&str, &str) = ("at_least", "A `position`; the answer waits until it shows that write.");
+const AT_LEAST: Parameter = Parameter::new(
+    "at_least",
+    "A `position`; the answer waits until it shows that write.",
+    Rule::of::<JournalPosition>(),
+);
 
 /// The calls that need a key, as `Authorization: Bearer <app>:<secret>`.
 pub(crate) fn calls() -> Calls {
@@ -63,21 +72,28 @@ pub(crate) fn calls() -> Calls {
         rerun_calls(bulk_calls(batch_calls(version_calls(job_calls(Calls::new()))))),
     ))))));
     calls = dead_letter_calls(calls);
-    for call in ["run", "enable", "disable", "rename", "move"] {
-        // The document has them as `/api/jobs/{id}/{name}`.
-        let path = format!("/api/jobs/{{id}}/{call}");
-        calls.router = calls.router.route(&path, get(jobs::get_named_like_a_call));
+    let named_like_calls = [
+        "/api/jobs/{id}/run",
+        "/api/jobs/{id}/enable",
+        "/api/jobs/{id}/disable",
+        "/api/jobs/{id}/rename",
+        "/api/jobs/{id}/move",
+    ];
+    for path in named_like_calls {
+        let summary = "The job of this name, by the name of its group (`id`)";
+        let call = Call::new(Verb::Get, path, summary).by_group().query([AT_LEAST]);
+        calls = calls.add(call.of_group(Role::Viewer).gives::<JobDetail>(), jobs::get_named_like_a_call);
     }
     calls
 }
 
 fn job_calls(calls: Calls) -> Calls {
-    let id = |verb, path, summary| Call::new(verb, path, summary).query(&[AT_LEAST]);
+    let id = |verb, path, summary| Call::new(verb, path, summary).query([AT_LEAST]);
     calls
         .add(
             Call::new(Verb::Post, "/api/jobs/apply", "Adds and changes jobs, all or none")
                 .of_group(Role::User)
-                .query(&[("dry_run", "`true`: only say what would change; nothing is done.")])
+                .query([Parameter::new("dry_run", "`true`: only say what would change; nothing is done.", Rule::Flag)])
                 .settles()
                 .takes::<apply::ApplyRequest>()
                 .gives::<apply::Applied>(),
@@ -86,15 +102,15 @@ fn job_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/jobs", "Jobs, by group and name")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("group", "Of this group."),
-                    ("name", "Of exactly this name."),
-                    ("type", "Of this type."),
-                    ("enabled", "`true` or `false`."),
-                    ("submitted", "`true`: submitted to run once; `false`: defined in the catalogue."),
+                    Parameter::text("group", "Of this group."),
+                    Parameter::text("name", "Of exactly this name."),
+                    Parameter::text("type", "Of this type."),
+                    Parameter::new("enabled", "`true` or `false`.", Rule::Flag),
+                    Parameter::new("submitted", "`true`: submitted to run once; `false`: defined in the catalogue.", Rule::Flag),
                 ])
                 .gives::<List<JobView>>(),
             jobs::list,
@@ -106,7 +122,7 @@ fn job_calls(calls: Calls) -> Calls {
                 "Jobs as they could have been written; `apply` takes them",
             )
             .of_group(Role::Viewer)
-            .query(&[AT_LEAST, ("group", "Of this group; absent: of all.")])
+            .query([AT_LEAST, Parameter::text("group", "Of this group; absent: of all.")])
             .gives::<apply::Exported>(),
             apply::export,
         )
@@ -114,16 +130,14 @@ fn job_calls(calls: Calls) -> Calls {
         .add(
             id(Verb::Delete, "/api/jobs/{id}", "Removes a definition")
                 .of_group(Role::User)
-                .query(&[(
-                    "cancel",
-                    "`true`: end what is unfinished of it; else it is refused while something is.",
-                )])
+                .query([Parameter::new("cancel", "`true`: end what is unfinished of it; else it is refused while something is.", Rule::Flag)])
                 .settles()
                 .gives::<Written>(),
             run::delete,
         )
         .add(
             id(Verb::Get, "/api/jobs/{id}/{name}", "A job by the names of its group (`id`) and its own")
+                .by_group()
                 .of_group(Role::Viewer)
                 .gives::<JobDetail>(),
             jobs::get_named,
@@ -135,19 +149,21 @@ fn job_calls(calls: Calls) -> Calls {
                 "The next fires, or one logical time, with all templates resolved",
             )
             .of_group(Role::Viewer)
-            .query(&[
+            .query([
                 AT_LEAST,
-                ("n", "How many, 1 to 1000; default 10. Fewer are answered where the job's texts are long."),
-                ("after", "After this time; default now."),
-                ("at", "This logical time alone, whatever the schedule; without n and after."),
+                Parameter::new("n", "How many, 1 to 1000; default 10. Fewer are answered where the job's texts are long.", Rule::Number(1, jobs::MAX_PREVIEW as u64)),
+                Parameter::new("after", "After this time; default now.", Rule::Time),
+                Parameter::new("at", "This logical time alone, whatever the schedule; without n and after.", Rule::Time),
             ])
-            .gives::<PreviewView>(),
+            .gives::<PreviewView>()
+.or_of_group::<JobDetail>(),
             jobs::preview,
         )
         .add(
             id(Verb::Get, "/api/jobs/{id}/skipped", "Fires that made no batch, and why")
                 .of_group(Role::Viewer)
-                .gives::<List<SkippedView>>(),
+                .gives::<List<SkippedView>>()
+.or_of_group::<JobDetail>(),
             jobs::skipped,
         )
         .add(
@@ -202,14 +218,15 @@ fn version_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/versions", "The versions of a definition, the newest first")
                 .of_group(Role::Viewer)
-                .query(&[PAGE[0], PAGE[1], AT_LEAST])
-                .gives::<List<JobVersionView>>(),
+                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<JobVersionView>>()
+                .or_of_group::<JobDetail>(),
             versions::list,
         )
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/versions/{version}", "One version of a definition")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<JobVersionDetail>(),
             versions::get,
         )
@@ -220,15 +237,16 @@ fn version_calls(calls: Calls) -> Calls {
                 "What differs between two versions of a definition, field by field",
             )
             .of_group(Role::Viewer)
-            .query(&[AT_LEAST])
+            .query([AT_LEAST])
             .gives::<VersionDiff>(),
             versions::diff,
         )
         .add(
             Call::new(Verb::Get, "/api/jobs/{id}/children", "The jobs that name this one as a parent")
                 .of_group(Role::Viewer)
-                .query(&[PAGE[0], PAGE[1], AT_LEAST])
-                .gives::<List<ChildView>>(),
+                .query([PAGE[0], PAGE[1], AT_LEAST])
+                .gives::<List<ChildView>>()
+                .or_of_group::<JobDetail>(),
             versions::children,
         )
 }
@@ -242,12 +260,16 @@ fn dead_letter_calls(calls: Calls) -> Calls {
                 "Commands that were set aside and timers that were suspended, in the order of the journal",
             )
             .of_site(Role::SuperAdministrator)
-            .query(&[
+            .query([
                 PAGE[0],
                 PAGE[1],
                 AT_LEAST,
-                ("kind", "`command` or `timer`."),
-                ("open", "`true`: only those of which nothing has become yet; `false`: only the others."),
+                Parameter::new("kind", "`command` or `timer`.", Rule::Word(dead_letters::KINDS)),
+                Parameter::new(
+                    "open",
+                    "`true`: only those of which nothing has become yet; `false`: only the others.",
+                    Rule::Flag,
+                ),
             ])
             .gives::<List<DeadLetterView>>(),
             dead_letters::list,
@@ -255,7 +277,7 @@ fn dead_letter_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/dead-letters/{id}", "A dead letter, with the command as it was sent")
                 .of_site(Role::SuperAdministrator)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<DeadLetterDetail>(),
             dead_letters::get,
         )
@@ -281,27 +303,37 @@ fn bulk_calls(calls: Calls) -> Calls {
             )
             .of_group(Role::User)
             .takes::<bulk::BulkRequest>()
-            .gives::<bulk::BulkStarted>(),
+            .gives::<bulk::BulkStarted>()
+            .or_gives::<bulk::BulkPlan>(),
             bulk::begin,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk", "Operations on many batches or jobs, newest first")
                 .of_site(Role::Viewer)
-                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .query([PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<BulkView>>(),
             bulk::list,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk/{id}", "How far an operation is")
                 .own(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<BulkView>(),
             bulk::get,
         )
         .add(
             Call::new(Verb::Get, "/api/bulk/{id}/items", "What came of each batch or job of an operation")
                 .own(Role::Viewer)
-                .query(&[("outcome", "Only `left`, `done` or `refused`."), PAGE[0], PAGE[1], AT_LEAST])
+                .query([
+                    Parameter::new(
+                        "outcome",
+                        "Only `left`, `done` or `refused`.",
+                        Rule::Word(bulk::OUTCOMES),
+                    ),
+                    PAGE[0],
+                    PAGE[1],
+                    AT_LEAST,
+                ])
                 .gives::<List<BulkItemView>>(),
             bulk::items,
         )
@@ -316,21 +348,21 @@ fn calendar_calls(calls: Calls) -> Calls {
                 "The versions of a calendar, the newest first; those of a removed one, too",
             )
             .everybody(Role::Viewer)
-            .query(&[PAGE[0], PAGE[1], AT_LEAST])
+            .query([PAGE[0], PAGE[1], AT_LEAST])
             .gives::<List<CalendarVersionView>>(),
             calendars::versions,
         )
         .add(
             Call::new(Verb::Get, "/api/calendars/{name}/versions/{version}", "One version of a calendar")
                 .everybody(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<CalendarVersionDetail>(),
             calendars::version,
         )
         .add(
             Call::new(Verb::Get, "/api/calendars", "Calendars, by name")
                 .everybody(Role::Viewer)
-                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .query([PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<CalendarView>>(),
             calendars::list,
         )
@@ -349,7 +381,7 @@ fn calendar_calls(calls: Calls) -> Calls {
                 "A calendar with its days, as it could have been written",
             )
             .everybody(Role::Viewer)
-            .query(&[AT_LEAST])
+            .query([AT_LEAST])
             .gives::<CalendarDetail>(),
             calendars::get,
         )
@@ -366,7 +398,7 @@ fn pool_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pools", "Pools that batches of several jobs share, by name")
                 .everybody(Role::Viewer)
-                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .query([PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<PoolView>>(),
             pools::list,
         )
@@ -381,7 +413,7 @@ fn pool_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pools/{name}", "A pool, and who has slots of it now")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<PoolDetail>(),
             pools::get,
         )
@@ -398,17 +430,25 @@ fn batch_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/batches", "Batches, the newest first")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("job", "Of this job, by id."),
-                    ("group", "Of this group."),
-                    ("state", "`waiting`, `assigned`, `running` or `finished`, or its number."),
-                    ("result", "`success`, `failed`, `killed` or `skipped`."),
-                    ("blocked", "`true`: only those that a failed parent blocks."),
-                    ("from", "Logical time at or after."),
-                    ("to", "Logical time before."),
+                    Parameter::new("job", "Of this job, by id.", Rule::of::<JobId>()),
+                    Parameter::text("group", "Of this group."),
+                    Parameter::new(
+                        "state",
+                        "`waiting`, `assigned`, `running` or `finished`, or its number.",
+                        Rule::Word(batches::STATES),
+                    ),
+                    Parameter::new(
+                        "result",
+                        "`success`, `failed`, `killed` or `skipped`.",
+                        Rule::Word(batches::RESULTS),
+                    ),
+                    Parameter::new("blocked", "`true`: only those that a failed parent blocks.", Rule::Flag),
+                    Parameter::new("from", "Logical time at or after.", Rule::Time),
+                    Parameter::new("to", "Logical time before.", Rule::Time),
                 ])
                 .gives::<List<BatchView>>(),
             batches::list,
@@ -416,14 +456,14 @@ fn batch_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/batches/{id}", "A batch, what it waits for, and its attempts")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<BatchDetail>(),
             batches::get,
         )
         .add(
             Call::new(Verb::Get, "/api/batches/{id}/why", "Every condition that keeps a batch from running")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST, AS_OF])
+                .query([AT_LEAST, AS_OF])
                 .gives::<tidemill_model::Why>(),
             batches::why,
         )
@@ -434,7 +474,7 @@ fn batch_calls(calls: Calls) -> Calls {
                 "Assignments of a batch that ended without an attempt",
             )
             .of_group(Role::Viewer)
-            .query(&[AT_LEAST])
+            .query([AT_LEAST])
             .gives::<List<ReturnView>>(),
             batches::reassignments,
         )
@@ -465,11 +505,19 @@ fn batch_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/batches/{id}/log", "A part of an attempt's log")
                 .of_group(Role::Viewer)
-                .query(&[
-                    ("type", "1 (stdout, default) or 2 (stderr)."),
-                    ("offset", "From this byte on; default 0."),
-                    ("lines", "Lines at most, 1 to 10000; default 100."),
-                    ("attempt", "Which attempt, from 1; absent: the newest."),
+                .query([
+                    Parameter::new("type", "1 (stdout, default) or 2 (stderr).", Rule::Word(Stream::WORDS)),
+                    Parameter::new("offset", "From this byte on; default 0.", Rule::Number(0, u64::MAX)),
+                    Parameter::new(
+                        "lines",
+                        "Lines at most, 1 to 10000; default 100.",
+                        Rule::Number(1, logs::LINES.1 as u64),
+                    ),
+                    Parameter::new(
+                        "attempt",
+                        "Which attempt, from 1; absent: the newest.",
+                        Rule::Number(1, u64::MAX),
+                    ),
                     AT_LEAST,
                 ])
                 .gives::<LogPart>(),
@@ -478,9 +526,13 @@ fn batch_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/batches/{id}/log/download", "An attempt's whole log")
                 .of_group(Role::Viewer)
-                .query(&[
-                    ("type", "1 (stdout, default) or 2 (stderr)."),
-                    ("attempt", "Which attempt; absent: the newest."),
+                .query([
+                    Parameter::new("type", "1 (stdout, default) or 2 (stderr).", Rule::Word(Stream::WORDS)),
+                    Parameter::new(
+                        "attempt",
+                        "Which attempt; absent: the newest.",
+                        Rule::Number(1, u64::MAX),
+                    ),
                     AT_LEAST,
                 ])
                 .gives_media("text/plain"),
@@ -489,13 +541,13 @@ fn batch_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/attempts", "Attempts, the newest first")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("batch", "Of this batch."),
-                    ("job", "Of this job, by id."),
-                    ("worker", "On this worker."),
+                    Parameter::new("batch", "Of this batch.", Rule::of::<BatchId>()),
+                    Parameter::new("job", "Of this job, by id.", Rule::of::<JobId>()),
+                    Parameter::text("worker", "On this worker."),
                 ])
                 .gives::<List<AttemptView>>(),
             attempts::list,
@@ -540,7 +592,7 @@ fn thing_calls(calls: Calls) -> Calls {
                 "What third parties said last, by code and logical time",
             )
             .everybody(Role::Viewer)
-            .query(&[PAGE[0], PAGE[1], AT_LEAST, ("code", "Of this code.")])
+            .query([PAGE[0], PAGE[1], AT_LEAST, Parameter::text("code", "Of this code.")])
             .gives::<List<ThirdPartyView>>(),
             things::reports,
         )
@@ -558,7 +610,7 @@ fn thing_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/checks/late", "Checks of paths that fail or are late")
                 .of_site(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<List<LateCheckView>>(),
             things::late_checks,
         )
@@ -591,16 +643,13 @@ fn rerun_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/reruns", "Reruns and cold starts, the newest first")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("kind", "`rerun` or `cold_start`."),
-                    (
-                        "state",
-                        "`planning`, `planned`, `running`, `paused`, `cancelling`, `done`, `done_with_failures`, \
-                         `cancelled` or `refused`.",
-                    ),
+                    Parameter::new("kind", "`rerun` or `cold_start`.", Rule::Word(reruns::KINDS)),
+                    Parameter::new("state", "`planning`, `planned`, `running`, `paused`, `cancelling`, `done`, `done_with_failures`, \
+                         `cancelled` or `refused`.", Rule::Word(reruns::STATES)),
                 ])
                 .gives::<List<RerunView>>(),
             reruns::list,
@@ -608,25 +657,25 @@ fn rerun_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}", "A rerun or cold start, with its counters")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<RerunView>(),
             reruns::get,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}/jobs", "Its jobs, and those that it leaves out")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<RerunJobs>(),
             reruns::jobs,
         )
         .add(
             Call::new(Verb::Get, "/api/reruns/{id}/batches", "The batches of its plan, by number")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("state", "`planned`, `started`, `success`, `failed`, `killed`, `skipped` or `blocked`."),
+                    Parameter::new("state", "`planned`, `started`, `success`, `failed`, `killed`, `skipped` or `blocked`.", Rule::Word(reruns::RUN_STATES)),
                 ])
                 .gives::<List<RerunBatchView>>(),
             reruns::batches,
@@ -645,12 +694,12 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/workers", "Workers, by id")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("group", "Of this group."),
-                    ("state", "`live`, `lost` or `gone`."),
+                    Parameter::text("group", "Of this group."),
+                    Parameter::new("state", "`live`, `lost` or `gone`.", Rule::Word(workers::STATES)),
                 ])
                 .gives::<List<WorkerView>>(),
             workers::list,
@@ -658,7 +707,7 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/workers/{id}", "A worker")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<WorkerView>(),
             workers::get,
         )
@@ -677,7 +726,7 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/groups", "Worker groups, by number")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<List<GroupView>>(),
             groups::list,
         )
@@ -692,7 +741,7 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/freezes", "What is frozen, by group")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<List<FreezeView>>(),
             freezes::list,
         )
@@ -715,7 +764,7 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/keys", "Application keys, by name")
                 .of_site(Role::SuperAdministrator)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<List<KeyView>>(),
             keys::list,
         )
@@ -735,16 +784,13 @@ fn worker_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/events", "The public feed, as server-sent events")
                 .of_group(Role::Viewer)
-                .query(&[
-                    ("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
-                    (
-                        "from",
-                        "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each \
-                         partition begins with its first event of that time or later.",
-                    ),
-                    ("type", "Only types that begin so."),
-                    ("subject", "Only subjects that begin so."),
-                    ("limit", "Ends after so many events."),
+                .query([
+                    Parameter::text("cursor", "After the event with this id; the header `Last-Event-ID` does the same."),
+                    Parameter::new("from", "`start`, `end` (default) or a time as RFC 3339 has it, where there is no cursor. With a time, each \
+                         partition begins with its first event of that time or later.", Rule::of::<events::Begin>()),
+                    Parameter::text("type", "Only types that begin so."),
+                    Parameter::text("subject", "Only subjects that begin so."),
+                    Parameter::new("limit", "Ends after so many events.", Rule::Number(1, u64::MAX)),
                 ])
                 .gives_media("text/event-stream"),
             events::stream,

@@ -12,7 +12,7 @@ use super::run::written;
 use crate::Problem;
 use crate::app::App;
 use crate::body::{Body, parse};
-use crate::params::Params;
+use crate::params::{Params, id};
 use crate::ports::{Operation, OperationStatus};
 use crate::rights::Caller;
 use crate::view::Written;
@@ -76,7 +76,7 @@ pub(super) async fn set_time(
     let status = status.map_err(|reason| Problem::unavailable("status_unavailable", reason))?;
     let count = u32::try_from(status.partitions.len()).expect("partitions are numbered by u32");
     // Every partition has a shard of its own number.
-    let shard = partition.parse().ok().map(ShardId).filter(|shard| u32::from(shard.0) < count);
+    let shard = id("partition", &partition).ok().map(ShardId).filter(|shard| u32::from(shard.0) < count);
     let Some(shard) = shard else {
         let rule = format!("must be the number of a partition, 0 to {}", count.saturating_sub(1));
         return Err(Problem::field("partition", partition, rule));

@@ -7,7 +7,7 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role};
+use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, UserName, bounds};
 
 use super::pull_users::user_name;
 use super::run::written;
@@ -60,9 +60,11 @@ pub(super) fn calls(calls: Calls) -> Calls {
 #[serde(deny_unknown_fields)]
 pub(crate) struct PullRequest {
     /// The user.
+    #[schemars(with = "UserName")]
     user: String,
     /// How long to wait where nothing is due, seconds, 0 to 30. Default 0.
     #[serde(default)]
+    #[schemars(range(max = LONGEST_WAIT_S))]
     wait_s: u32,
 }
 
@@ -120,10 +122,12 @@ async fn pull(
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompleteRequest {
     /// The user.
+    #[schemars(with = "UserName")]
     user: String,
     /// The grant that the pull gave.
     grant: GrantId,
     /// What came of it, 1 to 4,096 bytes.
+    #[schemars(length(min = 1, max = bounds::RESULT_BYTES))]
     result: String,
 }
 
@@ -160,11 +164,13 @@ async fn complete(
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReturnRequest {
     /// The user who has it.
+    #[schemars(with = "UserName")]
     user: String,
     /// The grant that the pull gave.
     grant: GrantId,
     /// Why, for people.
     #[serde(default)]
+    #[schemars(length(max = bounds::RETURN_REASON_BYTES))]
     reason: String,
 }
 

@@ -1,10 +1,11 @@
 //! The table of calls about tasks that clients pull.
 
-use tidemill_model::{Role, TaskSpec, TemplateSpec};
+use tidemill_model::{Role, TaskId, TaskSpec, TemplateSpec};
 
 use super::defined::Defined;
 use super::{AT_LEAST, PAGE, pull_tasks as tasks, pull_templates as templates, pull_users as users};
 use crate::openapi::{Call, Calls, Verb};
+use crate::parameter::{Parameter, Rule};
 use crate::view::{
     LedgerView, List, PullGrantView, PullTaskView, PullUserDetail, PullUserView, TaskTemplateView, Written,
 };
@@ -20,7 +21,7 @@ fn template_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pull/templates", list)
                 .everybody(Role::Viewer)
-                .query(&[PAGE[0], PAGE[1], AT_LEAST])
+                .query([PAGE[0], PAGE[1], AT_LEAST])
                 .gives::<List<TaskTemplateView>>(),
             templates::list,
         )
@@ -39,7 +40,7 @@ fn template_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, one, "A template")
                 .everybody(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<TaskTemplateView>(),
             templates::get,
         )
@@ -57,7 +58,7 @@ fn user_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pull/users", "Users who pull tasks, by name")
                 .of_group(Role::Viewer)
-                .query(&[PAGE[0], PAGE[1], AT_LEAST, ("group", "Of this home group.")])
+                .query([PAGE[0], PAGE[1], AT_LEAST, Parameter::text("group", "Of this home group.")])
                 .gives::<List<PullUserView>>(),
             users::list,
         )
@@ -71,7 +72,7 @@ fn user_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, one, "A user, what it has now, and what it gets next")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<PullUserDetail>(),
             users::get,
         )
@@ -100,16 +101,16 @@ fn task_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pull/tasks", "Pull tasks, those with the latest start first")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("kind", "`once` (default) or `rotating`."),
-                    ("executor", "`group:NAME` or `user:NAME`."),
-                    ("group", "Given out by this group: its own, and those of its users."),
-                    ("state", "`valid`, `deleted`, or `released` (left the group with its user)."),
-                    ("from", "Start at or after; default: 7 days ago, of rotating tasks any."),
-                    ("to", "Start before."),
+                    Parameter::new("kind", "`once` (default) or `rotating`.", Rule::Word(tasks::KINDS)),
+                    Parameter::new("executor", "`group:NAME` or `user:NAME`.", Rule::Pattern(tasks::EXECUTOR_PATTERN)),
+                    Parameter::text("group", "Given out by this group: its own, and those of its users."),
+                    Parameter::new("state", "`valid`, `deleted`, or `released` (left the group with its user).", Rule::Word(tasks::STATES)),
+                    Parameter::new("from", "Start at or after; default: 7 days ago, of rotating tasks any.", Rule::Time),
+                    Parameter::new("to", "Start before.", Rule::Time),
                 ])
                 .gives::<List<PullTaskView>>(),
             tasks::list,
@@ -124,7 +125,7 @@ fn task_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, one, "A pull task with its totals")
                 .of_group(Role::Viewer)
-                .query(&[AT_LEAST])
+                .query([AT_LEAST])
                 .gives::<PullTaskView>(),
             tasks::get,
         )
@@ -148,11 +149,11 @@ fn task_calls(calls: Calls) -> Calls {
                 "What of a task was given out, and what became of it: taken = live + completed + returned + expired",
             )
             .of_group(Role::Viewer)
-            .query(&[
+            .query([
                 PAGE[0],
                 PAGE[1],
                 AT_LEAST,
-                ("live", "`true`: as the task's owner knows it now; what is purged is not in it."),
+                Parameter::new("live", "`true`: as the task's owner knows it now; what is purged is not in it.", Rule::Flag),
             ])
             .gives::<LedgerView>(),
             tasks::ledger,
@@ -160,14 +161,14 @@ fn task_calls(calls: Calls) -> Calls {
         .add(
             Call::new(Verb::Get, "/api/pull/grants", "Grants of pull tasks, the newest of each group first")
                 .of_group(Role::Viewer)
-                .query(&[
+                .query([
                     PAGE[0],
                     PAGE[1],
                     AT_LEAST,
-                    ("group", "Given by this group."),
-                    ("user", "To this user."),
-                    ("task", "Of this task."),
-                    ("state", "`live`, `completed`, `returned` or `expired`."),
+                    Parameter::text("group", "Given by this group."),
+                    Parameter::text("user", "To this user."),
+                    Parameter::new("task", "Of this task.", Rule::of::<TaskId>()),
+                    Parameter::new("state", "`live`, `completed`, `returned` or `expired`.", Rule::Word(tasks::GRANT_STATES)),
                 ])
                 .gives::<List<PullGrantView>>(),
             tasks::grants,

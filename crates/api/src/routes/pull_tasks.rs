@@ -31,6 +31,15 @@ const LISTED: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// How long a write waits for a shard that has not heard of a template or a user yet.
 const NEWS: Duration = Duration::from_secs(2);
 
+/// The kinds of tasks.
+pub(super) const KINDS: &[&str] = &["once", "rotating"];
+/// The states of a task, as the tables name them.
+pub(super) const STATES: &[&str] = &["valid", "deleted", "released"];
+/// The states of a grant, as the tables name them.
+pub(super) const GRANT_STATES: &[&str] = &["live", "completed", "returned", "expired"];
+/// Of what [`executor`] takes.
+pub(super) const EXECUTOR_PATTERN: &str = "^(group|user):";
+
 /// `group:NAME` or `user:NAME`.
 fn executor(text: String) -> Result<(&'static str, String), Problem> {
     match text.split_once(':') {
@@ -47,13 +56,13 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<PullTaskView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "executor", "group", "state", "from", "to"])?;
-    let rotating = params.word("kind", &["once", "rotating"])?.is_some_and(|kind| kind == "rotating");
+    let rotating = params.word("kind", KINDS)?.is_some_and(|kind| kind == "rotating");
     let recent = (!rotating).then(|| Timestamp::now() - LISTED);
     let filter = PullTaskFilter {
         rotating,
         group: caller.listed_group(params.text("group"))?,
         executor: params.text("executor").map(executor).transpose()?,
-        state: params.word("state", &["valid", "deleted", "released"])?,
+        state: params.word("state", STATES)?,
         from: params.time("from")?.or(recent).map(Timestamp::as_millisecond),
         to: params.time("to")?.map(Timestamp::as_millisecond),
     };
@@ -291,8 +300,8 @@ pub(super) async fn grants(
     let filter = PullGrantFilter {
         group: caller.listed_group(params.text("group"))?,
         user: params.text("user"),
-        task: params.parse("task", "must be the number of a task")?,
-        state: params.word("state", &["live", "completed", "returned", "expired"])?,
+        task: params.parse("task", "must be the number of a task")?.map(|TaskId(task)| task),
+        state: params.word("state", GRANT_STATES)?,
     };
     let request = params.page()?;
     let page = app.read(move |tables| tables.pull_grants(&filter, &request)).await?;

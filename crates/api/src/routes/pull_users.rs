@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding,
+    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding, bounds,
 };
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
@@ -23,7 +23,7 @@ use crate::view::{List, PullUserDetail, PullUserView, Written};
 use crate::write::Write;
 
 /// Users of one call at most.
-const MAX_USERS: usize = 500;
+const MAX_USERS: usize = bounds::USERS;
 
 /// A user's name from a path or a body.
 pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
@@ -83,6 +83,7 @@ pub(crate) struct AssignRequest {
     /// Which group.
     group: GroupName,
     /// 1 to 500 names, each 1 to 128 of `A-Z a-z 0-9 . _ @ -`.
+    #[schemars(with = "Vec<UserName>", length(min = 1, max = MAX_USERS))]
     users: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{
     Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunDefinition, RerunId,
-    RerunOnly, RerunOrder, RerunScope, RerunWish, Role, ShardId,
+    RerunOnly, RerunOrder, RerunScope, RerunWish, Role, ShardId, bounds,
 };
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};
@@ -62,6 +62,7 @@ pub(crate) enum Reach {
 #[serde(deny_unknown_fields)]
 pub(crate) struct RerunRequest {
     /// Where it begins: ids, or `group/name`.
+    #[schemars(length(min = 1, max = bounds::RERUN_NAMED))]
     jobs: Vec<JobRef>,
     /// How far it reaches.
     #[serde(default)]
@@ -84,12 +85,14 @@ pub(crate) struct RerunRequest {
     order: RerunOrder,
     /// Batches that are started and have not ended, over all groups; default 10.
     #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = bounds::RERUN_CONCURRENCY))]
     concurrency: u32,
     /// Which definition the batches get.
     #[serde(default)]
     definition: RerunDefinition,
     /// Why, for people.
     #[serde(default)]
+    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
     reason: String,
     /// Approve it as soon as it is planned.
     #[serde(default)]
@@ -107,6 +110,7 @@ pub(crate) struct ColdStartRequest {
     group: Option<GroupName>,
     /// Only these jobs: ids, or `group/name`.
     #[serde(default)]
+    #[schemars(length(min = 1, max = bounds::RERUN_NAMED))]
     jobs: Option<Vec<JobRef>>,
     /// The first logical time.
     from: Timestamp,
@@ -120,9 +124,11 @@ pub(crate) struct ColdStartRequest {
     order: RerunOrder,
     /// Batches that are started and have not ended, over all groups; default 10.
     #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = bounds::RERUN_CONCURRENCY))]
     concurrency: u32,
     /// Why, for people.
     #[serde(default)]
+    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
     reason: String,
     /// Approve it as soon as it is planned.
     #[serde(default)]
@@ -135,9 +141,11 @@ pub(crate) struct ColdStartRequest {
 pub(crate) struct ClearRequest {
     /// Batches that are started and have not ended; default 10.
     #[serde(default = "default_concurrency")]
+    #[schemars(range(min = 1, max = bounds::RERUN_CONCURRENCY))]
     concurrency: u32,
     /// Why, for people.
     #[serde(default)]
+    #[schemars(length(max = bounds::WISH_REASON_BYTES))]
     reason: String,
     /// Approve it as soon as it is planned.
     #[serde(default)]
@@ -152,7 +160,7 @@ pub(crate) struct RerunPlanned {
     /// Give this as `at_least` to reads that must show it.
     position: String,
     /// What people should know: which of the named jobs are disabled.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
 
@@ -326,8 +334,10 @@ pub(crate) fn clearing(job: JobId, time: Timestamp) -> RerunWish {
     }
 }
 
+/// The kinds of reruns, as the tables name them.
+pub(super) const KINDS: &[&str] = &["rerun", "cold_start"];
 /// The states of a rerun, as the tables name them.
-const STATES: &[&str] = &[
+pub(super) const STATES: &[&str] = &[
     "planning",
     "planned",
     "running",
@@ -339,7 +349,8 @@ const STATES: &[&str] = &[
     "refused",
 ];
 /// Those of its batches.
-const RUN_STATES: &[&str] = &["planned", "started", "success", "failed", "killed", "skipped", "blocked"];
+pub(super) const RUN_STATES: &[&str] =
+    &["planned", "started", "success", "failed", "killed", "skipped", "blocked"];
 
 /// Reruns and cold starts, the newest first; of those that the key reaches in full.
 pub(super) async fn list(
@@ -348,10 +359,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<RerunView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "state"])?;
-    let filter = RerunFilter {
-        kind: params.word("kind", &["rerun", "cold_start"])?,
-        state: params.word("state", STATES)?,
-    };
+    let filter = RerunFilter { kind: params.word("kind", KINDS)?, state: params.word("state", STATES)? };
     let request = params.page()?;
     let mut page = app.read(move |tables| tables.reruns(&filter, &request)).await?;
     page.items.retain(|row| reads(&caller, row).is_ok());

@@ -7,7 +7,7 @@ use axum::{Extension, Json};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, ShardId};
+use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, ShardId, bounds};
 
 use super::jobs::job_row;
 use crate::Problem;
@@ -50,6 +50,7 @@ pub(crate) struct RunRequest {
     logical_time: Option<Timestamp>,
     /// Parameters over those of the definition.
     #[serde(default)]
+    #[schemars(extend("maxProperties" = bounds::PARAMETERS, "propertyNames" = bounds::parameter_name()))]
     parameters: BTreeMap<String, String>,
     /// Run even when batches of other logical times of the job are unfinished.
     #[serde(default)]
@@ -64,7 +65,7 @@ pub(crate) struct Generated {
     /// Give this as `at_least` to reads that must show it.
     pub(super) position: String,
     /// What people should know: the job is disabled.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
 }
 

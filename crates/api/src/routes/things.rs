@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::{BatchId, Command, Role, ShardId, ThirdPartyReport, Waiver};
+use tidemill_model::{BatchId, Command, Role, ShardId, ThirdPartyReport, Waiver, bounds};
 use tidemill_store::ReadTables;
 
 use super::batches::shard_of_batch;
@@ -29,6 +29,7 @@ pub(crate) struct OverrideRequest {
     #[schemars(with = "Waiver")]
     what: serde_json::Value,
     /// For the record; 1 to 500 characters.
+    #[schemars(length(min = 1, max = bounds::REASON_CHARS))]
     reason: String,
 }
 

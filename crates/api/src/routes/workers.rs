@@ -15,6 +15,9 @@ use crate::rights::Caller;
 use crate::view::{List, WorkerView, Written};
 use crate::write::Write;
 
+/// The states of a worker, as the tables name them.
+pub(super) const STATES: &[&str] = &["live", "lost", "gone"];
+
 /// Workers, by id.
 pub(super) async fn list(
     State(app): State<Arc<App>>,
@@ -22,12 +25,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Result<Json<List<WorkerView>>, Problem> {
     params.only(&["limit", "cursor", "group", "state"])?;
-    let state = params.text("state");
-    if let Some(state) = &state
-        && !["live", "lost", "gone"].contains(&state.as_str())
-    {
-        return Err(Problem::field("state", state, "must be live, lost or gone"));
-    }
+    let state = params.word("state", STATES)?;
     let filter = WorkerFilter { group: caller.listed_group(params.text("group"))?, state };
     let request = params.page()?;
     let page = app.read(move |tables| tables.workers(&filter, &request)).await?;

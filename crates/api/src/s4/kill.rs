@@ -20,10 +20,13 @@ use crate::write::Write;
 /// What became of a kill.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Killed {
-    /// The job.
+    /// The job; -1 where none was named.
     job_id: i64,
     /// Whether its batch ends.
     success: bool,
+    /// Why it was refused; absent where it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 /// API-2: ends the newest unfinished batch of a job.
@@ -37,9 +40,9 @@ pub(super) async fn kill(
         Err(problem) => return problem.into_response(),
     };
     let job = params.parse::<JobId>("job_id", "must be the number of a job");
-    let members = json!({"job_id": job.as_ref().ok().copied().flatten(), "success": false});
+    let members = json!({"job_id": job.ok().flatten().map_or(-1, |job| job.0), "success": false});
     match end(&app, &params, &headers).await {
-        Ok(job) => Json(Killed { job_id: job.0, success: true }).into_response(),
+        Ok(job) => Json(Killed { job_id: job.0, success: true, message: None }).into_response(),
         Err(problem) => refused(problem, members, "message"),
     }
 }

@@ -20,23 +20,27 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 
-use tidemill_model::Role;
+use tidemill_model::{JobId, Role};
 
 use crate::Problem;
 use crate::app::App;
 use crate::auth::{Credentials, user_of};
-use crate::body::Body;
+use crate::body::{Body, bad_body};
 use crate::openapi::{Call, Calls, Verb};
+use crate::parameter::{Parameter, Rule};
 use crate::params::Params;
 use crate::rights::{Asks, Caller};
+use crate::routes::LINES;
 use crate::standing::Standing;
+use crate::worker_logs::Stream;
 
-const APP: [(&str, &str); 2] = [
-    ("app_name", "Name of the application key; or the header X-App-Name."),
-    ("app_key", "Its secret; better in the header X-App-Key, which no access log holds."),
+const APP: [Parameter; 2] = [
+    Parameter::text("app_name", "Name of the application key; or the header X-App-Name."),
+    Parameter::text("app_key", "Its secret; better in the header X-App-Key, which no access log holds."),
 ];
-const JOB: (&str, &str) = ("job_id", "Required. The job.");
-const STREAM: (&str, &str) = ("type", "Required. 1 (stdout) or 2 (stderr).");
+const JOB: Parameter = Parameter::new("job_id", "The job.", Rule::of::<JobId>()).required();
+const STREAM: Parameter =
+    Parameter::new("type", "1 (stdout) or 2 (stderr).", Rule::Word(Stream::WORDS)).required();
 
 /// The calls, with keys of their own form.
 pub(crate) fn calls() -> Calls {
@@ -57,13 +61,13 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Get, "/api/log", "A part of the log of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
-                .query(&[
+                .query([
                     APP[0],
                     APP[1],
                     JOB,
                     STREAM,
-                    ("offset", "From this byte on; default 0."),
-                    ("lines", "Lines at most; default 100."),
+                    Parameter::new("offset", "From this byte on; default 0.", Rule::Number(0, u64::MAX)),
+                    Parameter::new("lines", "Lines at most; default 100.", Rule::Number(1, LINES.1 as u64)),
                 ])
                 .gives::<log::JobLog>(),
             log::read,
@@ -72,7 +76,7 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Get, "/api/log/download", "The whole log of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
-                .query(&[APP[0], APP[1], JOB, STREAM])
+                .query([APP[0], APP[1], JOB, STREAM])
                 .gives_media("text/plain"),
             log::download,
         )
@@ -80,7 +84,7 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Get, "/api/job/status", "The state of a job's newest batch")
                 .of_group(Role::Viewer)
                 .key_in_fields()
-                .query(&[APP[0], APP[1], JOB])
+                .query([APP[0], APP[1], JOB])
                 .gives::<status::JobStatus>(),
             status::status,
         )
@@ -88,7 +92,7 @@ pub(crate) fn calls() -> Calls {
             Call::new(Verb::Delete, "/api/job/kill", "Ends the newest unfinished batch of a job")
                 .of_group(Role::User)
                 .key_in_fields()
-                .query(&[APP[0], APP[1], JOB])
+                .query([APP[0], APP[1], JOB])
                 .gives::<kill::Killed>(),
             kill::kill,
         )
@@ -138,7 +142,11 @@ async fn body_of(app: &Arc<App>, mut request: Request) -> Result<Value, Problem>
         let caller = app.authenticate(Some(shown), user_of(headers)).await?;
         request.extensions_mut().insert(caller);
     }
-    Body::from_request(request, app).await.map(|Body(body)| body)
+    let Body(body) = Body::from_request(request, app).await?;
+    if !body.is_object() {
+        return Err(bad_body(StatusCode::BAD_REQUEST, "not_an_object", "must be a JSON object".to_owned()));
+    }
+    Ok(body)
 }
 
 /// Who calls, by fields of the body, which are taken out of it, or headers.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tidemill_model::{
     Answer, Command, GroupName, JobId, JobName, JobSpec, JobType, MissedRunsInput, OnParentFailure, Overlap,
-    Priority, Program, RunIf, ScheduleInput, ShardId, Submission, SuccessCheck,
+    Priority, Program, RunIf, ScheduleInput, ShardId, Submission, SuccessCheck, bounds,
 };
 use tidemill_store::ReadTables;
 use tidemill_store::rows::GroupRow;
@@ -23,6 +23,9 @@ use crate::job_types;
 use crate::rights::Caller;
 use crate::write::Write;
 
+/// The person who submits, characters.
+const MAX_USER_CHARS: usize = 200;
+
 /// A job to be run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +37,7 @@ pub(crate) struct SubmitRequest {
     #[serde(default, rename = "app_key")]
     _app_key: Option<String>,
     /// The job's name.
+    #[schemars(with = "JobName")]
     job_name: String,
     /// Quartz cron expression; absent: once.
     #[serde(default)]
@@ -42,18 +46,27 @@ pub(crate) struct SubmitRequest {
     #[serde(default)]
     dependency_jobids: Option<JobIds>,
     /// The person who submits it.
+    #[schemars(length(min = 1, max = MAX_USER_CHARS))]
     user: String,
     /// What kind of program it is.
+    #[schemars(with = "JobType")]
     job_type: String,
     /// What to run.
+    #[schemars(length(max = bounds::COMMAND_BYTES))]
     command: String,
     /// The worker group.
     group_id: i32,
     /// 1 (lowest) to 10.
     #[serde(default)]
+    #[schemars(range(min = 1, max = 10))]
     priority: Option<i32>,
     /// Further parameters; numbers and truth values become text.
     #[serde(default)]
+    #[schemars(extend(
+        "maxProperties" = bounds::PARAMETERS,
+        "propertyNames" = bounds::parameter_name(),
+        "additionalProperties" = json!({"type": ["string", "number", "boolean", "null"]})
+    ))]
     parameters: Option<Map<String, Value>>,
 }
 
@@ -92,8 +105,9 @@ pub(super) async fn submit(State(app): State<Arc<App>>, headers: HeaderMap, requ
 async fn accept(app: &App, headers: &HeaderMap, mut body: Value) -> Result<JobId, Problem> {
     let caller = caller_by_body(app, &mut body, headers).await?;
     let mut request: SubmitRequest = parse(body)?;
-    if request.user.is_empty() || request.user.chars().count() > 200 {
-        return Err(Problem::field("user", request.user, "must have 1 to 200 characters"));
+    if request.user.is_empty() || request.user.chars().count() > MAX_USER_CHARS {
+        let rule = format!("must have 1 to {MAX_USER_CHARS} characters");
+        return Err(Problem::field("user", request.user, rule));
     }
     let caller = caller.for_user(Some(request.user.as_str().into()));
     let group_id = i64::from(request.group_id);

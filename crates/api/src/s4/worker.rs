@@ -35,18 +35,22 @@ pub(crate) struct WorkerStatusRequest {
     /// Its port.
     port: i32,
     /// 1 on duty, 0 off.
+    #[schemars(range(min = 0, max = 1))]
     status: i32,
 }
 
 /// What became of it.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct WorkerSwitched {
-    /// The worker's address.
+    /// The worker's address; empty where none was given.
     ip: String,
-    /// Its port.
+    /// Its port; -1 where none was given.
     port: i32,
     /// Whether it was done.
     success: bool,
+    /// Why it was refused; absent where it was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
 }
 
 /// API-2: takes a worker off duty, or on again.
@@ -55,9 +59,11 @@ pub(super) async fn switch(State(app): State<Arc<App>>, headers: HeaderMap, requ
         Ok(body) => body,
         Err(problem) => return refused(problem, json!({"success": false}), "message"),
     };
-    let members = json!({"ip": body.get("ip"), "port": body.get("port"), "success": false});
+    let ip = body["ip"].as_str().unwrap_or_default();
+    let port = body["port"].as_i64().and_then(|port| i32::try_from(port).ok()).unwrap_or(-1);
+    let members = json!({"ip": ip, "port": port, "success": false});
     match change(&app, &headers, body).await {
-        Ok((ip, port)) => Json(WorkerSwitched { ip, port, success: true }).into_response(),
+        Ok((ip, port)) => Json(WorkerSwitched { ip, port, success: true, message: None }).into_response(),
         Err(problem) => refused(problem, members, "message"),
     }
 }

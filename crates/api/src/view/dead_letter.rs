@@ -27,6 +27,20 @@ impl FromStr for DeadLetterPlace {
     }
 }
 
+impl JsonSchema for DeadLetterPlace {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "DeadLetterPlace".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Where the journal tells of it: `<partition>:<offset>:<index>`.",
+            "type": "string",
+            "pattern": "^[0-9]{1,10}:[0-9]{1,10}:[0-9]{1,10}$",
+        })
+    }
+}
+
 impl fmt::Display for DeadLetterPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.partition, self.offset, self.index)

@@ -383,7 +383,9 @@ async fn unknown_ids_and_bad_parameters_are_problems() {
         ("/api/jobs/demo/nothing", 404, "unknown"),
         ("/api/jobs/seven", 422, "invalid"),
         ("/api/batches/999", 404, "unknown"),
-        ("/api/batches/-1/why", 404, "unknown"),
+        ("/api/batches/-1/why", 422, "invalid"),
+        ("/api/batches/+1/why", 422, "invalid"),
+        ("/api/batches?job=0", 422, "invalid"),
         ("/api/batches/999/log", 404, "unknown"),
         ("/api/workers/nobody", 404, "unknown"),
         ("/api/batches?state=asleep", 422, "invalid"),
@@ -393,6 +395,7 @@ async fn unknown_ids_and_bad_parameters_are_problems() {
         ("/api/batches?limit=1&limit=2", 422, "invalid"),
         ("/api/jobs?enabled=maybe", 422, "invalid"),
         ("/api/jobs?at_least=7", 422, "invalid"),
+        ("/api/jobs?at_least=%2B0:1", 422, "invalid"),
         ("/api/events?cursor=xx", 422, "invalid"),
         ("/api/events?from=now", 422, "invalid"),
         ("/api/jobs/4096/preview?n=1001", 422, "invalid"),
@@ -510,4 +513,29 @@ async fn submission_that_is_refused_keeps_its_own_form() {
         assert_eq!(answered.body["errors"][0]["field"], field, "{answered:?}");
     }
     assert!(site.owner.seen().is_empty());
+}
+
+/// A6: a field that is a slip away from a known one is answered with that one.
+#[tokio::test]
+async fn slip_in_the_name_of_a_field_is_told() {
+    let site = Site::start(answers_done()).await;
+    let body = json!({"app": "new", "role": "viewer", "gruops": []});
+    let answered = send(site.request(Method::POST, "/api/keys", "root").json(&body)).await;
+    assert_eq!(answered.code(), (422, "invalid"));
+    let rule = answered.body["errors"][0]["rule"].as_str().unwrap();
+    assert!(rule.starts_with("did you mean `groups`?"), "{rule}");
+}
+
+/// API-4: a key of a repeat keeps to its rule in every call, also where it has no effect.
+#[tokio::test]
+async fn idempotency_key_is_checked_everywhere() {
+    let site = Site::start(answers_done()).await;
+    for path in ["/api/keys", "/api/pull", "/api/operate/verify", "/api/jobs/4096/enable"] {
+        for key in ["", &"k".repeat(201), "a\tb"] {
+            let request = site.request(Method::POST, path, "root").header("Idempotency-Key", key);
+            let answered = send(request.json(&json!({}))).await;
+            assert_eq!(answered.code(), (422, "invalid"), "{path} {key:?}: {answered:?}");
+            assert_eq!(answered.body["errors"][0]["field"], "Idempotency-Key", "{path} {key:?}");
+        }
+    }
 }

@@ -222,3 +222,38 @@ async fn a_worker_goes_off_duty_and_on_again() {
     let worker = tidemill_model::WorkerId::new("w1");
     assert_eq!(commands, [Command::DrainWorker { worker: worker.clone() }, Command::ResumeWorker { worker }]);
 }
+
+/// API-1, API-2, API-3: what is no JSON object is refused as such, in the call's own fields as well.
+#[tokio::test]
+async fn bodies_of_job_calls_are_objects() {
+    let site = site().await;
+    for (path, own) in [("/api/job/submit", "accept"), ("/api/worker/status", "success")] {
+        for body in [json!([]), json!(["demo-user", SECRET]), json!(7), json!("a"), Value::Null] {
+            let key = format!("demo-user:{SECRET}");
+            let answered = send(site.open(Method::POST, path).bearer_auth(key).json(&body)).await;
+            assert_eq!(answered.code(), (400, "not_an_object"), "{path} {body}: {answered:?}");
+            assert_eq!(answered.body[own], false, "{path} {body}");
+        }
+    }
+    assert!(site.owner.seen().is_empty());
+}
+
+/// API-2, API-3: refusals hold the fields of their call with the types that the document has.
+#[tokio::test]
+async fn refusals_of_job_calls_fit_their_schemas() {
+    let site = site().await;
+    let key = format!("demo-user:{SECRET}");
+    for job in ["", "x", "0", "-1"] {
+        let path = format!("/api/job/kill?job_id={job}");
+        let answered = send(site.open(Method::DELETE, &path).bearer_auth(&key)).await;
+        assert_eq!((answered.status, &answered.body["success"]), (200, &json!(false)), "{job}");
+        assert_eq!(answered.body["job_id"], -1, "{job}");
+    }
+    for body in [json!({}), json!({"ip": 7, "port": "9", "status": 0}), json!({"port": 1_u64 << 40})] {
+        let answered =
+            send(site.open(Method::POST, "/api/worker/status").bearer_auth(&key).json(&body)).await;
+        assert_eq!((answered.status, &answered.body["success"]), (200, &json!(false)), "{body}");
+        assert_eq!((&answered.body["ip"], &answered.body["port"]), (&json!(""), &json!(-1)), "{body}");
+    }
+    assert!(site.owner.seen().is_empty());
+}
