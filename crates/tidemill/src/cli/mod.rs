@@ -51,7 +51,7 @@ impl Cli {
     pub(crate) fn of_process() -> Self {
         Self::try_parse().unwrap_or_else(|mut error| {
             suggestions::keep_close(&mut error);
-            error.exit()
+            suggestions::tell_of_numbers(error).exit()
         })
     }
 }

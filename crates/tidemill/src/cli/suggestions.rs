@@ -1,6 +1,11 @@
-//! Which suggestions of the command line's library are shown: only those that are a slip away.
+//! What is said of a wrong command line in other words than those of its library: of suggestions only those that are a slip
+//! away, and of numbers what they have to be.
 
-use clap::error::{ContextKind, ContextValue};
+use std::error::Error as _;
+use std::num::ParseIntError;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use tidemill_model::is_close;
 
 /// What was written, and what is suggested for it.
 const PAIRS: [(ContextKind, ContextKind); 3] = [
@@ -27,29 +32,28 @@ pub(super) fn keep_close(error: &mut clap::Error) {
     }
 }
 
-/// One slip in a short name, two in a longer one.
-fn is_close(written: &str, name: &str) -> bool {
-    let most = if name.trim_start_matches('-').chars().count() < 6 { 1 } else { 2 };
-    slips(written, name) <= most
-}
-
-/// How many letters were left out, added, mistaken or exchanged with their neighbour.
-fn slips(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let same = usize::from(a[i - 1] != b[j - 1]);
-            let mut least = (rows[i - 1][j] + 1).min(row[j - 1] + 1).min(rows[i - 1][j - 1] + same);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
+/// Says what a number has to be, and of what, in place of what the parser of numbers says of its digits.
+pub(super) fn tell_of_numbers(error: clap::Error) -> clap::Error {
+    let is_of_digits = error.source().is_some_and(|source| source.is::<ParseIntError>());
+    let (Some(ContextValue::String(field)), Some(ContextValue::String(value))) =
+        (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
+    else {
+        return error;
+    };
+    if error.kind() != ErrorKind::ValueValidation || !is_of_digits {
+        return error;
     }
-    rows[a.len()][b.len()]
+    let rule = match field.as_str() {
+        "<BATCH>" => "must be the number of a batch; `tidemill batch ls` lists them",
+        "<BULK>" => "must be the number of an operation; `tidemill bulk ls` lists them",
+        "<GRANT>" => "must be the number of a grant; `tidemill pull grants` lists them",
+        "<RERUN>" => "must be the number of a rerun or cold start; `tidemill rerun ls` lists them",
+        "<TASK>" => "must be the number of a pull task; `tidemill pull task ls` lists them",
+        _ => "must be a whole number, and not a larger one than fits there",
+    };
+    let told =
+        format!("invalid value '{value}' for '{field}': {rule}\n\nFor more information, try '--help'.\n");
+    clap::Error::raw(error.kind(), told)
 }
 
 #[cfg(test)]
@@ -71,6 +75,34 @@ mod tests {
         assert!(told(&["job", "ls", "--gruop", "x"]).contains("'--group'"));
         for far in [&["worker", "ls", "--group", "x"][..], &["frobnicate"], &["job", "sing"]] {
             assert!(!told(far).contains("similar"), "{}", told(far));
+        }
+    }
+
+    /// A6: what is no number is told by its field and value, with what it has to be and where to find one.
+    #[test]
+    fn what_is_no_number_is_told_with_its_rule() {
+        let told = |arguments: &[&str]| {
+            let error = Cli::try_parse_from([&["tidemill"], arguments].concat()).err().unwrap();
+            let error = tell_of_numbers(error);
+            assert_eq!(error.exit_code(), 2);
+            error.to_string()
+        };
+        for (arguments, wanted) in [
+            (
+                &["batch", "rerun", "abc"][..],
+                "invalid value 'abc' for '<BATCH>': must be the number of a batch; `tidemill batch ls`",
+            ),
+            (&["batch", "kill", "99999999999999999999"], "'<BATCH>': must be the number of a batch"),
+            (&["bulk", "show", "x"], "'<BULK>': must be the number of an operation"),
+            (&["rerun", "show", "x"], "'<RERUN>': must be the number of a rerun"),
+            (&["pull", "task", "show", "x"], "'<TASK>': must be the number of a pull task"),
+        ] {
+            let said = told(arguments);
+            assert!(said.contains(wanted) && !said.contains("digit"), "{said}");
+            for command in said.split('`').skip(1).step_by(2) {
+                let words: Vec<&str> = command.split(' ').collect();
+                assert!(Cli::try_parse_from(words).is_ok(), "{command}");
+            }
         }
     }
 }
