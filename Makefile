@@ -20,7 +20,7 @@ SEED ?=
 # One build for both: no bug is in what sim runs, for nothing switches one on.
 SIMULATED = $(CARGO) run --locked --profile sim -p tidemill-testkit --features planted --bin
 
-.PHONY: help run test test-rust test-examples test-feed fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
+.PHONY: help run test test-rust test-examples test-feed test-contract contract fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -31,6 +31,7 @@ help: ## list the targets
 	@printf '  make bench ARGS="--runs 3 --write docs/reference"   the figures of the reference, 10 minutes\n'
 	@printf '  make sim SEEDS=A..B the histories of these seeds\n'
 	@printf '  make chaos MINUTES=10 SEED=N ARGS=…  see ARGS=--help\n'
+	@printf '  make contract SEED=N ARGS="--examples 50"   other requests, more of them for each call\n'
 
 run: ## the demo: one process, nothing to install, until Ctrl-C
 	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
@@ -43,7 +44,7 @@ test: ## install and start the services, run every test, stop the services
 	$(MAKE) fmt-check lint; \
 	wait $$starting; \
 	eval "$$($(SERVICES) env)"; \
-	$(MAKE) deny test-sbom test-rust test-examples test-feed
+	$(MAKE) deny test-sbom test-rust test-examples test-feed test-contract
 
 fmt-check:
 	$(CARGO) fmt --all --check
@@ -83,6 +84,12 @@ test-examples:
 
 test-feed:
 	"$$TIDEMILL_TEST_PYTHON" tests/python/feed_consumer_test.py
+
+test-contract:
+	"$$TIDEMILL_TEST_PYTHON" tests/python/contract_test.py
+
+contract: ## schemathesis against a service of its own, with SEED=N; wants the address of the Python of services
+	"$$TIDEMILL_TEST_PYTHON" tests/python/contract_test.py --seed $(if $(SEED),$(SEED),$(FUZZ_SEED)) $(ARGS)
 
 bench: ## the workloads, embedded and on Kafka, with the raw limits beside them
 	@stopped=$$($(SERVICES) status kafka mariadb redis | awk '$$2 == "stopped" { print $$1 }'); \
