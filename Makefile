@@ -128,15 +128,18 @@ chaos-build:
 planted: ## plant each bug in turn: the checker must name it; ARGS=--write writes docs/reference/planted.md
 	$(SIMULATED) planted -- $(ARGS)
 
-# One target after the other, each for its share of the time. What fails is kept in tests/corpus.
+# One target after the other, each for its share of the time. What fails is kept in tests/corpus. The features are those of
+# decoders that lie behind one.
+FUZZ_TEST = $(CARGO) test --locked --no-fail-fast --profile fuzz --features tidemill-store/redis -p tidemill \
+	$(addprefix -p tidemill-,log model calendar engine checker projector store probe producers sinks api executor)
 fuzz: ## mutations of tests/corpus for MINUTES=10
 	@echo "seeds from $(FUZZ_SEED) on"
-	export TIDEMILL_FUZZ_SEED=$(FUZZ_SEED) TIDEMILL_FUZZ_SECONDS=$$(( $(MINUTES) * 60 / $(FUZZ_TARGETS) )); \
-	$(CARGO) test --locked --no-fail-fast -p tidemill-log -p tidemill-model -p tidemill-calendar -p tidemill-engine \
-		-p tidemill-checker -p tidemill-projector --test corpus -- --nocapture --test-threads=1; \
-	$(CARGO) test --locked -p tidemill-api --test http corpus -- --nocapture --test-threads=1; \
-	$(CARGO) test --locked -p tidemill-executor --lib corpus -- --nocapture --test-threads=1; \
-	$(CARGO) test --locked -p tidemill --bin tidemill corpus -- --nocapture --test-threads=1
+	@counts=$$(mktemp); \
+	trap 'sort -rn "$$counts" | awk "{ sum += \$$1; print } END { print sum + 0, \"inputs in sum\" }"; rm -f "$$counts"' EXIT; \
+	export TIDEMILL_FUZZ_SEED=$(FUZZ_SEED) TIDEMILL_FUZZ_SECONDS=$$(( $(MINUTES) * 60 / $(FUZZ_TARGETS) )) \
+		TIDEMILL_FUZZ_COUNTS=$$counts; \
+	$(FUZZ_TEST) --test corpus -- --nocapture --test-threads=1; \
+	$(FUZZ_TEST) --lib --bin tidemill --test http corpus -- --nocapture --test-threads=1
 
 sim-modes: ## the same where the log loses what it acknowledged, or an event cannot be folded
 	set -e; for mode in lost-tail lost-topic failing-fold; do \

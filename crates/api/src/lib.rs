@@ -21,6 +21,8 @@ mod auth;
 mod body;
 mod bulk_carrier;
 mod config;
+#[cfg(test)]
+mod corpus;
 mod error;
 mod freshness;
 mod homes;

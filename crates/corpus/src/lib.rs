@@ -10,15 +10,20 @@
 //!
 //! - `TIDEMILL_FUZZ_SEED`: the first seed; without it a fixed one, so that tests are the same every time.
 //! - `TIDEMILL_FUZZ_SECONDS`: seeds one after the other for so long per target; without it one seed.
+//! - `TIDEMILL_FUZZ_COUNTS`: a file to which each target appends how many inputs it has tried.
+//!
+//! `docs/fuzzing.md` lists whose bytes are tried, and what is not.
 //!
 //! There is no feedback by coverage: what finds its way through a decoder does so because the corpus has an
 //! example of it, and because edits know numbers, words and JSON.
 
 mod edit;
 mod json;
+mod peer;
 mod run;
 mod watch;
 
+pub use peer::Peer;
 pub use run::Corpus;
 
 /// The corpus `tests/corpus/NAME` of the workspace.
@@ -26,5 +31,6 @@ pub use run::Corpus;
 macro_rules! corpus {
     ($name:literal) => {
         $crate::Corpus::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/corpus/", $name))
+            .of(env!("CARGO_PKG_NAME"))
     };
 }

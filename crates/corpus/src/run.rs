@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,8 @@ const SHRINK: u32 = 400;
 #[derive(Debug)]
 pub struct Corpus {
     directory: PathBuf,
+    /// Whose decoder is tried; in front of the target's name.
+    of: &'static str,
     seeds: Vec<Vec<u8>>,
 }
 
@@ -45,7 +48,13 @@ impl Corpus {
             |file: &PathBuf| fs::read(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let seeds: Vec<_> = files.iter().map(read).collect();
         assert!(!seeds.is_empty(), "{} holds no inputs", directory.display());
-        Self { directory, seeds }
+        Self { directory, of: "", seeds }
+    }
+
+    /// The same, tried by this crate.
+    #[must_use]
+    pub fn of(self, of: &'static str) -> Self {
+        Self { of, ..self }
     }
 
     /// The inputs as they are.
@@ -61,17 +70,16 @@ impl Corpus {
     /// A check panicked, or took too long. The input is then in the corpus, as small as it could be made.
     pub fn fuzz(&self, cases: u32, check: impl Fn(&[u8])) {
         let watch = Watch::begin(&self.directory);
-        let slowest = Cell::new(Duration::ZERO);
-        for input in &self.seeds {
-            let took = watch.during(input, || check(input));
-            assert!(took < SLOW, "an input as it is committed took {took:?}");
-            slowest.set(slowest.get().max(took));
-        }
+        let tally = Tally::begin(self);
         let timed = |input: &[u8]| {
             let took = watch.during(input, || check(input));
-            slowest.set(slowest.get().max(took));
+            tally.count(took);
             took
         };
+        for input in &self.seeds {
+            let took = timed(input);
+            assert!(took < SLOW, "an input as it is committed took {took:?}");
+        }
         let (begun_at, first, seconds) = (Instant::now(), number("SEED"), number("SECONDS"));
         let mut seed = first.unwrap_or(SEED);
         loop {
@@ -82,12 +90,7 @@ impl Corpus {
             }
             seed = seed.wrapping_add(1);
         }
-        let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        println!(
-            "{name}: seeds {}..={seed}, {cases} inputs each, the slowest {:?}, none failed",
-            first.unwrap_or(SEED),
-            slowest.get()
-        );
+        println!("{}: seeds {}..={seed}, none failed", tally.name, first.unwrap_or(SEED));
     }
 
     fn round(&self, seed: u64, cases: u32, timed: &impl Fn(&[u8]) -> Duration) {
@@ -121,6 +124,39 @@ impl Corpus {
     }
 }
 
+/// How many inputs were tried, told when it is dropped, which is also where a check failed.
+struct Tally {
+    name: String,
+    inputs: Cell<u64>,
+    slowest: Cell<Duration>,
+}
+
+impl Tally {
+    fn begin(corpus: &Corpus) -> Self {
+        let name = corpus.directory.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{} {name}", corpus.of).trim().to_owned();
+        Self { name, inputs: Cell::new(0), slowest: Cell::new(Duration::ZERO) }
+    }
+
+    fn count(&self, took: Duration) {
+        self.inputs.set(self.inputs.get() + 1);
+        self.slowest.set(self.slowest.get().max(took));
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        let Self { name, inputs, slowest } = self;
+        println!("{name}: {} inputs, the slowest {:?}", inputs.get(), slowest.get());
+        let Some(counts) = text("COUNTS") else { return };
+        let written = fs::File::options().create(true).append(true).open(&counts);
+        let written = written.and_then(|mut file| writeln!(file, "{} {name}", inputs.get()));
+        if let Err(error) = written {
+            eprintln!("{counts}: {error}");
+        }
+    }
+}
+
 /// An input of the corpus, and what is changed in it.
 #[derive(Clone, Debug)]
 struct Mutation((Index, Vec<Edit>));
@@ -136,8 +172,13 @@ impl Mutation {
     }
 }
 
+/// What the environment says.
+fn text(name: &str) -> Option<String> {
+    std::env::var(format!("TIDEMILL_FUZZ_{name}")).ok().filter(|text| !text.is_empty())
+}
+
 /// A number of the environment.
 fn number(name: &str) -> Option<u64> {
-    let text = std::env::var(format!("TIDEMILL_FUZZ_{name}")).ok().filter(|text| !text.is_empty())?;
+    let text = text(name)?;
     Some(text.parse().unwrap_or_else(|_| panic!("TIDEMILL_FUZZ_{name} is {text:?}, not a number")))
 }

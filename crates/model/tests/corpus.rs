@@ -3,7 +3,10 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tidemill_corpus::corpus;
-use tidemill_model::{CommandRecord, Envelope};
+use tidemill_model::{
+    BatchId, CommandRecord, Envelope, GrantId, JobId, LiveAnswer, LiveQuery, Reply, RequestId, ShardId,
+    ThingId, ThirdPartyReport, Token, WorkMessage,
+};
 
 /// What is decoded is the same after it was written and read again: else a replay would differ.
 fn survives<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(input: &[u8]) {
@@ -23,6 +26,83 @@ fn commands_are_refused_or_survive_a_round_trip() {
 #[test]
 fn envelopes_are_refused_or_survive_a_round_trip() {
     corpus!("envelope").fuzz(1_500, survives::<Envelope>);
+}
+
+/// What is asked on the live port.
+#[test]
+fn questions_are_refused_or_survive_a_round_trip() {
+    corpus!("question").fuzz(3_000, |input| {
+        survives::<LiveQuery>(input);
+        let Ok(query) = serde_json::from_slice::<LiveQuery>(input) else { return };
+        let asked = [query.shard(None), query.shard(Some(ShardId::MAX))];
+        assert!(asked.iter().all(|shard| *shard <= ShardId::MAX), "{asked:?} are asked {query:?}");
+    });
+}
+
+/// What is answered there.
+#[test]
+fn answers_are_refused_or_survive_a_round_trip() {
+    corpus!("answer").fuzz(3_000, survives::<LiveAnswer>);
+}
+
+/// What owners say to workers.
+#[test]
+fn work_messages_are_refused_or_survive_a_round_trip() {
+    corpus!("work").fuzz(3_000, |input| {
+        survives::<Vec<WorkMessage>>(input);
+    });
+}
+
+/// What owners say to those who wait for a decision.
+#[test]
+fn replies_are_refused_or_survive_a_round_trip() {
+    corpus!("reply").fuzz(3_000, survives::<Reply>);
+}
+
+/// DEP-2: what third parties write to their topic.
+#[test]
+fn third_party_reports_are_refused_or_survive_a_round_trip() {
+    corpus!("report").fuzz(3_000, survives::<ThirdPartyReport>);
+}
+
+/// Numbers in paths, keys of records and names of directories.
+#[test]
+fn ids_are_refused_or_kept() {
+    fn kept<T: std::str::FromStr + std::fmt::Display + PartialEq + std::fmt::Debug>(text: &str) {
+        let Ok(id) = text.parse::<T>() else { return };
+        assert_eq!(id.to_string().parse::<T>().ok().as_ref(), Some(&id), "{text:?}");
+    }
+    corpus!("id").fuzz(3_000, |input| {
+        let text = String::from_utf8_lossy(input);
+        kept::<BatchId>(&text);
+        kept::<GrantId>(&text);
+        kept::<JobId>(&text);
+        kept::<ThingId>(&text);
+        kept::<Token>(&text);
+    });
+}
+
+/// API-4, EVT-9: whatever a client takes as its key, its request has that key, and its parts too; no client's id is taken for
+/// that of a redrive, and other requests with the same key are told from it.
+#[test]
+fn request_ids_keep_their_key() {
+    corpus!("idempotency-key").fuzz(3_000, |input| {
+        let text = String::from_utf8_lossy(input);
+        let (app, key) = text.split_once('\n').unwrap_or(("app", &text));
+        let id = RequestId::of_client(app, key, 7);
+        assert_eq!(id.key(), Some(&*format!("{app}:{key}")));
+        assert_eq!(id.redriven_offset(), None, "{id}");
+        assert_ne!(id, RequestId::of_client(app, key, 8));
+        let part = id.part(2);
+        assert_eq!(part.key(), Some(&*format!("{app}:{key}~2")));
+        let drawn = RequestId::new(&*text);
+        if let Some(key) = drawn.key() {
+            assert!(drawn.as_str().starts_with(key) && key.contains(':'), "{drawn}");
+        }
+        if let Some(offset) = drawn.redriven_offset() {
+            assert!(drawn.key().is_none() && drawn.as_str().starts_with("redrive/"), "{drawn}: {offset}");
+        }
+    });
 }
 
 /// The decoder's own bound on depth is what keeps a record from exhausting the stack.

@@ -1,5 +1,8 @@
 //! Which mount a local path is on, told without touching the path: a dead mount hangs whoever touches it.
 
+#[cfg(test)]
+mod corpus;
+
 use std::sync::Arc;
 
 /// The mount points of this process.

@@ -1,5 +1,8 @@
 //! Paths as jobs write them, and whom to ask about them.
 
+#[cfg(test)]
+mod corpus;
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -5,6 +5,8 @@
 //! a document of an index of its own, written only after the data were acknowledged.
 
 mod bulk;
+#[cfg(test)]
+mod corpus;
 mod document;
 mod http;
 #[cfg(feature = "tls")]

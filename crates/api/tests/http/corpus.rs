@@ -1,18 +1,26 @@
 //! Requests as anybody may send them: each is answered, and never by a failure of the program.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidemill_api::{Config, JournalPosition};
-use tidemill_corpus::corpus;
-use tidemill_model::{Answer, BatchId, Command, CommandRecord, GroupId, JobId, LiveAnswer, Outcome, ShardId};
+use tidemill_api::ports::Live;
+use tidemill_api::{Config, HttpLive, JournalPosition, live_router};
+use tidemill_corpus::{Peer, corpus};
+use tidemill_model::{
+    Answer, BatchId, Command, CommandRecord, GroupId, JobId, LiveAnswer, LiveQuery, Outcome, ShardId,
+};
+use tidemill_serving::Limits;
 
 use crate::rows::SECRET;
 use crate::site::Site;
 
 /// An answer begins within this, on a busy machine too.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// More than any answer here: the document of the interface, an export.
+const MOST_HEARD: usize = 4 << 20;
 
 /// What an owner would say to such a command.
 fn answer(record: &CommandRecord) -> Option<Outcome> {
@@ -88,6 +96,130 @@ fn every_request_is_answered() {
         // 502 and 503: the worker whose log is asked for is not there. 504: the tables are not that far.
         let fine = (200..500).contains(&status) || [502, 503, 504].contains(&status);
         assert!(fine, "{}\n{begin}", String::from_utf8_lossy(input));
+    });
+}
+
+/// Bounds of connections within which whoever sends half a request is not waited for.
+fn impatient(limits: Limits) -> Limits {
+    let soon = Duration::from_millis(40);
+    Limits { header: soon, idle: soon, body: soon, ..limits }
+}
+
+/// What comes back on a connection that got these bytes, which is then closed by the server, or by us once it has begun to
+/// answer.
+fn speak(address: SocketAddr, said: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    // The server may have answered before it has read everything, and closed.
+    let _ = stream.write_all(said);
+    // Half a head: its end is all that can still be said.
+    if !said.windows(2).any(|window| window == b"\n\n" || window == b"\n\r") {
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+    let (mut heard, mut chunk) = (Vec::new(), [0; 4_096]);
+    loop {
+        match stream.read(&mut chunk) {
+            Ok(0) => return heard,
+            Ok(count) => heard.extend(&chunk[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return heard,
+            Err(error) => panic!("neither an answer nor an end: {error}"),
+        }
+        let _ = stream.shutdown(Shutdown::Write);
+        assert!(heard.len() <= MOST_HEARD, "{} bytes", heard.len());
+    }
+}
+
+/// The statuses in what was heard; a body that looks like one counts as well.
+fn statuses(heard: &[u8]) -> Vec<u16> {
+    let text = String::from_utf8_lossy(heard);
+    let status = |part: &str| part.get(..3)?.parse().ok();
+    text.split("HTTP/1.1 ").skip(1).filter_map(status).collect()
+}
+
+fn is_fine(statuses: &[u16]) -> bool {
+    // 503: the answer to what is over a bound; 504: the tables are not that far. 505: another version of HTTP.
+    statuses.iter().all(|status| (200..500).contains(status) || [502, 503, 504, 505].contains(status))
+}
+
+fn with_secret(input: &[u8]) -> Vec<u8> {
+    match std::str::from_utf8(input) {
+        Ok(text) => text.replace("SECRET", SECRET).into_bytes(),
+        Err(_) => input.to_vec(),
+    }
+}
+
+/// API-5, OPS-7: any bytes on a connection are answered or it is closed, in bounded time, and never by a failure of the
+/// program; what is refused, for its key or anything else, has reached no owner.
+#[test]
+fn any_bytes_are_answered_or_the_connection_is_closed() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let config =
+        Config { at_least_timeout_ms: 20, peer_timeout_ms: 50, read_timeout_ms: 100, ..Config::default() };
+    let limits = impatient(tidemill_serving::Config::default().for_everybody());
+    let answers = Box::new(|_, _| Ok(LiveAnswer::NotFound));
+    let site = runtime.block_on(Site::within(config, limits, Box::new(answer), answers));
+    site.publish(1, "batch.finished", "batch/4097");
+    let raw = corpus!("http");
+    for input in raw.inputs() {
+        let said = with_secret(input);
+        assert!(!statuses(&speak(site.address, &said)).is_empty(), "{}", String::from_utf8_lossy(input));
+    }
+    raw.fuzz(400, |input| {
+        let before = site.owner.count();
+        let heard = speak(site.address, &with_secret(input));
+        let statuses = statuses(&heard);
+        assert!(
+            is_fine(&statuses),
+            "{}\n{}",
+            String::from_utf8_lossy(input),
+            String::from_utf8_lossy(&heard)
+        );
+        let refused = !statuses.is_empty() && statuses.iter().all(|status| (400..500).contains(status));
+        assert!(!refused || site.owner.count() == before, "{}", String::from_utf8_lossy(input));
+    });
+}
+
+/// API-5: the live port answers any question or refuses it, and without the secret nothing reaches an owner.
+#[test]
+fn any_question_on_the_live_port_is_answered_or_refused() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let here = Arc::new(move |_, _| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(LiveAnswer::NotFound)
+    });
+    let limits = impatient(tidemill_serving::Config::default().for_own_roles());
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = live_router(SECRET, here);
+    runtime.spawn(tidemill_serving::serve(listener, router, limits, std::future::pending()));
+    corpus!("live").fuzz(400, |input| {
+        let before = asked.load(Ordering::SeqCst);
+        let said = with_secret(input);
+        let heard = statuses(&speak(address, &said));
+        assert!(is_fine(&heard), "{heard:?}: {}", String::from_utf8_lossy(input));
+        let knows = said.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        let reached = asked.load(Ordering::SeqCst) > before;
+        assert!(knows || !reached, "{}", String::from_utf8_lossy(input));
+    });
+}
+
+/// Whatever stands where an owner is said to be, asking it ends: by an answer, or by why there is none.
+#[test]
+fn any_answer_of_an_owner_is_taken_or_told() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let peer = Peer::listen();
+    let address = peer.address().to_string();
+    let find = Arc::new(move |_| Some(address.clone()));
+    let live = HttpLive::new(1, "internal", Duration::from_secs(5), find).unwrap();
+    corpus!("live-answer").fuzz(150, |input| {
+        peer.says(input);
+        let query = LiveQuery::Why { batch: BatchId(4097) };
+        if let Err(error) = runtime.block_on(live.query(ShardId(1), query)) {
+            assert!(!error.to_string().is_empty());
+        }
     });
 }
 

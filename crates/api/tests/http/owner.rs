@@ -61,6 +61,11 @@ impl Owner {
         Self { seen, stop, waker, thread: Some(thread) }
     }
 
+    /// How many commands came so far.
+    pub(crate) fn count(&self) -> usize {
+        self.seen.lock().unwrap().len()
+    }
+
     /// The commands that came so far.
     pub(crate) fn seen(&self) -> Vec<CommandRecord> {
         self.seen.lock().unwrap().clone()

@@ -14,6 +14,7 @@ use tidemill_api::{Config, Deps, JournalPast, LogCommands, Server, TablePosition
 use tidemill_log::MemoryLog;
 use tidemill_model::{LiveAnswer, LiveQuery, Outcome, ShardId};
 use tidemill_producers::{Submitter, instance_id};
+use tidemill_serving::Limits;
 use tidemill_store::SqliteTables;
 use tidemill_store::hints::MemoryHints;
 use tokio::sync::oneshot;
@@ -178,6 +179,11 @@ impl Site {
     }
 
     pub(crate) async fn with(config: Config, script: Script, answers: Answers) -> Self {
+        let limits = tidemill_serving::Config::default().for_everybody();
+        Self::within(config, limits, script, answers).await
+    }
+
+    pub(crate) async fn within(config: Config, limits: Limits, script: Script, answers: Answers) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let tables = Arc::new(SqliteTables::open(directory.path().join("tables.sqlite")).unwrap());
         rows::write_all(&*tables);
@@ -203,7 +209,6 @@ impl Site {
             partitions: 1,
         };
         let config = Config { listen: ([127, 0, 0, 1], 0).into(), ..config };
-        let limits = tidemill_serving::Config::default().for_everybody();
         let server = Server::bind(config, deps, limits).await.unwrap();
         let address = server.address().unwrap();
         let (stop, stopped) = oneshot::channel();

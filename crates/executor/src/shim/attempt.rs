@@ -53,7 +53,7 @@ fn is_over(lease: Option<Lease>) -> bool {
 }
 
 /// What to run, and what was said after it.
-fn hear_spec(worker: &UnixStream) -> io::Result<(ShimSpec, Vec<u8>)> {
+pub(super) fn hear_spec(worker: &UnixStream) -> io::Result<(ShimSpec, Vec<u8>)> {
     let mut reader = BufReader::new(worker);
     let mut line = Vec::new();
     reader.by_ref().read_until(b'\n', &mut line)?;

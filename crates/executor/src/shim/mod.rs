@@ -9,6 +9,8 @@
 
 mod account;
 mod attempt;
+#[cfg(test)]
+mod corpus;
 mod descriptors;
 mod exec;
 mod fork;

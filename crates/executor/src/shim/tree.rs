@@ -4,6 +4,9 @@
 //! in whatever session or process group it has put itself. That the kernel says "no children" is therefore
 //! the proof that the tree is empty; the walk below only serves to find whom to signal.
 
+#[cfg(test)]
+mod corpus;
+
 use std::collections::HashMap;
 use std::fs;
 

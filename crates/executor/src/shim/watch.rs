@@ -3,6 +3,9 @@
 //! One loop over three things to wait for: the socket from the worker, signals (a child ended, the machine
 //! stops), and a timer on CLOCK_BOOTTIME for lease and grace, which holds even while the worker is stopped.
 
+#[cfg(test)]
+mod corpus;
+
 use std::io;
 use std::os::unix::net::UnixStream;
 

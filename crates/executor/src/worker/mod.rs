@@ -23,6 +23,8 @@ mod outcome;
 mod start;
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +40,8 @@ pub(crate) use check::LOOK_WITHIN_MS;
 use lease::LeaseClock;
 use life::{Membership, Stopping};
 pub use message::{Input, Looked, Output, ProcessEnd, Tag};
+#[cfg(test)]
+pub(crate) use outcome::of_process as outcome_of;
 
 use crate::shim::KilledBecause;
 

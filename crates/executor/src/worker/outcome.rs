@@ -9,7 +9,7 @@ use crate::attempt_dir::ExitRecord;
 use crate::shim::KilledBecause;
 
 /// How the attempt ended, and what it used.
-pub(super) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
+pub(crate) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
     match end {
         ProcessEnd::Recorded(record) => {
             let usage = usage(&record);

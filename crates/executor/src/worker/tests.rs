@@ -132,7 +132,7 @@ fn alive(sent_at_ms: u64) -> Input {
 }
 
 /// A worker that is registered and has a lease until about 600 s.
-fn registered_worker() -> Worker {
+pub(super) fn registered_worker() -> Worker {
     let mut worker = worker();
     for input in [tick(1_000), alive(1_000), registered(&[])] {
         worker.step(input);

@@ -12,6 +12,8 @@
 //! wait for it. [`Role`] is without clock and I/O, [`Quality`] the loop around it.
 
 mod config;
+#[cfg(test)]
+mod corpus;
 mod role;
 mod run;
 mod service;

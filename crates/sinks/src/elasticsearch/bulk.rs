@@ -100,6 +100,14 @@ impl Bulk {
     }
 }
 
+#[cfg(test)]
+impl Bulk {
+    /// How many documents are to be sent again after this answer.
+    pub(super) fn left_open(self, answer: &str, server: &Server) -> Result<usize, Error> {
+        unfinished(self.items, answer, server).map(|open| open.len())
+    }
+}
+
 /// Twice as long each time.
 fn pause(config: &ElasticsearchConfig, number: u32) -> Duration {
     const LONGEST: Duration = Duration::from_secs(60);

@@ -15,6 +15,8 @@
 
 mod circuit;
 mod client;
+#[cfg(test)]
+mod corpus;
 
 use std::collections::HashMap;
 use std::path::Path;

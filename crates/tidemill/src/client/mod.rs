@@ -1,5 +1,7 @@
 //! The public calls of a server, made over HTTP. Knows no more of it than any other client does.
 
+#[cfg(test)]
+mod corpus;
 mod problem;
 mod sse;
 mod target;

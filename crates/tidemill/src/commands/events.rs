@@ -1,6 +1,9 @@
 //! `tidemill events tail`: the public feed, one line an event. A broken connection is taken up again
 //! where it broke.
 
+#[cfg(test)]
+mod corpus;
+
 use std::thread;
 use std::time::Duration;
 

@@ -1,6 +1,8 @@
 //! The effective configuration: defaults < file < environment < options, and where each value came from.
 
 #[cfg(test)]
+mod corpus;
+#[cfg(test)]
 mod documented;
 mod env;
 mod layers;

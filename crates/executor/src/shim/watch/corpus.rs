@@ -1,0 +1,50 @@
+//! Orders as a worker may give them, of whatever version.
+
+use rustix::process::getpid;
+use tidemill_corpus::corpus;
+
+use super::{Lease, Order, Watch};
+use crate::attempt_dir::ShimSpec;
+
+/// Far enough that it never runs out here.
+const LEASE: Lease = Lease { term_at_ms: u64::MAX / 2, kill_at_ms: u64::MAX / 2 };
+
+fn watch(said: &[u8]) -> Watch {
+    let spec = ShimSpec {
+        argv: vec!["true".to_owned()],
+        env: std::collections::BTreeMap::new(),
+        grace_ms: 7,
+        lease: Some(LEASE),
+        limit_ms: None,
+        run_as: None,
+        umask: None,
+    };
+    Watch::new(getpid(), &spec, said.to_vec())
+}
+
+fn what_is_left(watch: Watch) -> (Vec<u8>, Option<Lease>, Option<super::KilledBecause>) {
+    (watch.control, watch.lease, watch.killing.map(|killing| killing.because))
+}
+
+/// EXE-5: orders are obeyed the same however they are cut; none shortens a lease, and only an order to kill kills. Each reads
+/// back from its own line.
+#[test]
+fn orders_are_obeyed_however_they_are_cut_and_shorten_no_lease() {
+    corpus!("order").fuzz(3_000, |input| {
+        let mut whole = watch(input);
+        whole.obey();
+        assert!(whole.lease >= Some(LEASE) && !whole.control.contains(&b'\n'));
+        let orders: Vec<Order> = String::from_utf8_lossy(input).lines().flat_map(str::parse).collect();
+        let kills = orders.iter().any(|order| matches!(order, Order::Kill { .. }));
+        assert!(whole.killing.is_none() || kills);
+        for order in orders {
+            assert_eq!(order.to_string().parse(), Ok(order));
+        }
+        let (begin, end) = input.split_at(input.len() / 2);
+        let mut cut = watch(begin);
+        cut.obey();
+        cut.control.extend(end);
+        cut.obey();
+        assert_eq!(what_is_left(cut), what_is_left(whole));
+    });
+}
