@@ -25,13 +25,13 @@ fn headers(input: &[u8]) -> HeaderMap {
 /// whole.
 #[test]
 fn credentials_are_none_or_the_same_in_both_forms() {
-    corpus!("credential").fuzz(3_000, |input| {
+    corpus!("credential").fuzz(1_000, |input| {
         let headers = headers(input);
         assert!(user_of(&headers).is_none_or(|user: Arc<str>| (1..=200).contains(&user.chars().count())));
         let Some(Credentials { app, secret }) = Credentials::from_headers(&headers) else { return };
         let hash = hash_of(&secret);
         assert!(hash.len() == 64 && is_equal(&hash, &hash_of(&secret)));
-        assert!(!is_equal(&hash, &hash_of(&format!("{secret}.")[1..])) && !is_equal(&hash, ""));
+        assert!(!is_equal(&hash, &hash_of(&format!("{secret}."))) && !is_equal(&hash, ""));
         // An application's name has no colon, and what surrounds a header is no part of it.
         if app.contains(':') || app.trim() != app || secret.trim() != secret {
             return;
@@ -46,7 +46,7 @@ fn credentials_are_none_or_the_same_in_both_forms() {
 /// A body without names given twice is read as it is; one with such names is refused.
 #[test]
 fn bodies_are_refused_or_read_as_they_are() {
-    corpus!("body").fuzz(3_000, |input| {
+    corpus!("body").fuzz(1_000, |input| {
         let plain = serde_json::from_slice::<Value>(input);
         let Ok(Unique(read)) = serde_json::from_slice::<Unique>(input) else { return };
         assert_eq!(plain.ok().as_ref(), Some(&read));
@@ -58,7 +58,7 @@ fn bodies_are_refused_or_read_as_they_are() {
 /// Texts in addresses: what stands percent-encoded, and the places of dead letters.
 #[test]
 fn texts_of_addresses_are_refused_or_kept() {
-    corpus!("address").fuzz(3_000, |input| {
+    corpus!("address").fuzz(1_000, |input| {
         let text = String::from_utf8_lossy(input);
         let encoded: String = input.iter().map(|byte| format!("%{byte:02x}")).collect();
         assert_eq!(is_text(&encoded), std::str::from_utf8(input).is_ok(), "{encoded}");

@@ -11,10 +11,20 @@ use crate::plain_file;
 /// Longest name of a value, bytes.
 const MAX_NAME_BYTES: usize = 128;
 
+/// Longest that is told of what is wrong, characters: the file says what a name or a text is.
+const MOST_TOLD: usize = 200;
+
 /// What stands in the file; none, or an empty one: nothing. The error says what is wrong with it.
 ///
 /// The file is the job's, which may have put something else there.
 pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
+    read_whole(path).map_err(|fault| match fault.char_indices().nth(MOST_TOLD) {
+        Some((end, _)) => format!("{}…", &fault[..end]),
+        None => fault,
+    })
+}
+
+fn read_whole(path: &Path) -> Result<BTreeMap<String, String>, String> {
     let bytes = match plain_file::read(path, MAX_VALUES_BYTES as u64) {
         Ok(bytes) => bytes,
         Err(error) => match error.kind() {
@@ -34,8 +44,9 @@ pub(crate) fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
         !name.is_empty() && name.len() <= MAX_NAME_BYTES && name.chars().all(letters)
     };
     if let Some(name) = values.keys().find(|name| !fits(name)) {
+        let shown: String = name.chars().take(MAX_NAME_BYTES / 2).collect();
         return Err(format!(
-            "has the name {name:?}; names are 1 to {MAX_NAME_BYTES} letters, digits, _ and -"
+            "has a name that is not 1 to {MAX_NAME_BYTES} letters, digits, _ and -: {shown:?}"
         ));
     }
     match values.iter().find(|(_, value)| value.contains('\0')) {
@@ -66,7 +77,7 @@ mod tests {
             (" ", "is not a JSON object"),
             (r#"{"rows": 7}"#, "is not a JSON object"),
             (r#"["rows"]"#, "is not a JSON object"),
-            (r#"{"a.b": ""}"#, "names are"),
+            (r#"{"a.b": ""}"#, "has a name that is not"),
             (r#"{"a": "x\u0000y"}"#, "a zero byte in a"),
             (longer.as_str(), "is longer than 8192 bytes"),
         ] {

@@ -31,7 +31,7 @@ fn envelopes_are_refused_or_survive_a_round_trip() {
 /// What is asked on the live port.
 #[test]
 fn questions_are_refused_or_survive_a_round_trip() {
-    corpus!("question").fuzz(3_000, |input| {
+    corpus!("question").fuzz(1_000, |input| {
         survives::<LiveQuery>(input);
         let Ok(query) = serde_json::from_slice::<LiveQuery>(input) else { return };
         let asked = [query.shard(None), query.shard(Some(ShardId::MAX))];
@@ -42,13 +42,13 @@ fn questions_are_refused_or_survive_a_round_trip() {
 /// What is answered there.
 #[test]
 fn answers_are_refused_or_survive_a_round_trip() {
-    corpus!("answer").fuzz(3_000, survives::<LiveAnswer>);
+    corpus!("answer").fuzz(1_000, survives::<LiveAnswer>);
 }
 
 /// What owners say to workers.
 #[test]
 fn work_messages_are_refused_or_survive_a_round_trip() {
-    corpus!("work").fuzz(3_000, |input| {
+    corpus!("work").fuzz(1_000, |input| {
         survives::<Vec<WorkMessage>>(input);
     });
 }
@@ -56,13 +56,13 @@ fn work_messages_are_refused_or_survive_a_round_trip() {
 /// What owners say to those who wait for a decision.
 #[test]
 fn replies_are_refused_or_survive_a_round_trip() {
-    corpus!("reply").fuzz(3_000, survives::<Reply>);
+    corpus!("reply").fuzz(1_000, survives::<Reply>);
 }
 
 /// DEP-2: what third parties write to their topic.
 #[test]
 fn third_party_reports_are_refused_or_survive_a_round_trip() {
-    corpus!("report").fuzz(3_000, survives::<ThirdPartyReport>);
+    corpus!("report").fuzz(1_000, survives::<ThirdPartyReport>);
 }
 
 /// Numbers in paths, keys of records and names of directories.
@@ -72,7 +72,7 @@ fn ids_are_refused_or_kept() {
         let Ok(id) = text.parse::<T>() else { return };
         assert_eq!(id.to_string().parse::<T>().ok().as_ref(), Some(&id), "{text:?}");
     }
-    corpus!("id").fuzz(3_000, |input| {
+    corpus!("id").fuzz(1_000, |input| {
         let text = String::from_utf8_lossy(input);
         kept::<BatchId>(&text);
         kept::<GrantId>(&text);
@@ -86,7 +86,7 @@ fn ids_are_refused_or_kept() {
 /// that of a redrive, and other requests with the same key are told from it.
 #[test]
 fn request_ids_keep_their_key() {
-    corpus!("idempotency-key").fuzz(3_000, |input| {
+    corpus!("idempotency-key").fuzz(1_000, |input| {
         let text = String::from_utf8_lossy(input);
         let (app, key) = text.split_once('\n').unwrap_or(("app", &text));
         let id = RequestId::of_client(app, key, 7);

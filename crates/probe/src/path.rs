@@ -11,6 +11,7 @@ use tidemill_model::FieldError;
 
 /// The longest path, in bytes. HDFS allows 8,000 characters, most file systems 4,096 bytes.
 const LONGEST: usize = 4_096;
+const TOO_LONG: &str = "must not be longer than 4096 bytes, its name node included";
 /// The longest key of S3, in bytes.
 const LONGEST_KEY: usize = 1_024;
 
@@ -73,7 +74,10 @@ impl Path {
                 (named, _) => named,
             };
             check_name_node(authority).map_err(refuse)?;
-            Ok(Self::joined(Kind::Hdfs, &format!("hdfs://{authority}"), &absolute(path).map_err(refuse)?))
+            let path =
+                Self::joined(Kind::Hdfs, &format!("hdfs://{authority}"), &absolute(path).map_err(refuse)?);
+            // The default name node is a part of it by now, and its one form is read again.
+            if path.text.len() > LONGEST { Err(refuse(TOO_LONG)) } else { Ok(path) }
         } else if let Some(rest) = ["s3://", "s3a://"].iter().find_map(|scheme| written.strip_prefix(scheme))
         {
             let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
@@ -206,7 +210,7 @@ fn check_characters(written: &str) -> Result<(), &'static str> {
         return Err("must not be empty");
     }
     if written.len() > LONGEST {
-        return Err("must not be longer than 4096 bytes");
+        return Err(TOO_LONG);
     }
     if written.chars().any(char::is_control) {
         return Err("must not hold control characters");

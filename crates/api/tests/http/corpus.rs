@@ -133,8 +133,8 @@ fn speak(address: SocketAddr, said: &[u8]) -> Vec<u8> {
 /// The statuses in what was heard; a body that looks like one counts as well.
 fn statuses(heard: &[u8]) -> Vec<u16> {
     let text = String::from_utf8_lossy(heard);
-    let status = |part: &str| part.get(..3)?.parse().ok();
-    text.split("HTTP/1.1 ").skip(1).filter_map(status).collect()
+    let status = |part: &str| part.get(2..5)?.parse().ok();
+    text.split("HTTP/1.").skip(1).filter_map(status).collect()
 }
 
 fn is_fine(statuses: &[u16]) -> bool {

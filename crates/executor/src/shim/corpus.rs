@@ -22,7 +22,7 @@ const MOST_SAID: usize = 1_000;
 /// Lines of news are taken once each, whole, however they are cut on their way.
 #[test]
 fn news_are_taken_the_same_however_they_are_cut() {
-    corpus!("news").fuzz(3_000, |input| {
+    corpus!("news").fuzz(1_000, |input| {
         let mut whole = input.to_vec();
         let taken = News::take(&mut whole);
         assert!(!whole.contains(&b'\n') && input.ends_with(&whole));
@@ -40,7 +40,7 @@ fn news_are_taken_the_same_however_they_are_cut() {
 /// The first line is what to run, the rest is left for orders; without a whole line nothing runs.
 #[test]
 fn a_spec_is_refused_or_heard_with_what_follows_it() {
-    corpus!("shim-spec").fuzz(2_000, |input| {
+    corpus!("shim-spec").fuzz(1_000, |input| {
         // More than a socket holds would wait for a reader.
         let input = &input[..input.len().min(64 << 10)];
         let (worker, mut end) = UnixStream::pair().unwrap();
@@ -60,7 +60,7 @@ fn a_spec_is_refused_or_heard_with_what_follows_it() {
 fn values_are_refused_or_within_their_bounds() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("values.json");
-    corpus!("values").fuzz(1_500, |input| {
+    corpus!("values").fuzz(500, |input| {
         fs::write(&path, input).unwrap();
         match values::read(&path) {
             Ok(values) => {
@@ -81,7 +81,7 @@ fn values_are_refused_or_within_their_bounds() {
 fn a_record_of_an_end_is_refused_or_survives() {
     let place = tempfile::tempdir().unwrap();
     let dir = AttemptDir::new(place.path());
-    corpus!("exit").fuzz(1_500, |input| {
+    corpus!("exit").fuzz(500, |input| {
         fs::write(dir.path().join("exit.json"), input).unwrap();
         let Ok(record) = dir.exit_record() else { return };
         let record = record.expect("the file is there");

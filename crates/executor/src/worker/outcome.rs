@@ -8,8 +8,21 @@ use super::ProcessEnd;
 use crate::attempt_dir::ExitRecord;
 use crate::shim::KilledBecause;
 
+/// Longest message, characters: the record of an end stands where jobs of the worker's account can write, and a report
+/// that no envelope has room for would be repeated for ever.
+const MESSAGE_MAX: usize = 1_000;
+
 /// How the attempt ended, and what it used.
 pub(crate) fn of_process(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
+    let (mut outcome, usage) = of_whole(end);
+    if let Some((end, _)) = outcome.message.char_indices().nth(MESSAGE_MAX) {
+        outcome.message.truncate(end);
+        outcome.message.push('…');
+    }
+    (outcome, usage)
+}
+
+fn of_whole(end: ProcessEnd) -> (AttemptOutcome, Option<Usage>) {
     match end {
         ProcessEnd::Recorded(record) => {
             let usage = usage(&record);

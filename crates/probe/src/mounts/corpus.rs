@@ -7,7 +7,7 @@ use super::Mounts;
 /// Whatever is mounted, every path is below the mount point that is told for it.
 #[test]
 fn every_path_is_below_its_mount_point() {
-    corpus!("mounts").fuzz(2_000, |input| {
+    corpus!("mounts").fuzz(1_000, |input| {
         let text = String::from_utf8_lossy(input);
         let mounts = Mounts::parse(&text);
         let points = mounts.0.iter().map(|point| format!("{point}/x"));

@@ -78,7 +78,9 @@ fn line(event: &Value) -> String {
     let kind = field("type");
     let kind = kind.strip_prefix("tidemill.").unwrap_or(&kind);
     let kind = kind.strip_suffix(".v1").unwrap_or(kind);
-    format!("{}  {kind:<20}  {:<14}  {}", field("time"), field("subject"), data(&event["data"]))
+    let line = format!("{}  {kind:<20}  {:<14}  {}", field("time"), field("subject"), data(&event["data"]));
+    // Names of fields come from the server as well.
+    line.replace('\n', "\\n")
 }
 
 /// What the event says, in short; `-o json` has all of it.

@@ -30,7 +30,7 @@ fn what_is_left(watch: Watch) -> (Vec<u8>, Option<Lease>, Option<super::KilledBe
 /// back from its own line.
 #[test]
 fn orders_are_obeyed_however_they_are_cut_and_shorten_no_lease() {
-    corpus!("order").fuzz(3_000, |input| {
+    corpus!("order").fuzz(1_000, |input| {
         let mut whole = watch(input);
         whole.obey();
         assert!(whole.lease >= Some(LEASE) && !whole.control.contains(&b'\n'));

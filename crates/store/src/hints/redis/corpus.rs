@@ -7,7 +7,7 @@ use super::{hint_of, look_of, place_in, text_of};
 /// A hint is none, or survives its text; a mark that cannot be read makes the whole look one that cannot.
 #[test]
 fn hints_and_places_are_none_or_kept() {
-    corpus!("hint").fuzz(3_000, |input| {
+    corpus!("hint").fuzz(1_000, |input| {
         let text = String::from_utf8_lossy(input);
         if let Some(hint) = hint_of(&text) {
             assert_eq!(hint_of(&text_of(&hint)), Some(hint));
