@@ -79,7 +79,7 @@ impl Sink for ElasticsearchSink {
         head.map(Some).map_err(|source| Error::StoredPosition {
             partition: self.partition,
             place: format!("{}/{}", self.server.name(), self.position_path()),
-            source: source.into(),
+            source: http::brief(&source).into(),
         })
     }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::document::{task_log, version};
-use super::http::{Server, is_passing};
+use super::http::{Server, brief, is_passing};
 use crate::config::ElasticsearchConfig;
 use crate::{Change, Error};
 
@@ -118,7 +118,7 @@ fn pause(config: &ElasticsearchConfig, number: u32) -> Duration {
 fn unfinished(sent: Vec<Item>, answer: &str, server: &Server) -> Result<Vec<Item>, Error> {
     let place = || server.name().to_owned();
     let unreadable = |source: crate::error::Cause| Error::Outage { what: WHAT, place: place(), source };
-    let answer: Answer = serde_json::from_str(answer).map_err(|source| unreadable(source.into()))?;
+    let answer: Answer = serde_json::from_str(answer).map_err(|source| unreadable(brief(&source).into()))?;
     if answer.items.len() != sent.len() {
         let (told, sent) = (answer.items.len(), sent.len());
         return Err(unreadable(format!("the answer is about {told} documents, {sent} were sent").into()));

@@ -110,6 +110,11 @@ impl Server {
     }
 }
 
+/// What is wrong with an answer; the error quotes as much of it as there is.
+pub(super) fn brief(error: &serde_json::Error) -> String {
+    error.to_string().chars().take(SHOWN).collect()
+}
+
 /// Whether the same may be taken later.
 pub(super) fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
