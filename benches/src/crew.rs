@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer, SigningKey};
-use jiff::Timestamp;
 use tidemill_log::{From, Log, Producer, Reader, Topic, partition_of_key};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobName, JobType, Nonce,
     Registration, ShardId, StartRequest, Token, WorkMessage, WorkerId,
@@ -254,7 +254,7 @@ impl Shift {
                 self.shared.see(|seen| seen.failed = Some(format!("{worker} is not known any more")));
             }
             WorkMessage::Assigned { token, .. } => {
-                let now = Timestamp::now();
+                let now = Timestamp::from(jiff::Timestamp::now());
                 self.shared.tell(Command::RequestStart(StartRequest {
                     token,
                     worker,
@@ -278,7 +278,7 @@ impl Shift {
             && let Some((_, token, worker)) = self.running.pop_front_if(|(end, ..)| *end <= Instant::now())
         {
             let outcome = AttemptOutcome::success();
-            let now = Timestamp::now();
+            let now = Timestamp::from(jiff::Timestamp::now());
             self.shared.tell(Command::ReportFinished { token, worker, outcome, usage: None });
             self.shared.see(|seen| seen.freed.push(now));
         }

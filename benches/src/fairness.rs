@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Command, Event, Priority};
 
 use crate::crew::{Crew, Terms};
@@ -99,7 +100,7 @@ impl Run<'_> {
         crew.until("all that is assigned is granted", |seen| seen.is_quiet())?;
         anyhow::ensure!(crew.look(|seen| seen.granted("bob")) == 0, "it went before its time");
         let assigned = crew.look(|seen| seen.assigned.len());
-        let aged = Timestamp::now() + SignedDuration::from_mins(91);
+        let aged = Timestamp::from(jiff::Timestamp::now()) + SignedDuration::from_mins(91);
         self.site.ask(self.site.shard, Command::SetTime { now: aged })?;
         let (watch, begun) = (Stopwatch::start(), Instant::now());
         crew.go_on();

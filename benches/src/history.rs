@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tidemill_log::{Chain, From, Kind, Log, Topic, Verdict};
+use tidemill_model::Timestamp;
 use tidemill_model::{Envelope, Event};
 
 /// One journal, as far as workloads ask.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Command, Event, JobId, JobSpec, ShardId};
 
 use crate::backend::Backend;
@@ -132,7 +132,8 @@ impl Run<'_> {
     /// the last batch can be read from the journal.
     pub(crate) fn burst(&self, n: usize) -> anyhow::Result<Row> {
         let seconds_to_define = 10 + (n / 5_000) as i64;
-        let due = Timestamp::now() + jiff::SignedDuration::from_secs(seconds_to_define);
+        let due =
+            Timestamp::from(jiff::Timestamp::now()) + jiff::SignedDuration::from_secs(seconds_to_define);
         let at = due.to_zoned(jiff::tz::TimeZone::UTC);
         let due = Timestamp::from_second(due.as_second())?;
         let cron = at.strftime("%-S %-M %-H %-d %-m ? %Y").to_string();
@@ -141,13 +142,13 @@ impl Run<'_> {
         self.site.apply(&jobs)?;
         self.site.until(RECEIVED, n, PATIENCE)?;
         self.site.settle()?;
-        if Timestamp::now() > due {
+        if Timestamp::from(jiff::Timestamp::now()) > due {
             anyhow::bail!("defining {n} jobs took more than {seconds_to_define} s; give them longer");
         }
         let resident = usage::resident();
         let watch = Stopwatch::start();
         self.site.until(GENERATED, n, PATIENCE)?;
-        let seconds = milliseconds(due, Timestamp::now()) / 1e3;
+        let seconds = milliseconds(due, Timestamp::from(jiff::Timestamp::now())) / 1e3;
         self.site.settle()?;
         let lap = Lap { seconds, ..watch.stop() };
         let grown = (usage::resident() - resident).max(0.0) / n as f64;
@@ -162,7 +163,7 @@ impl Run<'_> {
         let watch = Stopwatch::start();
         let mut sent = Vec::with_capacity(n);
         for _ in 0..n {
-            sent.push(Timestamp::now());
+            sent.push(Timestamp::from(jiff::Timestamp::now()));
             self.site.send_all(std::iter::once(submission("single", kind, program, self.site)))?;
             self.site.until(FINISHED, 1, PATIENCE)?;
         }

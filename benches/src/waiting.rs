@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{Command, Event, JobId, JobSpec, PathAnswer, ShardId, Thing, ThingId};
 
 use crate::history::History;

@@ -4,8 +4,8 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use jiff::Timestamp;
 use serde::Deserialize;
+use tidemill_model::Timestamp;
 use tokio::task::JoinSet;
 
 use super::http::Connection;
@@ -131,7 +131,7 @@ impl Crowd {
 
     /// A task of the group with a unit for every user, due since so many minutes; gives its id.
     pub(super) async fn task(&self, minutes: i64) -> anyhow::Result<i64> {
-        let start = Timestamp::now() - jiff::SignedDuration::from_mins(minutes);
+        let start = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_mins(minutes);
         let body = serde_json::json!({
             "executor": { "group": self.group },
             "when": { "once": { "start": start } },

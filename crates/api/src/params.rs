@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_store::{Cursor, PageRequest};
 
 use crate::Problem;

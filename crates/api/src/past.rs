@@ -121,7 +121,7 @@ mod tests {
         assert!(matches!(ask(POLL, 1, 1), Ok(LiveAnswer::NotFound)), "a void record is passed over");
         let past = JournalPast::new(Arc::new(log.clone()), POLL);
         let _one = past.folding.lock().unwrap();
-        let answer = past.query(ShardId(1), &why, Moment::Time(jiff::Timestamp::MAX));
+        let answer = past.query(ShardId(1), &why, Moment::Time(tidemill_model::Timestamp::MAX));
         assert!(matches!(answer, Err(PastError::Busy)), "one at a time");
     }
 }

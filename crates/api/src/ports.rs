@@ -4,10 +4,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
+use tidemill_model::Timestamp;
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
 
 use crate::JournalPosition;

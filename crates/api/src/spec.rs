@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_calendar::{Days, Timetable, Zone};
 use tidemill_engine::Preview;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BackoffInput, Calendar, JobDefinition, JobId, JobSpec, Mapping, MissedRunsInput, ParentSpec, Program,
     ScheduleInput, ScheduleRule, ScheduleSpec,

@@ -13,8 +13,9 @@
 
 use std::sync::Arc;
 
+use jiff::Span;
 use jiff::civil::Date;
-use jiff::{Span, Timestamp};
+use tidemill_model::Timestamp;
 use tidemill_model::{Calendar, CalendarDays, CalendarUse, Fire, Shift};
 
 use crate::zone::Zone;

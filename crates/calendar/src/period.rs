@@ -5,10 +5,11 @@
 //! clock shows xx:00, so both hours of an overlap begin, and right after a gap that lands inside an hour.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{SignedDuration, ToSpan};
 use tidemill_model::Period;
+use tidemill_model::Timestamp;
 
-use crate::zone::{Begin, Zone, just_before};
+use crate::zone::{Begin, Zone};
 
 /// Where the periods of the local calendar begin, and when their batches are due.
 pub(crate) trait Begins: Sized {
@@ -104,14 +105,14 @@ fn hour_start_at_or_before(zone: &Zone, at: Timestamp) -> Option<Timestamp> {
         if begins_hour(zone, begin.at) {
             return Some(begin.at);
         }
-        cursor = just_before(begin.at);
+        cursor = begin.at.previous();
     }
 }
 
 /// Whether the instant at which a segment begins also begins a local hour.
 fn begins_hour(zone: &Zone, at: Timestamp) -> bool {
     let local = zone.local(at);
-    let before = Begin { at, offset_before: zone.offset_at(just_before(at)) }.local_before();
+    let before = Begin { at, offset_before: zone.offset_at(at.previous()) }.local_before();
     let last_hour = before.checked_sub(1.nanosecond()).map(hour_of);
     hour_of(local) == local || last_hour.is_ok_and(|hour| hour != hour_of(local))
 }

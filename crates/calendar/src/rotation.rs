@@ -11,16 +11,15 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
 use jiff::civil::{Date, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 
 use crate::days::date_away;
-use crate::zone::just_after;
 use crate::{Error, Zone};
 
-const MINUTE_NS: i128 = 60_000_000_000;
+const MINUTE_MS: i64 = 60_000;
 
 /// The most minutes from one occurrence to the next: 366 days.
 pub const ROTATION_MINUTES_MAX: u32 = tidemill_model::bounds::ROTATION_MINUTES;
@@ -102,7 +101,7 @@ impl Rotation {
 
     /// The first occurrence after `time`: over successive calls they strictly increase.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
-        self.next_at_or_after(just_after(time)).filter(|next| *next > time)
+        self.next_at_or_after(time.next()).filter(|next| *next > time)
     }
 
     /// Whether the task occurs at `time`.
@@ -113,10 +112,10 @@ impl Rotation {
 
 /// `start + ceil((time − start) / space) · space`, and `start` for all that is before it.
 fn minute_at_or_after(minutes: RotationMinutes, start: Timestamp, time: Timestamp) -> Option<Timestamp> {
-    let space = i128::from(minutes.0) * MINUTE_NS;
-    let elapsed = (time.as_nanosecond() - start.as_nanosecond()).max(0);
+    let space = i64::from(minutes.0) * MINUTE_MS;
+    let elapsed = (time.as_millisecond() - start.as_millisecond()).max(0);
     let turns = (elapsed + space - 1) / space;
-    Timestamp::from_nanosecond(start.as_nanosecond() + turns * space).ok()
+    Timestamp::from_millisecond(start.as_millisecond() + turns * space).ok()
 }
 
 struct DayGrid<'a> {

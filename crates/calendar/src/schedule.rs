@@ -2,15 +2,14 @@
 
 use std::fmt;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 
 use tidemill_model::{Fire, Period, ScheduleRule, ScheduleSpec};
 
 use crate::days::date_away;
 use crate::period::Begins;
-use crate::zone::{just_after, just_before};
 use crate::{Cron, Error, Zone};
 
 /// What repeats.
@@ -58,7 +57,7 @@ impl Schedule {
                 Some(Fire { at: logical_time.checked_add(delay).ok()?, logical_time })
             }
             Rule::Cron(cron) => {
-                let at = cron.at_or_after(&self.zone, just_after(after))?;
+                let at = cron.at_or_after(&self.zone, after.next())?;
                 Some(Fire { at, logical_time: at })
             }
         }
@@ -115,14 +114,14 @@ impl Schedule {
 
     /// The newest logical time before `at`.
     pub fn logical_before(&self, at: Timestamp) -> Option<Timestamp> {
-        self.logical_at_or_before(just_before(at))
+        self.logical_at_or_before(at.previous())
     }
 
     /// The oldest logical time after `at`.
     pub fn logical_after(&self, at: Timestamp) -> Option<Timestamp> {
         match &self.rule {
             Rule::Period(period) => period.start_after(&self.zone, at),
-            Rule::Cron(cron) => cron.at_or_after(&self.zone, just_after(at)),
+            Rule::Cron(cron) => cron.at_or_after(&self.zone, at.next()),
         }
     }
 

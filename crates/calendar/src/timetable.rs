@@ -7,11 +7,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{CalendarName, CalendarUse, Fire, Firing, JobDefinition, ScheduleSpec, Shift};
 
 use crate::days::{DayRule, Days, SHIFT_DAYS_MAX};
-use crate::zone::just_before;
 use crate::{Error, Schedule, Zone};
 
 /// Longer than any period's base time is after its start.
@@ -107,7 +107,7 @@ impl Timetable {
     /// The first fire due after `after`.
     pub fn first_after(&self, after: Timestamp) -> Option<Fire> {
         let Some(bounds) = &self.bounds else { return self.schedule.next_after(after) };
-        let after = bounds.from.map_or(after, |from| after.max(just_before(from)));
+        let after = bounds.from.map_or(after, |from| after.max(from.previous()));
         let first = match bounds.shift() {
             Shift::None => self.schedule.next_after(after)?.logical_time,
             Shift::Next => self.schedule.logical_after(earlier(after, LONGEST_SHIFT))?,
@@ -138,7 +138,7 @@ impl Timetable {
 
     /// The fire for the first logical time that is not before this one, whenever it is due.
     pub fn at_or_after_logical(&self, time: Timestamp) -> Option<Fire> {
-        self.first_at(self.schedule.logical_after(just_before(time))?)
+        self.first_at(self.schedule.logical_after(time.previous())?)
     }
 
     /// Whether a fire on another day goes elsewhere, rather than nowhere.
@@ -187,7 +187,7 @@ impl Timetable {
 
     /// The newest logical time before `at`.
     pub fn logical_before(&self, at: Timestamp) -> Option<Timestamp> {
-        self.logical_at_or_before(just_before(at))
+        self.logical_at_or_before(at.previous())
     }
 
     /// The oldest logical time after `at`.
@@ -241,7 +241,7 @@ impl Timetable {
                         Shift::None => begin,
                         Shift::Next | Shift::Previous => earlier(begin, LONGEST_SHIFT),
                     };
-                    time = self.schedule.logical_after(just_before(begin).max(time))?;
+                    time = self.schedule.logical_after(begin.previous().max(time))?;
                 }
             }
         }

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
-use jiff::{SignedDuration, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 
 use crate::Error;
 
 /// The copy of the time-zone data inside the program; the machine's own is never read.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-const NANOSECOND: SignedDuration = SignedDuration::from_nanos(1);
 const YEAR: SignedDuration = SignedDuration::from_hours(366 * 24);
 
 /// An IANA time zone such as `Europe/Berlin`, resolved once. As text it is its name.
@@ -38,12 +38,12 @@ impl Zone {
 
     /// The offset from UTC in force at `at`.
     pub fn offset_at(&self, at: Timestamp) -> Offset {
-        self.0.to_offset(at)
+        self.0.to_offset(at.jiff())
     }
 
     /// What the local clock shows at `at`.
     pub(crate) fn local(&self, at: Timestamp) -> DateTime {
-        self.0.to_datetime(at)
+        self.0.to_datetime(at.jiff())
     }
 
     /// The first instant at which the local clock shows `local` or, where a gap leaves it out, something later.
@@ -53,23 +53,23 @@ impl Zone {
     pub(crate) fn first_instant_of(&self, local: DateTime) -> Option<Timestamp> {
         match self.0.to_ambiguous_timestamp(local).offset() {
             AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
-                offset.to_timestamp(local).ok()
+                offset.to_timestamp(local).ok().map(Timestamp::from)
             }
             AmbiguousOffset::Gap { after, .. } => {
                 let short_of_it = after.to_timestamp(local).ok()?;
-                self.0.following(short_of_it).next().map(|transition| transition.timestamp())
+                self.0.following(short_of_it).next().map(|transition| transition.timestamp().into())
             }
         }
     }
 
     /// The stretch of constant offset that contains `at`.
     pub(crate) fn segment(&self, at: Timestamp) -> Segment {
-        let begin = self.0.preceding(just_after(at)).next().map(|transition| Begin {
-            at: transition.timestamp(),
-            offset_before: self.0.to_offset(just_before(transition.timestamp())),
+        let begin = self.0.preceding(at.next().jiff()).next().map(|transition| {
+            let at = Timestamp::from(transition.timestamp());
+            Begin { at, offset_before: self.offset_at(at.previous()) }
         });
-        let end = self.0.following(at).next().map(|transition| transition.timestamp());
-        Segment { begin, end, offset: self.0.to_offset(at) }
+        let end = self.0.following(at.jiff()).next().map(|transition| transition.timestamp().into());
+        Segment { begin, end, offset: self.0.to_offset(at.jiff()) }
     }
 
     /// Whether the two zones' clocks agree at every instant from 1970 to 2100, whatever they are called.
@@ -82,8 +82,8 @@ impl Zone {
         let first = (Timestamp::UNIX_EPOCH, self.offset_at(Timestamp::UNIX_EPOCH));
         let changes = self
             .0
-            .following(Timestamp::UNIX_EPOCH)
-            .map(|transition| (transition.timestamp(), transition.offset()))
+            .following(Timestamp::UNIX_EPOCH.jiff())
+            .map(|transition| (Timestamp::from(transition.timestamp()), transition.offset()))
             .take_while(move |(at, _)| *at < until)
             .scan(first.1, |offset, change| {
                 let changed = std::mem::replace(offset, change.1) != change.1;
@@ -104,8 +104,8 @@ pub fn has_dst(zone: &Zone, around: Timestamp) -> bool {
     };
     let offset = zone.offset_at(from);
     zone.0
-        .following(from)
-        .take_while(|transition| transition.timestamp() <= until)
+        .following(from.jiff())
+        .take_while(|transition| transition.timestamp() <= until.jiff())
         .any(|transition| transition.offset() != offset)
 }
 
@@ -128,7 +128,7 @@ pub(crate) struct Begin {
 impl Segment {
     /// The instant at which this segment's clock shows `local`, if that is inside the segment.
     pub(crate) fn instant_of(&self, local: DateTime) -> Option<Timestamp> {
-        let at = self.offset.to_timestamp(local).ok()?;
+        let at = Timestamp::from(self.offset.to_timestamp(local).ok()?);
         let begun = self.begin.as_ref().is_none_or(|begin| begin.at <= at);
         let ended = self.end.is_some_and(|end| end <= at);
         (begun && !ended).then_some(at)
@@ -138,18 +138,8 @@ impl Segment {
 impl Begin {
     /// What the clock would have shown at this instant without the change.
     pub(crate) fn local_before(&self) -> DateTime {
-        self.offset_before.to_datetime(self.at)
+        self.offset_before.to_datetime(self.at.jiff())
     }
-}
-
-/// The next representable instant; the last one stays itself.
-pub(crate) fn just_after(at: Timestamp) -> Timestamp {
-    at.checked_add(NANOSECOND).unwrap_or(Timestamp::MAX)
-}
-
-/// The previous representable instant; the first one stays itself.
-pub(crate) fn just_before(at: Timestamp) -> Timestamp {
-    at.checked_sub(NANOSECOND).unwrap_or(Timestamp::MIN)
 }
 
 impl TryFrom<&str> for Zone {

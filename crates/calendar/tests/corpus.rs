@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use tidemill_calendar::{Cron, Rule, Schedule, Template, TemplateContext, Zone};
 use tidemill_corpus::corpus;
+use tidemill_model::Timestamp;
 
 /// One without changes of its clock, one with, one that has skipped a day.
 const ZONES: [&str; 3] = ["UTC", "Europe/Berlin", "Pacific/Apia"];

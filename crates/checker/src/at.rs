@@ -1,6 +1,6 @@
 //! Where in a history a rule is being checked.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Command, CommandRecord, Recorded};
 
 use crate::Invariant;

@@ -4,7 +4,8 @@
 use std::str::FromStr;
 
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan, Zoned, civil};
+use jiff::{SignedDuration, ToSpan, Zoned, civil};
+use tidemill_model::Timestamp;
 use tidemill_model::{Fire, Period, ScheduleRule, ScheduleSpec};
 
 /// A schedule as far as it is understood here.
@@ -44,10 +45,7 @@ impl Calendar {
     pub(crate) fn first_after(&self, instant: Timestamp) -> Option<Option<Fire>> {
         match self {
             Self::Cron(cron) => {
-                let after = chrono::DateTime::from_timestamp(
-                    instant.as_second(),
-                    u32::try_from(instant.subsec_nanosecond()).unwrap_or(0),
-                )?;
+                let after = chrono::DateTime::from_timestamp_millis(instant.as_millisecond())?;
                 Some(cron.after(&after).next().and_then(|time| {
                     let at = Timestamp::from_second(time.timestamp()).ok()?;
                     Some(Fire { at, logical_time: at })
@@ -162,7 +160,7 @@ fn is_fixed(text: &str) -> bool {
 }
 
 fn civil_of(zone: &TimeZone, time: Timestamp) -> civil::DateTime {
-    zone.to_datetime(time)
+    zone.to_datetime(time.jiff())
 }
 
 fn utc(time: Timestamp) -> Zoned {
@@ -181,7 +179,7 @@ fn floor(period: Period, instant: Timestamp) -> Option<Timestamp> {
         Period::Week => day.checked_sub(i64::from(day.weekday().to_monday_zero_offset()).days()).ok()?,
         Period::Month => day.first_of_month(),
     };
-    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+    Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp().into())
 }
 
 /// The start of the period after the one that starts at `start`.
@@ -192,7 +190,7 @@ fn next(period: Period, start: Timestamp) -> Option<Timestamp> {
         Period::Week => 7.days(),
         Period::Month => 1.month(),
     };
-    Some(utc(start).checked_add(step).ok()?.timestamp())
+    Some(utc(start).checked_add(step).ok()?.timestamp().into())
 }
 
 /// The fire for the period that starts at `start`.

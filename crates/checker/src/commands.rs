@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_log::Hash;
+use tidemill_model::Timestamp;
 use tidemill_model::{Cause, CommandRecord, Envelope, Event, Outcome, Rejection, Resume, Source};
 
 use crate::Invariant;

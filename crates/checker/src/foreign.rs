@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Event, Follow, JobId, Recorded, ShardId, Standing};
 
 use crate::Invariant;

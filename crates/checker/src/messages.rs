@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Calendar, CalendarName, CalendarUse, Event, ForeignParent, FreezeScope, GroupName, JobDefinition, JobId,
     Pool, PoolName, Recorded, RerunId, ShardId, Template, TemplateName,

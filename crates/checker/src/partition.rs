@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_log::{Frame, Kind};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Cause, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, RequestId, ShardId, Source,
 };

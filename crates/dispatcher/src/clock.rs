@@ -1,7 +1,7 @@
 //! The one place of the dispatcher where time is read.
 
-use jiff::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
+use tidemill_model::Timestamp;
 
 /// One reading of both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,6 @@ impl Clock {
     pub fn now(self) -> Moment {
         let boot = clock_gettime(ClockId::Boottime);
         let boot_ms = (boot.tv_sec as u64) * 1_000 + (boot.tv_nsec as u64) / 1_000_000;
-        Moment { wall: Timestamp::now(), boot_ms }
+        Moment { wall: jiff::Timestamp::now().into(), boot_ms }
     }
 }

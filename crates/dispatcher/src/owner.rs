@@ -18,9 +18,9 @@ mod reading;
 
 use std::collections::VecDeque;
 
-use jiff::Timestamp;
 use tidemill_engine::{Courier, Effect, Partition, Rig};
 use tidemill_log::{AppendError, Chain, Head, Kind, Record};
+use tidemill_model::Timestamp;
 use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId};
 
 use crate::silence::Silence;

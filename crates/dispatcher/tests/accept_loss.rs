@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tidemill_dispatcher::{AcceptLossError, Loss, accept_loss};
 use tidemill_log::{
     Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic,
     Usage, Waker, append_wait,
 };
+use tidemill_model::Timestamp;
 use tidemill_model::{Envelope, Event, Resume};
 
 const PATIENCE: Duration = Duration::from_secs(30);

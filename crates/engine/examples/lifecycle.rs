@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use ed25519_dalek::{Signer, SigningKey};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_engine::{Courier, Draft, Effect, Partition, effects};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Envelope, GroupId, GroupSettings, Incarnation, JobId,
     JobSpec, Nonce, Priority, Program, Registration, ShardId, StartRequest, Submission, WorkMessage,

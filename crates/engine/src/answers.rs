@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
+use tidemill_model::Timestamp;
 use tidemill_model::{Answer, Outcome, RequestId};
 
 use crate::weight::{of_outcome, of_text};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, Recorded, Rejection,
     RequestId, Resume, ShardId, Source, WorkMessage, WorkerId,

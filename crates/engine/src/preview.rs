@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use tidemill_calendar::Zone;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, DataPath, Execution, JobDefinition, RunSpec, Token};
 
 use crate::schedule::{Facts, Room, attempt_spec, render, resolve_path, time_format};

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_model::Rate;
+use tidemill_model::Timestamp;
 
 /// Starts that a rate still counts. What is too old leaves with [`Starts::expire`] only, so that the state moves by
 /// events alone.

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use tidemill_calendar as calendar;
 use tidemill_calendar::{Schedule, Template, TemplateContext, TimeFormat, Timetable, Zone};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, Ending, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, Program, RunSpec,
     ScheduleRule, ScheduleSpec, SuccessCheck, Token,

@@ -474,7 +474,7 @@ fn a_deletion_cancels_thousands_of_batches() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({}))]);
     for second in 0..2_000 {
-        let logical_time = Some(jiff::Timestamp::from_second(1_700_000_000 + second).unwrap());
+        let logical_time = Some(tidemill_model::Timestamp::from_second(1_700_000_000 + second).unwrap());
         let parameters = std::collections::BTreeMap::new();
         world.send(kit::GROUP, Command::RunJob { job: ids[0], logical_time, parameters, concurrent: true });
     }

@@ -7,10 +7,10 @@ mod kit;
 use std::collections::BTreeMap;
 
 use expect_test::expect;
-use jiff::Timestamp;
 use kit::{GROUP, START, Script, World, at, every, job, rejection};
 use serde_json::{Value, json};
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT, Rig};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, Command, Event, GroupSettings, JobId, JobSpec, MarkedResult, ShardId, Waiver, WorkerId,
 };

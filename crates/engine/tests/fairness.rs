@@ -6,9 +6,9 @@ mod kit;
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use kit::{GROUP, Script, World, job};
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptResult, BatchId, Command, Event, JobId, PoolSpec, Priority, ShardId, Submission,
 };

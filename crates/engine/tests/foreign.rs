@@ -78,7 +78,7 @@ fn let_through(world: &mut World) {
 }
 
 /// Logical times of the dependencies of the batches that were generated, by job.
-fn waits_for(events: Vec<Event>, of: JobId) -> Vec<Vec<jiff::Timestamp>> {
+fn waits_for(events: Vec<Event>, of: JobId) -> Vec<Vec<tidemill_model::Timestamp>> {
     let times = events.into_iter().filter_map(|event| match event {
         Event::BatchGenerated { job, dependencies, .. } if job == of => Some(dependencies),
         _ => None,

@@ -5,9 +5,9 @@
 mod kit;
 
 use expect_test::expect;
-use jiff::Timestamp;
 use kit::{GROUP, Script, World, at, every, group, job, rejection};
 use serde_json::json;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Command, GroupSettings, JobId, Outcome, ShardId};
 
 const TEN: &str = "2026-07-01T10:00:00Z";

@@ -7,10 +7,11 @@ mod kit;
 use std::collections::BTreeMap;
 
 use expect_test::expect;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kit::{GROUP, Script, World, at, every, job, rejection};
 use serde_json::json;
 use tidemill_engine::Rig;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, AttemptOutcome, AttemptResult, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec,
     MarkedResult, Outcome, RecordedBatch, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunWish,

@@ -8,10 +8,10 @@ mod kit;
 use std::collections::BTreeMap;
 
 use expect_test::expect;
-use jiff::Timestamp;
 use kit::{GROUP, World, at, every, group, job, rejection};
 use serde_json::{Value, json};
 use tidemill_engine::{Effect, Rig};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Command, CommandRecord, Envelope, Event, GroupSettings, InstanceId, JobId, LiveAnswer,
     LiveQuery, MarkedResult, Outcome, RecordedBatch, RequestId, RerunDefinition, RerunWish, ShardId,
@@ -507,7 +507,7 @@ fn watch_that_crosses_the_release_is_asked_again() {
 fn parameters_beyond_the_bound_are_known_to_be_left_behind() {
     let mut world = world();
     let id = world.define(vec![anchor("a", json!({}))])[0];
-    let time = |n: i64| Timestamp::new(1_780_000_000 + n * 3_600, 0).unwrap().to_string();
+    let time = |n: i64| Timestamp::from_second(1_780_000_000 + n * 3_600).unwrap().to_string();
     for n in 0..3 {
         let text = format!("{n}").repeat(60_000);
         batch(&run(&mut world, GROUP, id, &time(n), json!({"text": text})));
@@ -530,7 +530,7 @@ fn parameters_beyond_the_bound_are_known_to_be_left_behind() {
 fn many_times_are_moved_as_they_were() {
     let mut world = world();
     let id = world.define(vec![job("a", json!({}))])[0];
-    let time = |n: i64| Timestamp::new(1_780_000_000 + n * 3_600, 0).unwrap();
+    let time = |n: i64| Timestamp::from_second(1_780_000_000 + n * 3_600).unwrap();
     for n in 0..120 {
         let made = batch(&run(&mut world, GROUP, id, &time(n).to_string(), json!({})));
         let result = if n % 17 == 5 { MarkedResult::Failed } else { MarkedResult::Success };

@@ -9,10 +9,11 @@ mod kit;
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kit::{World, at, job};
 use serde_json::{Value, json};
 use tidemill_calendar::{Days, Timetable};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Calendar, CalendarSpec, Command, Envelope, Event, JobDefinition, Origin, Outcome, ShardId,
 };

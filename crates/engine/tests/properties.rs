@@ -8,10 +8,11 @@ mod kit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kit::{GROUP, Script, World, every, job};
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptResult, BatchId, Command, Envelope, Event, JobDefinition, JobId, JobSpec, JobType, ShardId, Token,
     WorkerId,

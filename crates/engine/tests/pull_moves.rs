@@ -7,11 +7,12 @@ mod kit;
 use std::collections::{BTreeMap, BTreeSet};
 
 use expect_test::expect;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kit::{GROUP, World, group, rejection};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Command, Envelope, Event, Executor, GrantId, GroupSettings, Ledger, LiveAnswer, LiveQuery,
     MovedTask, Outcome, PulledGrant, RequestId, ShardId, TaskId, TaskLedger, TaskSpec, UserHistory, UserName,

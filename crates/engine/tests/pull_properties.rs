@@ -9,9 +9,10 @@ mod kit;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kit::{GROUP, World, spec, user};
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Command, Event, Executor, GrantId, GroupSettings, Outcome, TaskId, TaskSpec, When,
 };

@@ -4,9 +4,10 @@
 
 mod kit;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kit::{GROUP, World, at, job};
 use serde_json::json;
+use tidemill_model::Timestamp;
 use tidemill_model::{Command, Event, ShardId, ThirdPartyReport};
 
 const TEN: &str = "2026-07-01T10:00:00Z";

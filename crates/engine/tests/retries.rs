@@ -5,9 +5,9 @@
 mod kit;
 
 use expect_test::expect;
-use jiff::Timestamp;
 use kit::{Script, World, job, rejection};
 use serde_json::json;
+use tidemill_model::Timestamp;
 use tidemill_model::{AttemptOutcome, AttemptResult, Command, Event, JobSpec, WorkerId};
 
 /// The attempt at hand asks, starts, and exits so.

@@ -104,7 +104,7 @@ mod tests {
             group: "demo".to_owned().try_into().unwrap(),
             job_type: "shell".to_owned().try_into().unwrap(),
             program: tidemill_model::Program::None,
-            logical_time: jiff::Timestamp::UNIX_EPOCH,
+            logical_time: tidemill_model::Timestamp::UNIX_EPOCH,
             logical_time_text: String::new(),
             run: 0,
             parameters: BTreeMap::from([("name".to_owned(), String::new())]),

@@ -165,7 +165,7 @@ fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
         group: GroupName::try_from("g").unwrap(),
         job_type: name(job_type),
         program,
-        logical_time: jiff::Timestamp::UNIX_EPOCH,
+        logical_time: tidemill_model::Timestamp::UNIX_EPOCH,
         logical_time_text: "1970-01-01T01:00:00+01:00".to_owned(),
         run: 3,
         parameters: BTreeMap::from([("in-dir".to_owned(), "/a b".to_owned())]),

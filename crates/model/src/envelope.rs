@@ -1,6 +1,6 @@
 //! One journal record: what was decided in one go, and why.
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! How a job's schedule is followed: what happens when batches would overlap, between which instants it counts,
 //! how late a fire may be, and which days of a calendar it keeps to.
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

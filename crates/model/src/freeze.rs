@@ -1,6 +1,6 @@
 //! The latest logical time whose batches may be assigned (BYD-17, DSP-1).
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -33,6 +33,7 @@ mod retry;
 mod slips;
 mod spec;
 mod thing;
+mod time;
 mod timeouts;
 mod work;
 
@@ -90,5 +91,6 @@ pub use thing::{
     CheckReport, DataPath, JobData, MAX_ANSWERS, MAX_CODE_BYTES, MAX_NEEDS, MAX_PATH_BYTES, PathAnswer,
     PathCheck, PathSpec, QualityAsk, Thing, ThirdPartyReport, WaivedParent, Waiver, WantedThing,
 };
+pub use time::Timestamp;
 pub use timeouts::{AlarmKind, Severity, TimeOfDay, TimeoutKind, Timeouts};
 pub use work::{Reply, RunSpec, WorkMessage, parameter_variable};

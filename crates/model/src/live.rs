@@ -1,7 +1,7 @@
 //! Questions about the present that only an owner's state can answer, and their answers. Lists come from
 //! the read tables; this is for *why* and for what the tables do not hold yet.
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,9 +39,9 @@ pub struct MovedRuns {
     /// How many there are.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub times: u32,
-    /// From one to the next, nanoseconds; 0 for a single one.
+    /// From one to the next, milliseconds; 0 for a single one.
     #[serde(default, skip_serializing_if = "is_zero")]
-    pub step_ns: i64,
+    pub step_ms: i64,
     /// The number of the run.
     #[serde(default, skip_serializing_if = "is_first")]
     pub run: u32,
@@ -66,7 +66,7 @@ pub struct MovedRuns {
 impl MovedRuns {
     /// Its logical times, oldest first.
     pub fn logical_times(&self) -> impl Iterator<Item = Timestamp> + '_ {
-        let step = jiff::SignedDuration::from_nanos(self.step_ns);
+        let step = jiff::SignedDuration::from_millis(self.step_ms);
         let next = move |time: &Timestamp| time.checked_add(step).ok();
         std::iter::successors(Some(self.first), next).take(self.times as usize)
     }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,9 +6,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Instant;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tidemill_log::{Head, Kind, Log, MemoryLog, Producer, Tip, Topic};
+use tidemill_model::Timestamp;
 use tidemill_model::{Envelope, Recorded, ShardId};
 use tidemill_projector::{Config, FeedCursor, FeedReader, Shutdown, rebuild, verify};
 use tidemill_store::{SqliteTables, Tables};

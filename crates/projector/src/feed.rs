@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jiff::Timestamp;
 use tidemill_log::{Log, LogId, Topic};
+use tidemill_model::Timestamp;
 
 use crate::journal::{Journal, Start};
 use crate::{CloudEvent, Error, cloud_event};
@@ -41,11 +41,7 @@ impl FeedCursor {
     /// are those of the events: their owner's clock at the decision.
     #[must_use]
     pub fn since(log_id: &LogId, since: Timestamp) -> Self {
-        // A time between two milliseconds is after the first.
-        let ms = since.as_nanosecond().div_euclid(1_000_000);
-        let later = i128::from(since.as_nanosecond().rem_euclid(1_000_000) > 0);
-        let since = i64::try_from(ms + later).ok();
-        Self { since, ..Self::start(log_id) }
+        Self { since: Some(since.as_millisecond()), ..Self::start(log_id) }
     }
 
     /// After these records, which have to be ones that count: those of the tables' positions, for instance.

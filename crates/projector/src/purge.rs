@@ -11,7 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, ShardRow};
 use tidemill_store::{Filter, Row, Select, Table, Tables, Value};
 
@@ -35,7 +36,7 @@ pub(crate) fn keep_purging(tables: &dyn Tables, days: u32, shutdown: &Shutdown) 
     let mut pause = FIRST;
     while !shutdown.wait(pause) {
         pause = EVERY;
-        let Ok(before) = Timestamp::now().checked_sub(kept) else { return };
+        let Ok(before) = Timestamp::from(jiff::Timestamp::now()).checked_sub(kept) else { return };
         match purge(tables, before, shutdown) {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, "{rows} rows from before {before} have left the tables"),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tidemill_log::{Log, Topic};
+use tidemill_model::Timestamp;
 use tidemill_store::{FORMAT, Tables, rows};
 
 use crate::projection::Projection;

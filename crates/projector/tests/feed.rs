@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{Owner, catalogue, lives, log, shard};
 use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
+use tidemill_model::Timestamp;
 use tidemill_projector::{Error, FeedCursor, FeedReader, Progress, PublishConfig, Shutdown, publish};
 
 const LONG: Duration = Duration::from_secs(30);

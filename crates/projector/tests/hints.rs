@@ -331,7 +331,8 @@ fn keeper_rests_until_somebody_looks() {
 #[test]
 fn verify_names_hints_that_mislead() {
     let mut kept = Kept::new();
-    let start = jiff::Timestamp::now() + Duration::from_secs(3_600);
+    let start =
+        tidemill_model::Timestamp::from(jiff::Timestamp::now()) + jiff::SignedDuration::from_secs(3_600);
     let once = |executor: Value| {
         let spec = json!({"executor": executor, "when": {"once": {"start": start}}});
         (SHARD, json!({"task_created": {"task": 4097, "spec": spec}}))
@@ -342,11 +343,11 @@ fn verify_names_hints_that_mislead() {
     let users = json!({"users_received": {"users": ["ann", "bob", "cid", "dan"]}});
     let first = kept.owner.decide(vec![(SHARD, group), (SHARD, users), once(json!({"group": "demo"}))]);
     let offset = kept.owner.decide(Vec::new());
-    let keep = |user: &str, life: &Life, offset: u64, until: jiff::Timestamp| {
+    let keep = |user: &str, life: &Life, offset: u64, until: tidemill_model::Timestamp| {
         let hint = Hint { life: life.clone(), offset, until_ms: until.as_millisecond(), begins: true };
         kept.runtime.block_on(kept.hints.keep(&place(user), &hint, PATIENCE)).unwrap();
     };
-    let later = start + Duration::from_secs(1);
+    let later = start + jiff::SignedDuration::from_secs(1);
     keep("ann", &life, offset, start);
     keep("bob", &life, first, later);
     keep("cid", &Life::draw(), offset, later);
@@ -374,10 +375,5 @@ fn verify_names_hints_that_mislead() {
     let told: Vec<_> = wrong.differences.iter().map(|it| (it.table, it.key.as_str())).collect();
     assert_eq!((told, wrong.difference_count), (vec![("hints", "1, \"ann\"")], 1));
     assert_eq!(wrong.differences[0].expected, Some(format!("something from {start} on")));
-    assert_eq!(wrong.differences[0].found, Some(format!("nothing before {}", ms(later))));
-}
-
-/// As a hint has it.
-fn ms(time: jiff::Timestamp) -> jiff::Timestamp {
-    jiff::Timestamp::from_millisecond(time.as_millisecond()).unwrap()
+    assert_eq!(wrong.differences[0].found, Some(format!("nothing before {later}")));
 }

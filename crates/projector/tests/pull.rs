@@ -7,9 +7,9 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use support::{Database, Dice, Owner, START_MS, catalogue, id, log, shard, time};
+use tidemill_model::Timestamp;
 use tidemill_projector::{Config, Progress, Shutdown, purge, rebuild, run, verify};
 use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow};
 use tidemill_store::{PageRequest, PullGrantFilter, PullTaskFilter, ReadPullTables, Row};

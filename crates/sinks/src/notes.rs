@@ -3,7 +3,8 @@
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_projector::{Session, Shutdown, keep};
 use tidemill_store::{SinkNote, Tables};
 
@@ -50,7 +51,7 @@ impl Notes<'_> {
         if self.noted.as_ref().is_some_and(|(noted, at)| *noted == sinks && at.elapsed() < AT_LEAST) {
             return Ok(());
         }
-        let now = Timestamp::now();
+        let now = Timestamp::from(jiff::Timestamp::now());
         let note = |sink: &SinkStatus, status: &PartitionStatus| SinkNote {
             sink: sink.sink.clone(),
             partition: status.partition,

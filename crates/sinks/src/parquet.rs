@@ -17,8 +17,8 @@ mod s3;
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tidemill_log::Head;
+use tidemill_model::Timestamp;
 
 use crate::config::ParquetConfig;
 use crate::{Batch, Change, Error, Sink, Stored};
@@ -165,6 +165,6 @@ impl Sink for ParquetSink {
 
 /// The UTC day as Hive likes it.
 fn day(at: i64) -> String {
-    let at = Timestamp::from_millisecond(at).unwrap_or_default();
+    let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);
     at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }

@@ -71,7 +71,9 @@ impl Index {
             let document = &hit["_source"];
             let is = |field: &str, value: Value| assert_eq!(document[field], value, "{field} of {hit}");
             let time = |millis: Option<i64>| {
-                Value::from(millis.map(|at| jiff::Timestamp::from_millisecond(at).unwrap().to_string()))
+                Value::from(
+                    millis.map(|at| tidemill_model::Timestamp::from_millisecond(at).unwrap().to_string()),
+                )
             };
             assert_eq!(hit["_id"], grant.id.to_string());
             is("grant_id", grant.id.into());

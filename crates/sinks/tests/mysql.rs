@@ -161,7 +161,7 @@ fn grants_that_have_left_the_tables_are_passed_over() {
     site.works(40);
     let whole = site.grants();
     let before = whole.values().map(|grant| grant.granted_at).max().unwrap() + 1;
-    let before = jiff::Timestamp::from_millisecond(before).unwrap();
+    let before = tidemill_model::Timestamp::from_millisecond(before).unwrap();
     tidemill_projector::purge(&*site.database.tables, before, &tidemill_projector::Shutdown::new()).unwrap();
     let left = site.grants();
     assert!(

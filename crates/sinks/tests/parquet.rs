@@ -84,7 +84,7 @@ fn agrees(root: &Path, site: &Site) {
             is("template", "copy".into());
             let given: Value = serde_json::from_str(row["parameters"].as_str().unwrap()).unwrap();
             assert_eq!(given, parameters(grant.task_id));
-            let day = jiff::Timestamp::from_millisecond(at.unwrap()).unwrap().to_string();
+            let day = tidemill_model::Timestamp::from_millisecond(at.unwrap()).unwrap().to_string();
             is("dt", day[..10].into());
         }
         let last = facts[id].last().unwrap();

@@ -76,7 +76,7 @@ fn younger_grant_that_is_missing_stops_the_partition() {
     };
     let tables = Arc::clone(&site.database.tables);
     let tables = &*tables;
-    let before = jiff::Timestamp::from_millisecond(middle).unwrap();
+    let before = tidemill_model::Timestamp::from_millisecond(middle).unwrap();
     let purged = purge(tables, before, &Shutdown::new()).unwrap();
     let kept = site.grants();
     assert!(purged > 0 && kept.len() < whole.len());

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Command, GrantId, Outcome, PulledGrant, Rejection, RequestId, ShardId, TaskId, UserName,
 };

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Event, GrantId, ShardId, TaskId, TaskSpec, UserName};
 
 use crate::stats::Stats;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 use crate::rng::Rng;
 
@@ -200,9 +200,9 @@ pub(crate) struct Plan {
 }
 
 /// Where most histories begin: at the end of an ordinary Wednesday.
-const WEDNESDAY: Timestamp = Timestamp::constant(1_790_812_780, 0);
+const WEDNESDAY: Timestamp = Timestamp::constant(1_790_812_780);
 /// The others begin shortly before the clocks of Berlin are set back, from 03:00 to 02:00.
-const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_980, 0);
+const LONG_NIGHT: Timestamp = Timestamp::constant(1_792_889_980);
 
 /// Before this, groups and workers begin.
 const BEGIN_MS: u64 = 4_000;

@@ -1,7 +1,8 @@
 //! What people wish of tasks that clients pull: templates, users and their moves, tasks and changes of them.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Command, Executor, GroupName, GroupSettings, ShardId, TaskId, TaskSpec, TemplateSpec, UserName,
 };
@@ -236,7 +237,7 @@ fn when(rng: &mut Rng, wall: Timestamp) -> Value {
         _ => {
             let zone = ["UTC", "Europe/Berlin", "Asia/Tokyo", "America/St_Johns"][rng.below(4)];
             let local = away(rng.range(0, 240) as i64 - 180);
-            let local = local.in_tz(zone).expect("a zone that there is");
+            let local = local.jiff().in_tz(zone).expect("a zone that there is");
             let at = format!("{:02}:{:02}", local.hour(), local.minute());
             let start = away(-(rng.range(0, 5 * 24) as i64) * 3_600);
             json!({"every_days": {"n": rng.range(1, 3), "at": at, "zone": zone, "start": start}})

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ed25519_dalek::SigningKey;
-use jiff::Timestamp;
 use tidemill_executor::{ExitRecord, KilledBecause, Lease, Setup, Worker};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, GroupName, Incarnation, JobId, JobType, Measure, Registration, Reserved, ShardId, Token,
     WorkerId, WorkerLabel,

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, BatchResult, BulkId, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome,
     RequestId, RerunId, ShardId, Source, Thing, ThingId, Token, WorkerId,

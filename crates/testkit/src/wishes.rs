@@ -351,7 +351,7 @@ impl World {
         let logical_time = rng.chance(40).then(|| {
             let second = SignedDuration::from_secs(rng.range(0, 120) as i64 - 60);
             let text = (self.wall() + second).as_second() / 10 * 10;
-            jiff::Timestamp::new(text, 0).unwrap_or(self.wall())
+            tidemill_model::Timestamp::from_second(text).unwrap_or(self.wall())
         });
         let parameters = rows_by_hand(&mut rng.aside("values"));
         let concurrent = rng.aside("concurrent").chance(60);
@@ -365,7 +365,7 @@ impl World {
         let Some(job) = rng.pick(&jobs) else { return self.submit(rng) };
         let end = self.wall().as_second() / 10 * 10;
         for back in 0..24_u64 {
-            let logical_time = jiff::Timestamp::new(end - 10 * back as i64, 0).ok();
+            let logical_time = tidemill_model::Timestamp::from_second(end - 10 * back as i64).ok();
             let parameters = BTreeMap::new();
             let command = Command::RunJob { job: job.id, logical_time, parameters, concurrent: true };
             self.ask_later(job.shard, command, 150 * (24 - back));
@@ -763,7 +763,7 @@ fn firing(rng: &mut Rng, job: &mut Value) {
     }
 }
 
-fn calendar(rng: &mut Rng, name: &str, wall: jiff::Timestamp) -> Value {
+fn calendar(rng: &mut Rng, name: &str, wall: tidemill_model::Timestamp) -> Value {
     let today = wall.to_zoned(jiff::tz::TimeZone::UTC).date().to_string();
     let mut calendar = json!({"name": name, "week": ["monday", "tuesday", "saturday", "sunday"]});
     match rng.range(0, 4) {

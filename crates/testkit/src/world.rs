@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_dispatcher::Moment;
 use tidemill_engine::Rig;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{AppendError, Genesis, LogId, Record};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, CommandRecord, InstanceId, JobId, JobType, Outcome, Priority, Reply, RequestId, Reserved,
     ShardId, Token, WorkMessage, WorkerId,

@@ -7,9 +7,10 @@ mod server;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use server::{Server, code, text, until};
+use tidemill_model::Timestamp;
 
 /// Group `default` has a worker; what the others run completes by itself.
 const JOBS: &str = "jobs:\n\
@@ -404,7 +405,7 @@ fn who_waits_for_a_disabled_parent_goes_on_when_it_is_enabled() {
             parents: [{job: default/tick, mapping: latest}]}\n",
     );
     server.run(&["job", "disable", "default/tick"]);
-    let owed = Timestamp::from_second(Timestamp::now().as_second() + 2).unwrap();
+    let owed = Timestamp::from_second(Timestamp::from(jiff::Timestamp::now()).as_second() + 2).unwrap();
     let run = |job: &str| {
         server.json(&["job", "run", job, "--logical-time", &owed.to_string()])["batch"].to_string()
     };
@@ -414,7 +415,7 @@ fn who_waits_for_a_disabled_parent_goes_on_when_it_is_enabled() {
         why(&waiting[1])["conditions"][0]["message"].as_str()?.contains("has no batch yet").then_some(())
     });
     let passed = owed + SignedDuration::from_secs(2);
-    until("the time has passed", || (Timestamp::now() > passed).then_some(()));
+    until("the time has passed", || (Timestamp::from(jiff::Timestamp::now()) > passed).then_some(()));
     for batch in &waiting {
         assert_eq!(server.json(&["batch", "show", batch])["state"], "waiting");
         assert_eq!(why(batch)["conditions"][0]["logical_time"], owed.to_string());

@@ -122,12 +122,14 @@ fn batch_waits_for_its_earliest_start() {
     let why = server.json(&["batch", "why", &ahead])["conditions"].clone();
     assert_eq!(why[0]["kind"], "earliest_start", "{why}");
     let waited = [3, 12, 40].into_iter().any(|seconds| {
-        let time = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(1_800 - seconds);
+        let time = tidemill_model::Timestamp::from(jiff::Timestamp::now())
+            - jiff::SignedDuration::from_secs(1_800 - seconds);
         let soon =
             server.json(&["job", "run", "default/a", "--concurrent", "--logical-time", &time.to_string()]);
         let soon = soon["batch"].to_string();
         let shown = show_until(&server, &soon, "it ends", |shown| shown["state"] == "finished");
-        let time = |field: &str| -> jiff::Timestamp { shown[field].as_str().unwrap().parse().unwrap() };
+        let time =
+            |field: &str| -> tidemill_model::Timestamp { shown[field].as_str().unwrap().parse().unwrap() };
         assert!(time("assigned_at") >= time("earliest_start_at"), "{shown}");
         // Where this is slow, that time has come before the batch has.
         time("generated_at") < time("earliest_start_at")

@@ -6,15 +6,16 @@ mod server;
 
 use std::path::Path;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 use server::clock::Clock;
 use server::feed::Feed;
 use server::{Server, until};
+use tidemill_model::Timestamp;
 
 /// A batch of the job, for a logical time of its own.
 fn run(server: &Server, job: &str, number: usize) -> String {
-    let time = Timestamp::constant(1_767_225_600, 0) + SignedDuration::from_hours(number as i64);
+    let time = Timestamp::constant(1_767_225_600) + SignedDuration::from_hours(number as i64);
     server.json(&["job", "run", job, "--concurrent", "--logical-time", &time.to_string()])["batch"]
         .to_string()
 }
@@ -80,7 +81,7 @@ fn who_has_waited_long_goes_first_whatever_the_priority() {
     let dir = tempfile::tempdir().unwrap();
     let (clock, data) = (Clock::build(dir.path()), dir.path().join("data"));
     let start = |ago: i64, slots: &str| {
-        let now = Timestamp::now() - SignedDuration::from_mins(ago);
+        let now = Timestamp::from(jiff::Timestamp::now()) - SignedDuration::from_mins(ago);
         clock.start(now, &data, &[("EXECUTOR__SLOTS", slots)])
     };
     // Nobody takes what does nothing, until the third start.

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 use server::Server;
 use server::feed::Feed;
@@ -17,6 +17,7 @@ use tidemill_dispatcher::{Clock, Config, Input, Moment, Output, Owner, Start};
 use tidemill_engine::Rig;
 use tidemill_log::{From, Log, Producer, Reader, SqliteConfig, SqliteLog, Topic, append_wait};
 use tidemill_model::ShardId;
+use tidemill_model::Timestamp;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const PARTITIONS: u32 = 2;

@@ -6,12 +6,13 @@ mod server;
 
 use std::path::Path;
 
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{SignedDuration, ToSpan};
 use serde_json::{Value, json};
 use server::{Server, code, text, until};
+use tidemill_model::Timestamp;
 
 fn pass(time: Timestamp) {
-    until("time passes", || (Timestamp::now() > time).then_some(()));
+    until("time passes", || (Timestamp::from(jiff::Timestamp::now()) > time).then_some(()));
 }
 
 fn items(answer: &Value) -> Vec<Value> {
@@ -76,9 +77,9 @@ fn killed_generator_loses_and_doubles_nothing() {
     until("batches", || (batches(&server, "default/near").len() > 2).then_some(()));
     server.signal("-KILL");
     drop(server);
-    pass(Timestamp::now() + SignedDuration::from_secs(6));
+    pass(Timestamp::from(jiff::Timestamp::now()) + SignedDuration::from_secs(6));
     let server = Server::start(dir.path());
-    let back = Timestamp::now();
+    let back = Timestamp::from(jiff::Timestamp::now());
     let after = |job: &str| {
         let made = batches(&server, job);
         times(&made).last().is_some_and(|last| *last > back).then_some(made)
@@ -169,7 +170,7 @@ fn preview_is_what_fires_until_the_validity_ends() {
     let server = Server::start(dir.path());
     // Where this is slow, little of the validity is left when it is looked at.
     let found = [9, 30, 60].into_iter().find_map(|seconds| {
-        let end = Timestamp::now() + SignedDuration::from_secs(seconds);
+        let end = Timestamp::from(jiff::Timestamp::now()) + SignedDuration::from_secs(seconds);
         server.apply(&format!(
             "jobs: [{{name: a, group: default, type: noop, max_concurrent: 99, \
              schedule: {{cron: '0/2 * * * * ?', zone: Europe/Berlin}}, valid_until: '{end}'}}]"
@@ -207,7 +208,7 @@ fn next_fire(server: &Server, job: &str) -> Timestamp {
 fn jobs_keep_to_their_calendars() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let today = Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date();
+    let today = Timestamp::from(jiff::Timestamp::now()).to_zoned(jiff::tz::TimeZone::UTC).date();
     let [tomorrow, later] = [1, 20].map(|days: i64| today.checked_add(days.days()).unwrap());
     let now = calendar(
         &server,

@@ -8,10 +8,10 @@ mod server;
 use std::path::Path;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use server::{Server, run_job, text, until};
 use tidemill_log::{Log, SqliteConfig, SqliteLog, Topic, append_wait};
+use tidemill_model::Timestamp;
 use tidemill_model::{Actor, Command, CommandRecord, JobId, ShardId};
 
 fn time(value: &Value) -> Timestamp {
@@ -186,7 +186,7 @@ fn the_feed_opens_at_a_time() {
     // The clock of decisions counts milliseconds.
     let first = server.json(&["job", "show", "default/before"])["defined_at"].clone();
     let since = until("the clock moves on", || {
-        let now = Timestamp::now();
+        let now = Timestamp::from(jiff::Timestamp::now());
         (now.as_millisecond() > time(&first).as_millisecond() + 5).then_some(now)
     });
     server.apply("jobs: [{name: after, group: default, type: noop}]");

@@ -9,9 +9,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 use tidemill_log::{Chain, From, Kind, Log, SqliteConfig, SqliteLog, Topic};
+use tidemill_model::Timestamp;
 use tidemill_model::{Envelope, Event, JobId, SkipReason};
 
 const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");
@@ -175,11 +176,11 @@ fn outage(signal: &str, exit: Option<i32>, seconds_down: i64) {
     json(data, &["job", "apply", "-f", file.to_str().unwrap()]);
     all_succeed_from(data, Timestamp::UNIX_EPOCH);
     assert_eq!(server.signal(signal), exit);
-    let down = Timestamp::now();
+    let down = Timestamp::from(jiff::Timestamp::now());
 
     let back = down + SignedDuration::from_secs(seconds_down);
-    until("base times pass", || (Timestamp::now() > back).then_some(()));
-    let up = Timestamp::now();
+    until("base times pass", || (Timestamp::from(jiff::Timestamp::now()) > back).then_some(()));
+    let up = Timestamp::from(jiff::Timestamp::now());
     let server = Server::start(data);
     all_succeed_from(data, up + SignedDuration::from_secs(1));
     assert_eq!(server.signal("-TERM"), Some(0));

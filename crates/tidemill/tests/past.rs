@@ -17,7 +17,7 @@ fn why(server: &Server, batch: &str, moment: &str) -> Value {
 fn why_says_what_kept_a_batch_at_a_past_moment() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let before = jiff::Timestamp::now().to_string();
+    let before = tidemill_model::Timestamp::from(jiff::Timestamp::now()).to_string();
     server.apply(
         "jobs:\n- {name: p, group: default, type: noop}\n\
          - {name: c, group: default, type: noop, parents: [p], third_party: [erp]}\n",
@@ -31,19 +31,19 @@ fn why_says_what_kept_a_batch_at_a_past_moment() {
         conditions.iter().map(|condition| condition["kind"].as_str().unwrap().to_owned()).collect()
     };
     let both = server.json(&["batch", "why", &child]);
-    let first = jiff::Timestamp::now().to_string();
+    let first = tidemill_model::Timestamp::from(jiff::Timestamp::now()).to_string();
     assert_eq!(kinds(&both), ["dependency", "third_party"], "{both}");
     run("default/p");
     until("the parent has succeeded", || {
         (kinds(&server.json(&["batch", "why", &child])) == ["third_party"]).then_some(())
     });
-    let second = jiff::Timestamp::now().to_string();
+    let second = tidemill_model::Timestamp::from(jiff::Timestamp::now()).to_string();
     server.run(&["third-party", "report", "erp", "--logical-time", time]);
     until("it has run", || (server.json(&["batch", "show", &child])["result"] == "success").then_some(()));
     assert_eq!(why(&server, &child, &first), both);
     assert_eq!(why(&server, &child, &generated)["conditions"], both["conditions"]);
     assert_eq!(kinds(&why(&server, &child, &second)), ["third_party"]);
-    let now = why(&server, &child, &jiff::Timestamp::now().to_string());
+    let now = why(&server, &child, &tidemill_model::Timestamp::from(jiff::Timestamp::now()).to_string());
     assert_eq!((&now["result"], &now["conditions"]), (&json!("success"), &json!([])), "{now}");
     let shown = server.run(&["batch", "why", &child, "--as-of", &second]);
     assert!(text(&shown.stdout).contains("third_party"), "{}", text(&shown.stdout));

@@ -82,14 +82,14 @@ fn a_rate_spaces_starts() {
         let batches = [0, 1].map(|_| run_job(&server, &format!("default/{job}")));
         batches.iter().for_each(|batch| drop(is(&server, batch, "finished")));
         let kind = format!("tidemill.{kind}.v1");
-        let times: Vec<jiff::Timestamp> = feed
+        let times: Vec<tidemill_model::Timestamp> = feed
             .until_now(&server)
             .iter()
             .filter(|event| event["type"] == kind.as_str() && event["data"]["permits"] != 0)
             .map(|event| event["time"].as_str().unwrap().parse().unwrap())
             .collect();
         assert!(times.len() >= 2, "{name}: {times:?}");
-        let apart = |pair: &[jiff::Timestamp]| pair[1].duration_since(pair[0]);
+        let apart = |pair: &[tidemill_model::Timestamp]| pair[1].duration_since(pair[0]);
         assert!(
             times.windows(2).all(|pair| apart(pair) >= jiff::SignedDuration::from_secs(3)),
             "{name}: {times:?}"

@@ -7,17 +7,18 @@ mod server;
 use std::path::Path;
 use std::process::Output;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use server::feed::Feed;
 use server::{Server, code, text, until};
+use tidemill_model::Timestamp;
 
 const TEMPLATES: &str = "templates:\n- name: copy\n  comment: copies a file\n  fields:\n    path: {type: string}\n    \
                          size: {type: number, required: false}\n    way: {}\n";
 
 /// So many minutes from now, to the second.
 fn minutes(from_now: i64) -> String {
-    let now = Timestamp::from_second(Timestamp::now().as_second()).unwrap();
+    let now = Timestamp::from_second(Timestamp::from(jiff::Timestamp::now()).as_second()).unwrap();
     (now + SignedDuration::from_mins(from_now)).to_string()
 }
 

@@ -7,9 +7,9 @@ mod server;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use server::{Server, run_job, text};
+use tidemill_model::Timestamp;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -94,7 +94,7 @@ fn schedules_make_each_logical_time_once_whatever_clocks_do() {
     let dir = tempfile::tempdir().unwrap();
     let (clock, data) = (Clock::build(dir.path()), dir.path().join("data"));
     let zone = |zone: &'static str| [("API__DEFAULT_ZONE", zone)];
-    let server = clock.start(time(DEFINED), &data, &zone("Asia/Kolkata"));
+    let server = clock.start(time(DEFINED).into(), &data, &zone("Asia/Kolkata"));
     let more = "max_concurrent: 999, missed_runs: all";
     let jobs: String = TABLE
         .iter()
@@ -124,13 +124,13 @@ fn schedules_make_each_logical_time_once_whatever_clocks_do() {
     }
     assert_eq!(server.stop(), Some(0));
 
-    let server = clock.start(time(BETWEEN), &data, &zone("UTC"));
+    let server = clock.start(time(BETWEEN).into(), &data, &zone("UTC"));
     until("the last hour is generated", || {
         (made(&server, "hourly").last() >= Some(&time("2026-10-28T11:00:00Z"))).then_some(())
     });
     assert_eq!(server.stop(), Some(0));
 
-    let server = clock.start(time(BACK), &data, &zone("UTC"));
+    let server = clock.start(time(BACK).into(), &data, &zone("UTC"));
     let hourly = until("the last hour is generated", || {
         Some(made(&server, "hourly")).filter(|times| times.last() >= every_hour().last())
     });

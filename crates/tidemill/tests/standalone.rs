@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use server::{Server, TIDEMILL, code, json, text, tidemill};
+use tidemill_model::Timestamp;
 
 /// A1, OPS-1: nothing to configure, seven successes, visible by CLI; and data survive a restart.
 #[test]

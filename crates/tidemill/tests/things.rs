@@ -94,7 +94,7 @@ fn output_paths_of_a_batch_are_resolved_at_generation_and_stored() {
     succeeds(&server, &batch);
     server.apply(&job("[/elsewhere]"));
     let day = NINE[..10].replace('-', "");
-    let eve: jiff::Timestamp = NINE.parse().unwrap();
+    let eve: tidemill_model::Timestamp = NINE.parse().unwrap();
     let eve = (eve - jiff::SignedDuration::from_hours(24)).to_string()[..10].replace('-', "");
     let lake = json!({"path": format!("/lake/{day}"), "mark": null});
     let expected = json!([lake, {"path": format!("/y/{eve}"), "mark": "_SUCCESS"}]);

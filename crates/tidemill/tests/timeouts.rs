@@ -9,9 +9,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
 use server::{Server, TIDEMILL, run_job, text, until};
+use tidemill_model::Timestamp;
 
 /// The batch, once the field says something.
 fn marked(server: &Server, batch: &str, field: &str) -> Value {
@@ -73,7 +74,7 @@ fn site(data: &Path) -> Server {
             cancel_on_timeout: true}}\n\
         {}",
         data.join("go").display(),
-        late(Timestamp::now()),
+        late(Timestamp::from(jiff::Timestamp::now())),
     ));
     server
 }
@@ -89,7 +90,7 @@ fn late(by: Timestamp) -> String {
 /// Its batch, which is there before that time of today: where this is slow, not the first that is tried.
 fn run_late(server: &Server) -> String {
     let batch = [4, 15, 50].into_iter().find_map(|seconds| {
-        let by = Timestamp::now() + SignedDuration::from_secs(seconds);
+        let by = Timestamp::from(jiff::Timestamp::now()) + SignedDuration::from_secs(seconds);
         server.apply(&format!("jobs:\n{}", late(by)));
         let batch = run_job(server, "default/late");
         let shown = server.json(&["batch", "show", &batch]);
@@ -160,7 +161,7 @@ fn timeout_in_an_outage_is_told_after_it() {
     until("the timeout passes", || (down_at.elapsed() > Duration::from_secs(4)).then_some(()));
     for _ in 0..2 {
         let server = Server::start(dir.path());
-        let back_at = Timestamp::now();
+        let back_at = Timestamp::from(jiff::Timestamp::now());
         let shown = marked(&server, &batch, "dependency_timeout_at");
         let marked_at: Timestamp = shown["dependency_timeout_at"].as_str().unwrap().parse().unwrap();
         assert!(marked_at < back_at + SignedDuration::from_secs(60), "{marked_at}, back at {back_at}");

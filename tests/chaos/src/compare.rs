@@ -179,7 +179,7 @@ fn has_its_event(written: &Written, answer: &Value, events: &[&Event], facts: &F
             any(&|event| matches!(event, Event::RerunRequested { rerun, .. } if answer["rerun"] == rerun.0))
         }
         Wish::Report(time) => any(
-            &|event| matches!(event, Event::ThirdPartyReported { report, .. } if report.logical_time == *time),
+            &|event| matches!(event, Event::ThirdPartyReported { report, .. } if report.logical_time.jiff() == *time),
         ),
         // Said again of a grant that it is done, with the same result.
         Wish::Complete(of) if events.is_empty() => facts.completed.get(of) == Some(&puller::result(*of)),

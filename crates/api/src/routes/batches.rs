@@ -3,9 +3,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, MarkedResult, RecordedBatch,
     ShardId, Why, bounds,

@@ -7,9 +7,9 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, MarkedResult, Role,
     ShardId, bounds,

@@ -8,9 +8,9 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::unfold;
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use tidemill_model::ShardId;
+use tidemill_model::Timestamp;
 use tidemill_store::ReadTables;
 
 use crate::Problem;

@@ -4,7 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{JobDefinition, JobId};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
@@ -141,7 +141,7 @@ fn shown(params: &Params) -> Result<Shown, Problem> {
     if !(1..=MAX_PREVIEW).contains(&n) {
         return Err(Problem::field("n", n, rule));
     }
-    Ok(Shown::Next { after: after.unwrap_or_else(Timestamp::now), n })
+    Ok(Shown::Next { after: after.unwrap_or_else(|| jiff::Timestamp::now().into()), n })
 }
 
 /// The definition whose schedule gives a job its logical times, as its shard finds it: its own, or that of the nearest

@@ -3,9 +3,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tidemill_model::Timestamp;
 use tidemill_model::{Command, Role, ShardId};
 
 use super::run::written;

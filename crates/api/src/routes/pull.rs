@@ -4,9 +4,9 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, UserName, bounds};
 
 use super::pull_users::user_name;
@@ -87,7 +87,7 @@ impl From<Pulled> for PullAnswer {
             Pulled::Grant(grant) => Self { grant: Some(*grant), next_at: None, ask_again_after_s: None },
             Pulled::Nothing { next_at } => {
                 let seconds = next_at.map_or(LONGEST_PAUSE_S, |at| {
-                    let ms = at.as_millisecond().saturating_sub(Timestamp::now().as_millisecond());
+                    let ms = at.as_millisecond().saturating_sub(jiff::Timestamp::now().as_millisecond());
                     ms.saturating_add(999) / 1_000
                 });
                 Self { grant: None, next_at, ask_again_after_s: Some(seconds.clamp(1, LONGEST_PAUSE_S)) }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskId, TaskSpec, UserName,
 };
@@ -57,7 +58,7 @@ pub(super) async fn list(
 ) -> Result<Json<List<PullTaskView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "executor", "group", "state", "from", "to"])?;
     let rotating = params.word("kind", KINDS)?.is_some_and(|kind| kind == "rotating");
-    let recent = (!rotating).then(|| Timestamp::now() - LISTED);
+    let recent = (!rotating).then(|| Timestamp::from(jiff::Timestamp::now()) - LISTED);
     let filter = PullTaskFilter {
         rotating,
         group: caller.listed_group(params.text("group"))?,

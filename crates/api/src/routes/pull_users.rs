@@ -3,9 +3,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding, bounds,
 };
@@ -66,7 +66,12 @@ pub(super) async fn get(
 
 async fn standing(app: &App, user: UserName, shard: i64) -> Option<UserStanding> {
     let shard = ShardId(u16::try_from(shard).expect("the tables hold the shard that an event named"));
-    match app.deps.live.query(shard, LiveQuery::User { user, at: Timestamp::now() }).await {
+    match app
+        .deps
+        .live
+        .query(shard, LiveQuery::User { user, at: Timestamp::from(jiff::Timestamp::now()) })
+        .await
+    {
         Ok(LiveAnswer::User(standing)) => Some(*standing),
         Ok(_) => None,
         Err(error) => {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunDefinition, RerunId,
     RerunOnly, RerunOrder, RerunScope, RerunWish, Role, ShardId, bounds,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, ShardId, bounds};
 
 use super::jobs::job_row;

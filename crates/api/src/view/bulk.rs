@@ -1,6 +1,6 @@
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tidemill_model::Timestamp;
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 
 use super::{string, time};

@@ -1,9 +1,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tidemill_model::Timestamp;
 use tidemill_store::rows::QuarantineRow;
 
 use super::{string, time};

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tidemill_model::Timestamp;
 use tidemill_model::{DataPath, JobDefinition, Mapping, Program};
 use tidemill_store::rows::JobRow;
 

@@ -12,10 +12,10 @@ mod thing;
 mod version;
 mod worker;
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tidemill_model::Timestamp;
 use tidemill_store::Page;
 
 use crate::in_force::Late;

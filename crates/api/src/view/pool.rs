@@ -1,6 +1,6 @@
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tidemill_model::Timestamp;
 use tidemill_model::{GroupName, PoolName, PoolSpec, Rate};
 use tidemill_store::rows::PoolRow;
 

@@ -1,7 +1,7 @@
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
+use tidemill_model::Timestamp;
 use tidemill_store::rows::{AppKeyRow, FreezeRow, GroupRow, WorkerRow};
 
 use super::{json, string, time};

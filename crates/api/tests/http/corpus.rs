@@ -213,7 +213,7 @@ fn any_answer_of_an_owner_is_taken_or_told() {
     let peer = Peer::listen();
     let address = peer.address().to_string();
     let find = Arc::new(move |_| Some(address.clone()));
-    let live = HttpLive::new(1, "internal", Duration::from_secs(5), find).unwrap();
+    let live = HttpLive::new(1, "internal", Duration::from_secs(5), find, None).unwrap();
     corpus!("live-answer").fuzz(150, |input| {
         peer.says(input);
         let query = LiveQuery::Why { batch: BatchId(4097) };

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_api::Config;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, ShardId, TaskId,
 };
@@ -84,7 +84,7 @@ impl ByHand {
 /// PUL-6: of a thousand empty answers the owner gives one; a mark of the user or the group lets it be asked again.
 #[tokio::test]
 async fn hints_spare_the_owner_empty_answers_until_something_changes() {
-    let at = Timestamp::now() + Duration::from_secs(600);
+    let at = Timestamp::from(jiff::Timestamp::now()) + jiff::SignedDuration::from_secs(600);
     let site = ByHand::new(Config::default(), Box::new(move |_| Some(nothing(Some(at))))).await;
     for _ in 0..1_000 {
         let answer = site.pull(0).await;
@@ -128,8 +128,10 @@ async fn hint_ends_when_something_begins() {
     let at = Arc::new(OnceLock::new());
     let begins = Arc::clone(&at);
     let script: Script = Box::new(move |_| {
-        let at = *begins.get_or_init(|| Timestamp::now() + Duration::from_millis(1_500));
-        Some(if Timestamp::now() < at { nothing(Some(at)) } else { grant() })
+        let at = *begins.get_or_init(|| {
+            Timestamp::from(jiff::Timestamp::now()) + jiff::SignedDuration::from_millis(1_500)
+        });
+        Some(if Timestamp::from(jiff::Timestamp::now()) < at { nothing(Some(at)) } else { grant() })
     });
     let site = ByHand::new(Config::default(), script).await;
     let again_after_s = site.pull(0).await["ask_again_after_s"].as_u64().unwrap();
@@ -137,7 +139,7 @@ async fn hint_ends_when_something_begins() {
     let answer = site.pull(30).await;
     assert_eq!(answer["grant"]["grant"], 4097);
     assert_eq!(site.asked(), 2, "it was not asked before");
-    let late = Timestamp::now().duration_since(*at.get().unwrap());
+    let late = Timestamp::from(jiff::Timestamp::now()).duration_since(*at.get().unwrap());
     assert!(!late.is_negative() && late.as_secs() < 20, "{late}");
 }
 
@@ -300,8 +302,8 @@ async fn keys_pull_for_users_of_their_groups() {
 #[tokio::test]
 async fn old_grants_are_gone_and_live_ones_never() {
     let site = Site::start(Box::new(|_| None)).await;
-    let old = Timestamp::now() - Duration::from_secs(2 * 24 * 60 * 60);
-    let new = Timestamp::now() - Duration::from_secs(60);
+    let old = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_secs(2 * 24 * 60 * 60);
+    let new = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_secs(60);
     let grant = |id, state: &str, granted_at: Timestamp| PullGrantRow {
         id,
         shard: 1,
@@ -335,7 +337,7 @@ async fn old_grants_are_gone_and_live_ones_never() {
     };
     assert_eq!(listed().await.len(), 1_000);
     let tables = Arc::clone(&site.tables);
-    let yesterday = Timestamp::now() - Duration::from_secs(24 * 60 * 60);
+    let yesterday = Timestamp::from(jiff::Timestamp::now()) - jiff::SignedDuration::from_secs(24 * 60 * 60);
     let purged = move || tidemill_projector::purge(&*tables, yesterday, &tidemill_projector::Shutdown::new());
     assert_eq!(tokio::task::spawn_blocking(purged).await.unwrap().unwrap(), 1_201);
     assert_eq!(listed().await, [4, 3, 2]);

@@ -10,13 +10,14 @@
 //! cannot share a logical time. The timeline is walked segment by segment, so a gap or overlap may be of any
 //! length, a skipped day included.
 
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
-use jiff::{SignedDuration, Timestamp};
+use tidemill_model::Timestamp;
 
 use super::{Cron, Pace};
 use crate::Zone;
-use crate::zone::{Begin, Segment, just_before};
+use crate::zone::{Begin, Segment};
 
 impl Cron {
     /// The first fire time that is not before `from`.
@@ -24,7 +25,7 @@ impl Cron {
         let mut cursor = whole_second_up(from)?;
         loop {
             let segment = zone.segment(cursor);
-            let mut local = segment.offset.to_datetime(cursor);
+            let mut local = segment.offset.to_datetime(cursor.jiff());
             if let Some(begin) = self.wall_clock_begin(&segment) {
                 if cursor == begin.at && self.fires_in_gap(begin, &segment) {
                     return Some(cursor);
@@ -44,7 +45,7 @@ impl Cron {
         let mut cursor = from;
         loop {
             let segment = zone.segment(cursor);
-            let found = self.fields.local_at_or_before(segment.offset.to_datetime(cursor));
+            let found = self.fields.local_at_or_before(segment.offset.to_datetime(cursor.jiff()));
             let begin = self.wall_clock_begin(&segment);
             let repeated = |local| begin.is_some_and(|begin| local < begin.local_before());
             if let Some(at) =
@@ -55,7 +56,7 @@ impl Cron {
             if let Some(begin) = begin.filter(|begin| self.fires_in_gap(begin, &segment)) {
                 return Some(begin.at);
             }
-            let before = just_before(segment.begin?.at);
+            let before = segment.begin?.at.previous();
             cursor = before.min(two_days_after(found?).unwrap_or(before));
         }
     }
@@ -71,7 +72,7 @@ impl Cron {
 
     /// Whether a time that the expression names was left out by the gap before the segment.
     fn fires_in_gap(&self, begin: &Begin, segment: &Segment) -> bool {
-        let resumed = segment.offset.to_datetime(begin.at);
+        let resumed = segment.offset.to_datetime(begin.at.jiff());
         let left_out = begin.local_before();
         left_out < resumed && self.fields.local_at_or_after(left_out).is_some_and(|local| local < resumed)
     }
@@ -80,12 +81,11 @@ impl Cron {
 /// An instant that is later than this local time by any zone's clock, and by whose clock nothing is skipped over
 /// that an expression could name after it. Without it, centuries would be walked change by change.
 fn two_days_after(local: DateTime) -> Option<Timestamp> {
-    let at = Offset::UTC.to_timestamp(local).ok()?;
+    let at = Timestamp::from(Offset::UTC.to_timestamp(local).ok()?);
     at.checked_add(SignedDuration::from_hours(48)).ok()
 }
 
 fn whole_second_up(at: Timestamp) -> Option<Timestamp> {
-    let nanos = i64::from(at.subsec_nanosecond());
-    let missing = if nanos == 0 { 0 } else { (1_000_000_000 - nanos) % 1_000_000_000 };
-    at.checked_add(SignedDuration::from_nanos(missing)).ok()
+    let over = at.as_millisecond().rem_euclid(1_000);
+    at.checked_add(SignedDuration::from_millis((1_000 - over) % 1_000)).ok()
 }

@@ -8,9 +8,10 @@ mod render;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::Timestamp;
 
 use tidemill_model::JobDefinition;
 

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use jiff::{SignedDuration, Span, Timestamp, Zoned};
+use jiff::{SignedDuration, Span, Zoned};
+use tidemill_model::Timestamp;
 
 /// The furthest a shift may reach, in its own unit.
 const SHIFT_DIGITS_MAX: usize = 6;
@@ -197,7 +198,7 @@ impl Shift {
             Shift::Weeks(weeks) => calendar(Span::new().try_weeks(*weeks).ok()),
             Shift::Days(days) => calendar(Span::new().try_days(*days).ok()),
             Shift::Elapsed(duration) => {
-                let at: Timestamp = time.timestamp().checked_add(*duration).ok()?;
+                let at = Timestamp::from(time.timestamp()).checked_add(*duration).ok()?;
                 Some(at.to_zoned(time.time_zone().clone()))
             }
         }

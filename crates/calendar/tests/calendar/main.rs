@@ -16,8 +16,8 @@ mod timetables;
 
 use std::fmt::Write;
 
-use jiff::Timestamp;
 use tidemill_calendar::{Cron, Fire, Period, Rule, Schedule, Zone};
+use tidemill_model::Timestamp;
 
 /// An instant from RFC 3339.
 fn at(text: &str) -> Timestamp {

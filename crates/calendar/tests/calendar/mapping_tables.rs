@@ -6,8 +6,9 @@ use std::fmt::Write;
 use expect_test::expect_file;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{SignedDuration, ToSpan};
 use tidemill_calendar::{Mapping, Period, check_mapping, parent_times};
+use tidemill_model::Timestamp;
 
 use crate::{every, zone};
 
@@ -53,7 +54,7 @@ const STEP: SignedDuration = SignedDuration::from_mins(10);
 fn begins(period: Period, zone: &TimeZone, until: Timestamp) -> Vec<Timestamp> {
     let mut found = Vec::new();
     let mut at = until - LOOK_BACK;
-    let mut before: DateTime = zone.to_datetime(at - STEP);
+    let mut before: DateTime = zone.to_datetime((at - STEP).jiff());
     let unit = |date: Date| match period {
         Period::Hour | Period::Day => date,
         Period::Week => monday(date),
@@ -61,7 +62,7 @@ fn begins(period: Period, zone: &TimeZone, until: Timestamp) -> Vec<Timestamp> {
     };
     let mut newest = unit(before.date());
     while at <= until {
-        let local = zone.to_datetime(at);
+        let local = zone.to_datetime(at.jiff());
         let is_begun = match period {
             Period::Hour => {
                 local.minute() == 0 || (local.date(), local.hour()) != (before.date(), before.hour())
@@ -111,7 +112,7 @@ fn every_period_and_mapping_is_what_the_table_says() {
     for (name, local, why) in MOMENTS {
         let time_zone = zone(name).time_zone().clone();
         let local: DateTime = local.parse().unwrap();
-        let moment = time_zone.to_ambiguous_timestamp(local).earlier().unwrap();
+        let moment = Timestamp::from(time_zone.to_ambiguous_timestamp(local).earlier().unwrap());
         writeln!(table, "## {name}, {local}: {why}\n").unwrap();
         let begun = PERIODS.map(|period| begins(period, &time_zone, moment));
         for (child, of_child) in PERIODS.into_iter().zip(&begun) {

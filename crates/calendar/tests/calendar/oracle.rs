@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use croner::parser::{CronParser, Seconds};
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proptest::prelude::{Strategy, prop, prop_oneof, proptest};
+use tidemill_model::Timestamp;
 
 use crate::cron;
 use crate::properties::{cron_expressions, instants, list_of};
@@ -62,13 +62,13 @@ proptest! {
         let ours = cron(&expression, "UTC");
         for fire in ours.preview(after, 10) {
             time = theirs.find_next_occurrence(&time, false).expect(&expression);
-            proptest::prop_assert_eq!(fire.at, time.timestamp(), "{}", expression);
+            proptest::prop_assert_eq!(fire.at.jiff(), time.timestamp(), "{}", expression);
         }
     }
 }
 
 fn chrono_utc(at: Timestamp) -> ::chrono::DateTime<::chrono::Utc> {
-    ::chrono::DateTime::from_timestamp(at.as_second(), at.subsec_nanosecond() as u32).unwrap()
+    ::chrono::DateTime::from_timestamp_millis(at.as_millisecond()).unwrap()
 }
 
 /// The generators reach the forms that the oracles are asked about.

@@ -3,8 +3,9 @@
 use proptest::prelude::{Just, Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
 use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{SignedDuration, ToSpan};
 use tidemill_calendar::{Cron, Period, Rule, Schedule};
+use tidemill_model::Timestamp;
 
 use crate::zone;
 
@@ -79,16 +80,17 @@ pub(crate) fn cron_expressions() -> impl Strategy<Value = String> {
 
 /// Instants from 1971 to 2060, sub-second ones too.
 pub(crate) fn instants() -> impl Strategy<Value = Timestamp> {
-    let nanos = prop_oneof![Just(0i32), 0..1_000_000_000i32];
-    (31_536_000i64..2_840_140_800, nanos)
-        .prop_map(|(second, nano)| Timestamp::new(second, nano).expect("in range"))
+    let millis = prop_oneof![Just(0i64), 0..1_000i64];
+    (31_536_000i64..2_840_140_800, millis)
+        .prop_map(|(second, ms)| Timestamp::from_millisecond(second * 1_000 + ms).expect("in range"))
 }
 
 /// Instants within two days of a change of the zone's offset, where it has any nearby.
 fn near_changes(zone_name: &'static str) -> impl Strategy<Value = Timestamp> {
     (instants(), -48 * 3_600i64..48 * 3_600).prop_map(move |(start, distance)| {
         let zone = zone(zone_name);
-        let change = zone.time_zone().following(start).next().map_or(start, |change| change.timestamp());
+        let change =
+            zone.time_zone().following(start.jiff()).next().map_or(start, |change| change.timestamp().into());
         let change = if change.as_second() > 3_000_000_000 { start } else { change };
         change.checked_add(SignedDuration::from_secs(distance)).expect("in range")
     })

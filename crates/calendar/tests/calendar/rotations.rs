@@ -2,9 +2,10 @@
 
 use expect_test::expect;
 use jiff::civil::{DateTime, Time};
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{SignedDuration, ToSpan};
 use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use tidemill_calendar::{ROTATION_DAYS_MAX, ROTATION_MINUTES_MAX, Rotation};
+use tidemill_model::Timestamp;
 
 use crate::properties::{ZONES, instants};
 use crate::{at, cron, zone};
@@ -113,7 +114,11 @@ fn days() -> impl Strategy<Value = (&'static str, Time, u32, Timestamp)> {
     let time = (0..24i8, prop_oneof![0..60i8, prop::sample::select(vec![0, 30, 59])]);
     let n = prop_oneof![3 => 1..=4u32, 1 => 1..=40u32];
     (zones, time, n, instants(), -4 * 24 * 60..2 * 24 * 60i64).prop_map(|(name, time, n, start, away)| {
-        let change = zone(name).time_zone().following(start).next().map(|change| change.timestamp());
+        let change = zone(name)
+            .time_zone()
+            .following(start.jiff())
+            .next()
+            .map(|change| Timestamp::from(change.timestamp()));
         let near = change.filter(|change| change.as_second() < 3_000_000_000).unwrap_or(start);
         (name, Time::new(time.0, time.1, 0, 0).unwrap(), n, near + SignedDuration::from_mins(away))
     })
@@ -127,14 +132,14 @@ proptest! {
     #[test]
     fn minutes_follow_the_formula(rotation in minutes(), time in instants(), steps in 0..50usize) {
         let Rotation::EveryMinutes { minutes, start } = rotation.clone() else { unreachable!() };
-        let space = i128::from(minutes.get()) * 60_000_000_000;
-        let turns = (time.as_nanosecond() - start.as_nanosecond()).div_euclid(space) + 1;
-        let formula = start.as_nanosecond() + turns * space;
-        let expected = if time < start { start.as_nanosecond() } else { formula };
-        prop_assert_eq!(rotation.next_after(time).map(Timestamp::as_nanosecond), Some(expected));
+        let space = i64::from(minutes.get()) * 60_000;
+        let turns = (time.as_millisecond() - start.as_millisecond()).div_euclid(space) + 1;
+        let formula = start.as_millisecond() + turns * space;
+        let expected = if time < start { start.as_millisecond() } else { formula };
+        prop_assert_eq!(rotation.next_after(time).map(Timestamp::as_millisecond), Some(expected));
         let walked = (0..steps).fold(start, |at, _| at + SignedDuration::from_mins(minutes.get().into()));
         prop_assert!(rotation.is_on_grid(walked));
-        prop_assert!(!rotation.is_on_grid(walked + SignedDuration::from_nanos(1)));
+        prop_assert!(!rotation.is_on_grid(walked + Timestamp::STEP));
         prop_assert!(!rotation.is_on_grid(walked - SignedDuration::from_secs(1)));
     }
 
@@ -145,7 +150,7 @@ proptest! {
         // The walk sees whole minutes, so neither starts nor offsets have seconds.
         let start = Timestamp::from_second(start.as_second().div_euclid(60) * 60).unwrap();
         let zone = zone(name);
-        let local = |at: Timestamp| -> DateTime { zone.time_zone().to_datetime(at) };
+        let local = |at: Timestamp| -> DateTime { zone.time_zone().to_datetime(at.jiff()) };
         let until = start + SignedDuration::from_hours(24 * 9);
         let mut walked = Vec::new();
         let mut date = local(start).date();

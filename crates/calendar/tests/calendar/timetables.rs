@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use expect_test::{Expect, expect};
 use jiff::civil::Date;
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{SignedDuration, ToSpan};
 use proptest::prelude::{Just, Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 use tidemill_calendar::{
     Cron, DayRule, Days, Fire, Mapping, Period, Rule, Schedule, Timetable, check_mapping, parent_times,
     same_grid,
 };
+use tidemill_model::Timestamp;
 use tidemill_model::{Calendar, CalendarDays, CalendarSpec, CalendarUse, Firing, Shift};
 
 use crate::properties::{ZONES, cron_expressions, instants, list_of};

@@ -1,6 +1,7 @@
 //! Attempts that run far longer than their job's usually do.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, JobDefinition};
 
 use super::Shard;

@@ -1,6 +1,6 @@
 //! Batches that a failed parent blocks.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Event, JobId, Mapping, WaivedParent};
 
 use super::Shard;

@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use jiff::{SignedDuration, ToSpan};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Calendar, CalendarDays, CalendarName, CalendarSpec, CalendarUse, Fire, Firing, JobId, Shift, Weekday,
 };
@@ -66,14 +67,13 @@ fn is_working(spec: &CalendarSpec, date: Date) -> bool {
 }
 
 fn fits(spec: &CalendarSpec, used: &CalendarUse, zone: &TimeZone, at: Timestamp) -> bool {
-    is_working(spec, zone.to_datetime(at).date()) == (used.on == CalendarDays::WorkingDays)
+    is_working(spec, zone.to_datetime(at.jiff()).date()) == (used.on == CalendarDays::WorkingDays)
 }
 
 /// The last instant of the day that it lies in; that instant itself where the zone's rules end.
 fn end_of_day(zone: &TimeZone, at: Timestamp) -> Timestamp {
-    let morrow = zone.to_datetime(at).date().tomorrow().and_then(|date| date.to_zoned(zone.clone()));
-    let end = morrow.and_then(|start| start.timestamp().checked_sub(SignedDuration::from_nanos(1)));
-    end.map_or(at, |end| end.max(at))
+    let morrow = zone.to_datetime(at.jiff()).date().tomorrow().and_then(|date| date.to_zoned(zone.clone()));
+    morrow.map_or(at, |start| Timestamp::from(start.timestamp()).previous().max(at))
 }
 
 impl Shard {
@@ -221,7 +221,7 @@ impl Shard {
             let shifts = version.firing.as_ref().and_then(|firing| firing.calendar.as_ref());
             match job.next.filter(|_| shifts.is_some_and(|used| used.shift != Shift::None)) {
                 Some(next) => {
-                    let before = next.logical_time.checked_sub(SignedDuration::from_nanos(1)).ok()?;
+                    let before = next.logical_time.previous();
                     self.fire_after(version, before)
                 }
                 None => self.first_due(version, at.now),
@@ -286,10 +286,10 @@ fn shifted(
         Shift::Next => 1,
         Shift::Previous => -1,
     };
-    let local = own.to_datetime(fire.logical_time);
+    let local = own.to_datetime(fire.logical_time.jiff());
     (1..=SHIFT_DAYS).find_map(|distance| {
         let moved = local.checked_add((step * distance).days()).ok()?;
-        let moved = own.to_ambiguous_timestamp(moved).compatible().ok()?;
+        let moved = Timestamp::from(own.to_ambiguous_timestamp(moved).compatible().ok()?);
         let at = moved.checked_add(fire.at.duration_since(fire.logical_time)).ok()?;
         fits(spec, used, days, moved).then_some(Fire { at, ..fire })
     })

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Dependency, Event, JobId};
 
 use super::Shard;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, Command, Event, JobId, Origin, Outcome, Rejection, RerunDefinition, RunSkip, ShardMessage,
 };

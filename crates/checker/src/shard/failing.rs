@@ -1,6 +1,6 @@
 //! A fire that cannot be decided: tried again three times, then suspended and told.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{AlarmKind, JobId};
 
 use super::Shard;

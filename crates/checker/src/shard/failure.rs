@@ -1,6 +1,6 @@
 //! What a batch does when a parent failed for good.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, BatchResult, JobDefinition, JobId, Mapping, OnParentFailure, RunIf, WaivedParent,
 };

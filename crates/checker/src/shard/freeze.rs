@@ -1,6 +1,7 @@
 //! What may not be assigned: beyond the latest allowed logical time, before the earliest start.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Freeze, FreezeScope};
 
 use super::Shard;

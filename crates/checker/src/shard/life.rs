@@ -1,6 +1,7 @@
 //! What happens to a batch between generation and result.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId,
     MAX_VALUES_BYTES, Nonce, ReturnReason, Token, WorkerId,

@@ -1,6 +1,6 @@
 //! A person says how a batch ended.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Actor, BatchId, BatchResult, Command, Event, JobId};
 
 use super::Shard;

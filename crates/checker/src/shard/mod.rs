@@ -44,7 +44,8 @@ mod worker;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AlarmKind, BatchId, BatchResult, Event, GroupSettings, JobId, Recorded, ShardId, Token, WorkerId,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Fire, JobDefinition, JobId, MovedJob, MovedRuns};
 
 use super::Shard;

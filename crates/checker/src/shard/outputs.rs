@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Span, Timestamp, civil};
+use jiff::{SignedDuration, Span, civil};
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, DataPath, JobDefinition, MAX_PATH_BYTES};
 
 use super::Shard;
@@ -94,7 +95,8 @@ impl Outputs {
             Some(_) | None => (placeholder, ""),
         };
         let zone = self.zone.as_ref().ok_or(Cannot::Tell)?;
-        let local = if moved.is_empty() { zone.to_datetime(time) } else { moved_by(zone, time, moved)? };
+        let local =
+            if moved.is_empty() { zone.to_datetime(time.jiff()) } else { moved_by(zone, time, moved)? };
         write(pattern, local)
     }
 }
@@ -110,11 +112,11 @@ fn moved_by(zone: &TimeZone, time: Timestamp, moved: &str) -> Result<civil::Date
         'h' | 'm' => {
             let minutes = i64::from(number) * if unit == 'h' { 60 } else { 1 };
             let time = time.checked_add(SignedDuration::from_mins(minutes)).map_err(|_| Cannot::Resolve)?;
-            return Ok(zone.to_datetime(time));
+            return Ok(zone.to_datetime(time.jiff()));
         }
         _ => return Err(Cannot::Tell),
     };
-    let local = span.and_then(|span| zone.to_datetime(time).checked_add(span));
+    let local = span.and_then(|span| zone.to_datetime(time.jiff()).checked_add(span));
     // A local time that is left out on that day is the next one that is there.
     let there = local.and_then(|local| local.to_zoned(zone.clone()));
     there.map(|time| time.datetime()).map_err(|_| Cannot::Resolve)

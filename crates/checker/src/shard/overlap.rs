@@ -38,7 +38,7 @@ impl Shard {
         &self,
         at: &At<'_>,
         (id, version): (JobId, &Version),
-        (reason, to): (SkipReason, jiff::Timestamp),
+        (reason, to): (SkipReason, tidemill_model::Timestamp),
         found: &mut Findings,
     ) {
         let firing = version.firing.clone().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! A batch is given to a worker.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, JobId, Token, WorkerId};
 
 use super::Shard;

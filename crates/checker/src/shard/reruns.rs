@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, RerunDefinition, RerunId, RerunOnly,
     RerunOrder, RerunResult, RerunWish, RunEnd, SkippedTimes, TimesSkip, ToldRun,

@@ -1,6 +1,7 @@
 //! What a failed attempt leads to, by its exit code and number.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{AttemptResult, BatchId};
 
 use super::Shard;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Dependency, JobId, Mapping};
 
 use super::Shard;

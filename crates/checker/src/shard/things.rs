@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Event, Thing, ThingId, WaivedParent};
 
 use super::Shard;

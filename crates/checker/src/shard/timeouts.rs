@@ -1,7 +1,8 @@
 //! By when a batch should have got somewhere, computed a second time.
 
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp, Zoned};
+use jiff::{SignedDuration, Zoned};
+use tidemill_model::Timestamp;
 use tidemill_model::{AlarmKind, BatchId, JobDefinition, JobId, TimeOfDay, TimeoutKind, Timeouts};
 
 use super::Shard;
@@ -44,7 +45,7 @@ fn next(zone: &TimeZone, base: Timestamp, time: TimeOfDay) -> Option<Timestamp> 
     let today: Zoned = base.to_zoned(zone.clone());
     let days = std::iter::successors(Some(today.date()), |day| day.tomorrow().ok()).take(3);
     let times = days.filter_map(|day| day.to_datetime(time.civil()).to_zoned(zone.clone()).ok());
-    times.map(|local| local.timestamp()).find(|at| *at > base)
+    times.map(|local| Timestamp::from(local.timestamp())).find(|at| *at > base)
 }
 
 /// A batch that ended without success, and has a time ahead.

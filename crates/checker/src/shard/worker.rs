@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptResult, BatchId, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, Reserved,
     WorkerId, WorkerLabel,

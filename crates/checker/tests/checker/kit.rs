@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tidemill_checker::{Checker, Invariant, Options, Report};
 use tidemill_log::{Frame, Genesis, Hash, Head, Kind, LogId, Tip};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Cause, Envelope, Event, JobId, Outcome, Recorded, Reply, RequestId, Resume, ShardId,
     Source, Token, WorkMessage,

@@ -27,7 +27,7 @@ pub(crate) fn cases() -> Vec<Case> {
             moved(unfinished, &known(), &known())
         }),
         case(rule, "a logical time is left behind", good(), rest(&json!({}))),
-        case(rule, "a logical time that never was", good(), rest(&with(json!({"times": 2, "step_ns": 60})))),
+        case(rule, "a logical time that never was", good(), rest(&with(json!({"times": 2, "step_ms": 60})))),
         case(rule, "another run number", good(), rest(&with(json!({"run": 1})))),
         case(rule, "another result", good(), rest(&with(json!({"result": "failed"})))),
         case(rule, "other parameters", good(), rest(&with(json!({"parameters": {"day": "1"}})))),

@@ -1,10 +1,10 @@
 //! What the owner decides while it owns: one envelope of everything that is there, timers only up to a moment
 //! that all commands have caught up with.
 
-use jiff::Timestamp;
 use tidemill_engine::{Draft, Effect};
 use tidemill_log::{Hash, Head, Kind};
 use tidemill_model::CommandRecord;
+use tidemill_model::Timestamp;
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
 use crate::silence::speaker;

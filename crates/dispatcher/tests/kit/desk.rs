@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_dispatcher::{Config, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
 use tidemill_log::{Frame, Genesis, Hash, Head, LogId, Record};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AttemptOutcome, AttemptResult, Command, CommandRecord, Envelope, Event, GroupSettings, Heartbeat,
     Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, StartRequest, Token, WorkerId,
@@ -15,7 +16,7 @@ use super::journal::{History, kind_of};
 use super::worker::{public_key, registration};
 
 /// Midnight of a day without surprises.
-pub const MIDNIGHT: Timestamp = Timestamp::constant(1_790_812_800, 0);
+pub const MIDNIGHT: Timestamp = Timestamp::constant(1_790_812_800);
 pub const GROUP: ShardId = ShardId(1);
 
 pub struct Desk {

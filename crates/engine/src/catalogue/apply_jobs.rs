@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_calendar::Timetable;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName,
     JobSpec, Mapping, Parent, Rejection, Removal, ShardId,

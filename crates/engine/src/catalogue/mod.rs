@@ -27,7 +27,7 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, RequestId,
     ShardId, ShardMessage,

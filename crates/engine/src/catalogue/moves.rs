@@ -20,7 +20,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobId, Mapping, MovedJob, Parent, Rejection,
     RequestId, ShardId, ShardMessage,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, ApplyPlan, FieldDiff, GroupId, GroupName, GroupSettings, JobChangeKind, JobDefinition, JobId,
     JobSpec, JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId,

@@ -15,7 +15,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Event, FieldError, GroupName, JobSpec, LiveAnswer, PermitReport, Pool, PoolHolder, PoolName,
     PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, bounds,

@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AlarmKind, Answer, CheckReport, Event, MAX_CODE_BYTES, Rejection, Severity, ShardId, ShardMessage,
     ThirdPartyReport,

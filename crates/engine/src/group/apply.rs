@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AlarmKind, AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, Origin,
     ReturnReason, RunEnd, ShardId, ShardMessage, Token, WorkerId,

@@ -18,7 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Condition, Event, JobId, Mapping, WaivedParent};
 
 use super::GroupShard;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection};
 
 use super::GroupShard;

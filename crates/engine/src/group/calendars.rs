@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_calendar::{Days, Timetable};
+use tidemill_model::Timestamp;
 use tidemill_model::{Calendar, CalendarName, Event, Fire, Firing, JobDefinition, JobId, ScheduleSpec};
 
 use super::GroupShard;

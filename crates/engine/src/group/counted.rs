@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, CountedParents, JobDefinition, JobId, Mapping, Parent, WaivedParent};
 
 use super::GroupShard;

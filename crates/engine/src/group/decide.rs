@@ -1,6 +1,6 @@
 //! Which rule a command falls under.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Actor, Command, Rejection, WorkMessage, WorkerId};
 
 use super::GroupShard;

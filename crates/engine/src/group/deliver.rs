@@ -1,6 +1,6 @@
 //! What the catalogue and other groups tell a group's shard.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Command, Event, Fire, JobDefinition, JobId, Rejection, ShardId, ShardMessage};
 
 use super::GroupShard;

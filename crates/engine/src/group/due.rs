@@ -1,7 +1,7 @@
 //! What the state itself asks for: waiters to be told, children to be generated, timers that are due,
 //! anchors to be completed, and ready batches for which there is a slot. One small decision at a time.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, BatchResult, Event, FinalResult, JobId, JobType, PoolName, ReturnReason, WorkerId,
 };

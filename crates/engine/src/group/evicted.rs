@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchResult, JobDefinition, MovedRuns};
 
 use super::history::Newest;

@@ -2,7 +2,8 @@
 //! or its calendar is changed, or it is switched on anew, and people are told by the job's priority. More than ten
 //! jobs within one minute are told to administrators, once a minute.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{AlarmKind, Event, JobDefinition, JobId, Severity};
 
 use super::{GroupShard, Timer};

@@ -1,6 +1,7 @@
 //! How an attempt's end becomes a retry or a result.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Rejection, Token, Usage};
 
 use super::GroupShard;

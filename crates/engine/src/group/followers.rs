@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::{SignedDuration, Timestamp};
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchResult, Follow, JobId, ShardId, ShardMessage, Standing};
 
 use super::GroupShard;
@@ -196,10 +196,7 @@ impl GroupShard {
     fn known_times(&self, id: JobId) -> Option<ShardMessage> {
         let job = self.jobs.get(&id)?;
         let newest = job.newest_upto(Timestamp::MAX);
-        let before = |time: &Timestamp| {
-            let earlier = time.checked_sub(SignedDuration::from_nanos(1)).ok()?;
-            job.newest_upto(earlier)
-        };
+        let before = |time: &Timestamp| job.newest_upto(time.previous());
         let mut times: Vec<Timestamp> = std::iter::successors(newest, before).take(KNOWN_TIMES).collect();
         times.reverse();
         (!times.is_empty()).then_some(ShardMessage::Known { job: id, times })

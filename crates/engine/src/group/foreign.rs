@@ -29,8 +29,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_calendar::{Days, Timetable};
+use tidemill_model::Timestamp;
 use tidemill_model::{Dependency, Follow, ForeignParent, JobId, ShardId, ShardMessage, Standing};
 
 use super::former::FormerNames;

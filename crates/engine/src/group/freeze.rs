@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Condition, Freeze, FreezeScope, JobDefinition};
 
 use super::batch::{Batch, Phase};
@@ -88,8 +89,8 @@ impl GroupShard {
         logical_time: Timestamp,
     ) -> Option<Timestamp> {
         let minutes = SignedDuration::from_millis(i64::try_from(definition.earliest_start_ms?).ok()?);
-        let just_before = logical_time.saturating_sub(SignedDuration::from_nanos(1)).unwrap_or(logical_time);
-        let fire = self.grid_of(definition).and_then(|grid| grid.schedule().next_after(just_before));
+        let fire =
+            self.grid_of(definition).and_then(|grid| grid.schedule().next_after(logical_time.previous()));
         let base = fire.filter(|fire| fire.logical_time == logical_time).map_or(logical_time, |fire| fire.at);
         base.checked_add(minutes).ok()
     }

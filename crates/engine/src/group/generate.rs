@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_calendar::{Timetable, Zone};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin,
     Parent, SkipReason,
@@ -104,8 +105,7 @@ impl GroupShard {
             Before::Batch(events) => events,
             Before::More(events) => return events,
             Before::Nothing => {
-                let past_now = now.saturating_add(SignedDuration::from_nanos(1)).unwrap_or(now);
-                return vec![skip(job, schedule, next, past_now, SkipReason::Overlap)];
+                return vec![skip(job, schedule, next, now.next(), SkipReason::Overlap)];
             }
         };
         let after = schedule.next(next);

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_calendar::Timetable;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PARENTS};
 
 use super::counted::same_parents;

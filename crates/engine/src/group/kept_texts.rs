@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 use super::times::Times;
 

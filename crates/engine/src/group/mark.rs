@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, MarkedResult, Rejection, bounds};
 
 use super::GroupShard;

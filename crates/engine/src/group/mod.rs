@@ -67,8 +67,8 @@ mod workers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use jiff::Timestamp;
 use rustc_hash::FxHashMap;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, BatchId, BatchResult, GrantId, GroupId, GroupName, GroupSettings, Incarnation, JobId,
     LISTED_PARENTS, OnSilence, RerunPlace, RunSpec, ShardId, TimeoutKind, Token, WorkMessage, WorkerId,

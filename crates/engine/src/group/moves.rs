@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchResult, Event, Fire, JobDefinition, JobId, MovedJob, MovedRuns, Rejection, ShardId, ShardMessage,
 };
@@ -157,7 +157,7 @@ fn run(job: &Job, time: Timestamp) -> Option<MovedRuns> {
     Some(MovedRuns {
         first: time,
         times: 1,
-        step_ns: 0,
+        step_ms: 0,
         run: newest.number,
         result: newest.result.unwrap_or(BatchResult::Failed),
         version: in_full.or_else(|| job.evicted.version(time)).unwrap_or(job.definition.version),
@@ -171,14 +171,14 @@ fn run(job: &Job, time: Timestamp) -> Option<MovedRuns> {
 /// Whether the time is the next one of the entry, which then holds it.
 fn goes_on(last: &mut MovedRuns, of: &MovedRuns) -> bool {
     let is_like =
-        MovedRuns { first: last.first, times: last.times, step_ns: last.step_ns, ..of.clone() } == *last;
-    let Ok(distance) = i64::try_from(of.first.duration_since(last.first).as_nanos()) else { return false };
-    let fits = last.times == 1 || i64::from(last.times).checked_mul(last.step_ns) == Some(distance);
+        MovedRuns { first: last.first, times: last.times, step_ms: last.step_ms, ..of.clone() } == *last;
+    let distance = of.first.as_millisecond() - last.first.as_millisecond();
+    let fits = last.times == 1 || i64::from(last.times).checked_mul(last.step_ms) == Some(distance);
     if !is_like || !fits {
         return false;
     }
     if last.times == 1 {
-        last.step_ns = distance;
+        last.step_ms = distance;
     }
     last.times += 1;
     true

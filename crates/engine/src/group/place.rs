@@ -1,6 +1,7 @@
 //! Which batch goes to which worker.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Event, PoolName, Priority, Token, WorkerId};
 
 use super::GroupShard;

@@ -17,8 +17,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use rustc_hash::FxHashMap;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, Event, PermitReport, Pool, PoolName, PoolUse, Priority, Rate, ShardId, ShardMessage, Token,
 };

@@ -12,7 +12,8 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AlarmKind, BatchId, Condition, Event, Incarnation, LiveAnswer, QualityAsk, Rejection,
     ReturnReason, Severity,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Account, Actor, AskedRuns, Event, JobDefinition, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace,
     RunSkip, StartRun, ToldRun,

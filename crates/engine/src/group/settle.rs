@@ -2,7 +2,7 @@
 //! over. A worker may hold more of them than one decision may end, so this goes on in steps, in order of
 //! token.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Token, WorkerId};
 
 use super::GroupShard;

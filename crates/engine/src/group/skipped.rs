@@ -24,8 +24,8 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use tidemill_model::JobId;
+use tidemill_model::Timestamp;
 
 use super::GroupShard;
 use super::job::Job;

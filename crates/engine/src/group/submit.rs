@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Event, JobDefinition, JobId, Mapping, MissedRuns, OnParentFailure, Origin, Parent,
     Rejection, RunIf, Submission,

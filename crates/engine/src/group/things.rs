@@ -15,8 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, BatchId, Condition, DataPath, Event, JobDefinition, JobId, LiveAnswer, MAX_ANSWERS, PathAnswer,
     PathCheck, Rejection, ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Token, WantedThing,

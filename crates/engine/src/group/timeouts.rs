@@ -14,8 +14,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, BatchId, BatchResult, Event, JobDefinition, JobId, Severity, TimeOfDay, TimeoutKind, Timeouts,
 };
@@ -89,10 +90,11 @@ const KINDS: [TimeoutKind; 3] = [TimeoutKind::Dependency, TimeoutKind::Output, T
 /// The first instant after `after` at which the zone's clock shows `time`; where a gap leaves that out, what
 /// comes right after it.
 fn next_local(zone: &TimeZone, after: Timestamp, time: TimeOfDay) -> Option<Timestamp> {
-    let mut date = zone.to_datetime(after).date();
+    let mut date = zone.to_datetime(after.jiff()).date();
     // A day may have none after the base time, and the next one a zone that skips a day.
     for _ in 0..3 {
-        let at = zone.to_ambiguous_timestamp(date.to_datetime(time.civil())).compatible().ok()?;
+        let local = zone.to_ambiguous_timestamp(date.to_datetime(time.civil()));
+        let at = Timestamp::from(local.compatible().ok()?);
         if at > after {
             return Some(at);
         }

@@ -11,7 +11,8 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 
 /// Times in no particular order of arrival.
 #[derive(Debug, Clone, Default, PartialEq)]

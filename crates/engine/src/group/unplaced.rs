@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{BatchId, Event, FinalResult, JobDefinition, Priority, WorkerId};
 
 use super::GroupShard;

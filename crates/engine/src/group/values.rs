@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_calendar::Template;
+use tidemill_model::Timestamp;
 use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES};
 
 use super::GroupShard;

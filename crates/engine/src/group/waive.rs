@@ -1,8 +1,9 @@
 //! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
-    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, WaivedParent, Waiver, bounds,
+    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, WaivedParent, Waiver,
+    bounds,
 };
 
 use super::GroupShard;

@@ -1,6 +1,6 @@
 //! DEP-8: every condition that keeps a batch from running, and since when.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, BatchState, Condition, JobDefinition, JobId, LeftOut, LiveAnswer, LiveQuery, Mapping,
     PoolHolder, PoolName, PoolSpec, Rate, WaivedParent, Why, WorkerId,
@@ -146,7 +146,7 @@ impl GroupShard {
     }
 
     /// By what the shard of the other group said last.
-    fn how_foreign_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
+    fn how_foreign_stands(&self, parent: JobId, time: tidemill_model::Timestamp) -> String {
         let Some(standing) = self.foreign.standing(parent, time) else {
             return "its group has not answered yet".to_owned();
         };
@@ -164,7 +164,7 @@ impl GroupShard {
         format!("its group last said that {named} {stands}")
     }
 
-    pub(crate) fn how_parent_stands(&self, parent: JobId, time: jiff::Timestamp) -> String {
+    pub(crate) fn how_parent_stands(&self, parent: JobId, time: tidemill_model::Timestamp) -> String {
         if self.foreign.get(parent).is_some() {
             return self.how_foreign_stands(parent, time);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Token, WorkerId, WorkerLabel,
 };

@@ -1,7 +1,7 @@
 //! Workers come, fall silent, come back, and stop taking work.
 
 use ed25519_dalek::{Signature, VerifyingKey};
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId,
 };

@@ -11,8 +11,9 @@ mod worker;
 use std::collections::VecDeque;
 
 use ed25519_dalek::{Signer, SigningKey};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_engine::{Courier, Draft, Effect, Partition, Rig, effects};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, Condition, Envelope, Event, GroupName, GroupSettings,
     JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId, Submission,

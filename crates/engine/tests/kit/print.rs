@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Event, JobId, Outcome, PermitReport, SkippedTimes};
 
 fn time(time: &Timestamp) -> String {

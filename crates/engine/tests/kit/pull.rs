@@ -61,7 +61,7 @@ impl World {
 
     /// What a pull gives, in short.
     pub(crate) fn got(&mut self, name: &str) -> String {
-        let time = |time: jiff::Timestamp| time.strftime("%d %H:%M").to_string();
+        let time = |time: tidemill_model::Timestamp| time.strftime("%d %H:%M").to_string();
         match self.pull(name) {
             Outcome::Answered(Answer::Pulled(pulled)) => {
                 let PulledGrant { grant, task, start, redo, .. } = *pulled;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, Command, Heartbeat, Incarnation, Nonce, Registration, StartRequest, Token,
     WorkMessage, WorkerId,

@@ -78,7 +78,7 @@ fn granted(token: i64, of_type: &str, nonce: &str) -> Input {
         group: GroupName::try_from("g").unwrap(),
         job_type: job_type(of_type),
         program: Program::Command("true".to_owned()),
-        logical_time: jiff::Timestamp::UNIX_EPOCH,
+        logical_time: tidemill_model::Timestamp::UNIX_EPOCH,
         logical_time_text: "1970-01-01T00:00:00Z".to_owned(),
         run: 0,
         parameters: BTreeMap::new(),

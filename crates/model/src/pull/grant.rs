@@ -1,6 +1,6 @@
 //! What a client gets when it pulls.
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! How often a task was given, and what became of it (BYD-10).
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use crate::Timestamp;
 use jiff::civil::Time;
 use schemars::JsonSchema;
 use serde::de::Error as _;

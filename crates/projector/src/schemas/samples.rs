@@ -81,7 +81,7 @@ fn catalogue() -> Vec<Value> {
 
 fn moved_job() -> Value {
     let hours = json!({
-        "first": FIRE[1], "times": 24, "step_ns": 3_600_000_000_000_i64, "result": "success", "version": 1,
+        "first": FIRE[1], "times": 24, "step_ms": 3_600_000_i64, "result": "success", "version": 1,
     });
     let again = json!({
         "first": FIRE[0], "run": 2, "result": "failed", "version": 2, "parameters": {"day": "1"},

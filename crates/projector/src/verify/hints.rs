@@ -13,9 +13,9 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tidemill_engine::Partition;
 use tidemill_log::{Log, Topic};
+use tidemill_model::Timestamp;
 use tidemill_model::{LiveAnswer, LiveQuery, ShardId, UserName};
 use tidemill_store::hints::{Hint, Hints, Look, Place};
 
@@ -86,7 +86,7 @@ fn each(
 }
 
 fn counting(look: &Look) -> Option<&Hint> {
-    look.counting(Timestamp::now().as_millisecond())
+    look.counting(Timestamp::from(jiff::Timestamp::now()).as_millisecond())
 }
 
 /// The state of the partition at the end of its journal, where that is, and when it was there.
@@ -118,7 +118,7 @@ fn fold(
 /// asked for elsewhere, so that no hint of the shard is looked at.
 fn judge(state: &Partition, place: &Place, hint: &Hint) -> Option<Difference> {
     let user = UserName::try_from(&*place.user).ok()?;
-    let query = LiveQuery::User { user, at: Timestamp::now() };
+    let query = LiveQuery::User { user, at: Timestamp::from(jiff::Timestamp::now()) };
     let LiveAnswer::User(standing) = state.answer(ShardId(place.shard), &query) else { return None };
     let due_at = match (&standing.live, &standing.next) {
         (Some(live), _) => live.granted_at,

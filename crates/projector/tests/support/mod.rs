@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tidemill_log::{Chain, From, Kind, Log, MemoryLog, Producer, Tip, Topic, append_wait};
+use tidemill_model::Timestamp;
 use tidemill_model::{Envelope, Event, Recorded, ShardId};
 use tidemill_store::{SqliteTables, Tables};
 

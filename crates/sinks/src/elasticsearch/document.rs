@@ -1,9 +1,9 @@
 //! What a task log and a position are as documents.
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tidemill_log::Head;
+use tidemill_model::Timestamp;
 
 use crate::Change;
 

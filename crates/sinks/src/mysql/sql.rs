@@ -1,8 +1,8 @@
 //! The statements. The table's name comes from the configuration, which allows nothing but letters, digits and `_`.
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mysql::{Params, Value};
+use tidemill_model::Timestamp;
 
 use crate::Change;
 

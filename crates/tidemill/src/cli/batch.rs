@@ -1,7 +1,7 @@
 //! `tidemill batch …`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 /// What to do with batches.
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,7 @@
 //! `tidemill bulk …`.
 
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 use super::batch::{Ending, Marked, State};
 

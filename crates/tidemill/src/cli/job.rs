@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Subcommand;
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 /// What to do with jobs. A JOB is an id, or `group/name`.
 #[derive(Debug, Subcommand)]

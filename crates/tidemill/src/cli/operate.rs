@@ -58,7 +58,7 @@ pub(crate) enum FreezeCommand {
         group: Option<String>,
         /// The latest logical time that may be assigned, RFC 3339 [default: now]
         #[arg(long, value_name = "TIME")]
-        latest: Option<jiff::Timestamp>,
+        latest: Option<tidemill_model::Timestamp>,
         /// Why, for the record; 1 to 500 characters
         #[arg(long)]
         reason: String,
@@ -133,7 +133,7 @@ pub(crate) enum FeedFrom {
     /// With the next one.
     End,
     /// With the first event of this time or later, in each partition.
-    Time(jiff::Timestamp),
+    Time(tidemill_model::Timestamp),
 }
 
 impl std::str::FromStr for FeedFrom {
@@ -214,7 +214,7 @@ pub(crate) enum PartitionCommand {
         partition: u32,
         /// The time to go on with, RFC 3339
         #[arg(long, value_name = "TIME")]
-        at: jiff::Timestamp,
+        at: tidemill_model::Timestamp,
     },
     /// Let a partition go on whose commands were lost, recreated or restored; on record
     ///

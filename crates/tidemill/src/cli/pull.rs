@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 /// What to do with tasks that clients pull.
 #[derive(Debug, Subcommand)]

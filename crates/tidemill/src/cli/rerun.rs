@@ -1,7 +1,7 @@
 //! `tidemill rerun …` and `tidemill cold-start`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 /// What to do with reruns and cold starts.
 #[derive(Debug, Subcommand)]

@@ -1,7 +1,7 @@
 //! `tidemill third-party …` and `tidemill check`.
 
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 
 /// What to do with third parties' reports.
 #[derive(Debug, Subcommand)]

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 use tidemill_model::{FieldError, JobSpec, Rejection};
 
 use super::{Session, wait, write};
@@ -252,9 +252,11 @@ fn checked(files: &JobFiles) -> Done<Vec<String>> {
     if !errors.is_empty() {
         return Err(refused(errors));
     }
-    tidemill_engine::check_jobs(&jobs, Timestamp::now()).map_err(|rejection| match rejection {
-        Rejection::Invalid { fields } => refused(fields),
-        other => Failure::bad_input(other.to_string()),
+    tidemill_engine::check_jobs(&jobs, Timestamp::from(jiff::Timestamp::now())).map_err(|rejection| {
+        match rejection {
+            Rejection::Invalid { fields } => refused(fields),
+            other => Failure::bad_input(other.to_string()),
+        }
     })
 }
 

@@ -149,7 +149,7 @@ pub(super) fn key(session: &Session, command: KeyCommand) -> Done<Exit> {
     }
 }
 
-pub(super) fn set_time(session: &Session, partition: u32, at: jiff::Timestamp) -> Done<Exit> {
+pub(super) fn set_time(session: &Session, partition: u32, at: tidemill_model::Timestamp) -> Done<Exit> {
     let path = format!("/api/operate/partitions/{partition}/set-time");
     let answer = session.client.post(&path, Some(&json!({ "at": at })))?;
     Ok(session.show(&answer, |_| format!("Partition {partition} goes on at {at}.")))

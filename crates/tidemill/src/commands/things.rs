@@ -12,7 +12,7 @@ use crate::render::{self, Column};
 pub(super) struct Override<'a> {
     pub(super) batch: i64,
     pub(super) what: &'a Condition,
-    pub(super) logical_time: Option<jiff::Timestamp>,
+    pub(super) logical_time: Option<tidemill_model::Timestamp>,
     pub(super) reason: &'a str,
 }
 

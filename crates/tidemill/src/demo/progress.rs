@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde::Deserialize;
+use tidemill_model::Timestamp;
 
 /// A batch, as far as the demo shows it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

@@ -37,7 +37,7 @@ fn refused(cluster: &Cluster, partition: u32, why: &str) {
 
 fn works(cluster: &Cluster, second: i64) {
     let job = cluster.json(&["job", "show", "demo/nothing"])["id"].clone();
-    cluster.run_job(&job, jiff::Timestamp::from_second(second).unwrap());
+    cluster.run_job(&job, tidemill_model::Timestamp::from_second(second).unwrap());
     cluster.succeeded(&format!("job={job}"), second as usize);
 }
 

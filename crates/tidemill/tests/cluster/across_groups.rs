@@ -1,16 +1,16 @@
 //! A chain of jobs through three groups, whose middle one loses its owner.
 
-use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tidemill_model::ShardId;
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, History, until};
 
 /// The partition of the second group's shard, which is the middle one's.
 const MIDDLE: usize = 2;
-const FIRST: Timestamp = Timestamp::constant(1_704_067_200, 0);
-const SECOND: Timestamp = Timestamp::constant(1_704_070_800, 0);
+const FIRST: Timestamp = Timestamp::constant(1_704_067_200);
+const SECOND: Timestamp = Timestamp::constant(1_704_070_800);
 
 fn jobs(go: &str) -> String {
     format!(

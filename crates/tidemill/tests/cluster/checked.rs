@@ -1,11 +1,12 @@
 //! The checker over the journal of a cluster, on Kafka, while it works and from a copy.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 
 use crate::kit::Cluster;
 
 const JOBS: &str = "jobs: [{name: nothing, group: demo, type: noop, max_concurrent: 100}]";
-const BEGIN: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const BEGIN: Timestamp = Timestamp::constant(1_704_067_200);
 
 /// BYD-9: `verify --journal` on a live Kafka cluster keeps every rule, a copy of it gives the same, and one
 /// partition whose owner was killed has its second epoch in it.

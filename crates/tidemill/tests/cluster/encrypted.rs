@@ -6,14 +6,14 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use tempfile::TempDir;
+use tidemill_model::Timestamp;
 
 use crate::clients::Clients;
 use crate::kit::{Cluster, service};
 use crate::pulling::all_hinted;
 
-const BEGIN: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const BEGIN: Timestamp = Timestamp::constant(1_704_067_200);
 /// Kafka's client goes on trying for 10 s; then the start is given up.
 const BOUND: Duration = Duration::from_secs(30);
 const PASSWORD: &str = "correct-horse";

@@ -1,13 +1,13 @@
 //! Roles that speak encrypted with one another (OPS-10).
 
-use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
+use tidemill_model::Timestamp;
 
 use crate::authority::{Authority, Pair};
 use crate::kit::{Cluster, until};
 
-const TIME: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const TIME: Timestamp = Timestamp::constant(1_704_067_200);
 const JOBS: &str = r#"
 jobs:
 - {name: first, group: demo, type: shell, command: 'echo done by a worker'}

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use rustix::process::{Pid, test_kill_process};
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, GitHistory, History, Journal, What, until};
 
-const UNDISTURBED: Timestamp = Timestamp::constant(1_704_067_200, 0);
-const DISTURBED: Timestamp = Timestamp::constant(1_704_070_800, 0);
+const UNDISTURBED: Timestamp = Timestamp::constant(1_704_067_200);
+const DISTURBED: Timestamp = Timestamp::constant(1_704_070_800);
 
 /// A cluster with two executors, after an undisturbed run.
 fn with_pipeline() -> (Cluster, GitHistory, Journal) {

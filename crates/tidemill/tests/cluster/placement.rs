@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, until};
 
@@ -22,7 +23,7 @@ fn load(file: &Path, minute: &str) {
 }
 
 fn run(cluster: &Cluster, job: &str, number: i64) -> String {
-    let time = Timestamp::constant(1_704_067_200, 0) + SignedDuration::from_hours(number);
+    let time = Timestamp::constant(1_704_067_200) + SignedDuration::from_hours(number);
     cluster.json(&["job", "run", &format!("demo/{job}"), "--concurrent", "--logical-time", &time.to_string()])
         ["batch"]
         .to_string()

@@ -1,7 +1,7 @@
 //! Pools that groups with workers of their own share.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, until};
 
@@ -11,7 +11,7 @@ jobs:
 - {name: second, group: mail, type: shell, command: 'echo $TIDEMILL_JOB >> "$TIDEMILL_PARAM_DIR/ran"', pools: [line]}
 - {name: other, group: mail, type: shell, command: 'echo $TIDEMILL_JOB >> "$TIDEMILL_PARAM_DIR/ran"'}
 "#;
-const TIME: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const TIME: Timestamp = Timestamp::constant(1_704_067_200);
 
 fn batch_of(cluster: &Cluster, job: &str, state: &str) -> Value {
     let id = cluster.json(&["job", "show", job])["id"].clone();

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, until};
 
@@ -39,7 +40,7 @@ fn six_of_twenty_get_it_though_the_owner_dies() {
     let users: Vec<String> = (0..USERS).map(|n| format!("u{n}")).collect();
     let assigned = cluster.post("/api/pull/users", &json!({"group": "demo", "users": users}));
     cluster.get(&format!("/api/pull/users?at_least={}", assigned["position"].as_str().unwrap()));
-    let start = Timestamp::now() - SignedDuration::from_mins(1);
+    let start = Timestamp::from(jiff::Timestamp::now()) - SignedDuration::from_mins(1);
     let made = cluster.post(
         "/api/pull/tasks",
         &json!({

@@ -1,8 +1,8 @@
 //! Assignments that are not started.
 
-use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::json;
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, until};
 
@@ -13,7 +13,7 @@ jobs:
   type: shell
   command: 'echo "$TIDEMILL_TOKEN" >> "$TIDEMILL_PARAM_DIR/ran"'
 "#;
-const TIME: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const TIME: Timestamp = Timestamp::constant(1_704_067_200);
 
 /// DSP-5: what a worker was assigned and does not start goes to another one, and the log of that names the first. When
 /// that one wakes, it may not start any more: the batch runs once.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, until};
 
@@ -50,7 +51,7 @@ fn define(cluster: &Cluster, jobs: usize) -> String {
 }
 
 fn wish(cluster: &Cluster, root: &str, days: usize, concurrency: usize) -> i64 {
-    let to = Timestamp::now() - SignedDuration::from_hours(24);
+    let to = Timestamp::from(jiff::Timestamp::now()) - SignedDuration::from_hours(24);
     let from = to - SignedDuration::from_hours(24 * days as i64) + SignedDuration::from_secs(1);
     let body = json!({
         "jobs": [root], "cascade": "logic", "from": from, "to": to, "concurrency": concurrency, "reason": "C3",

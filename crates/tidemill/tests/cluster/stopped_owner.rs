@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread::{self, JoinHandle};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use rustix::process::Signal;
 use serde_json::Value;
 use tidemill_log::Log;
+use tidemill_model::Timestamp;
 use tidemill_model::{Actor, Answer, Command, JobId, Outcome, Reply, ShardId};
 use tidemill_producers::{Config, Submitter, Wish, instance_id, request_id};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use rustix::process::Signal;
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, History, Journal, What, until};
 
@@ -22,7 +22,7 @@ jobs:
   command: 'touch "$TIDEMILL_PARAM_DIR/started-$TIDEMILL_ATTEMPT"; until test -e "$TIDEMILL_PARAM_DIR/go"; do sleep 0.05; done'
 - {name: long, group: demo, type: shell, command: 'touch "$TIDEMILL_PARAM_DIR/long"; exec sleep 1000'}
 "#;
-const TIME: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const TIME: Timestamp = Timestamp::constant(1_704_067_200);
 
 fn apply(cluster: &Cluster) {
     let dir = format!("dir={}", cluster.path("").display());

@@ -23,7 +23,7 @@ fn reports_on_a_topic_release_batches() {
         let why = cluster.json(&["batch", "why", &first]);
         (why["conditions"][0]["kind"] == "third_party").then_some(why)
     });
-    let then = jiff::Timestamp::now().to_string();
+    let then = tidemill_model::Timestamp::from(jiff::Timestamp::now()).to_string();
     let producer = site.producer().unwrap();
     let ready = |time: &str| json!({"code": "erp", "logical_time": time}).to_string();
     for value in ["nonsense".to_owned(), ready("2026-03-01T00:00:00Z"), ready("2026-03-02T00:00:00Z")] {

@@ -1,11 +1,11 @@
 //! Values that go from a worker of one group to one of another.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
+use tidemill_model::Timestamp;
 
 use crate::kit::{Cluster, until};
 
-const TIME: Timestamp = Timestamp::constant(1_704_067_200, 0);
+const TIME: Timestamp = Timestamp::constant(1_704_067_200);
 const JOBS: &str = r#"
 jobs:
 - {name: count, group: demo, type: shell, command: 'cp "$TIDEMILL_PARAM_DIR/counted" "$TIDEMILL_VALUES"'}

@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
+use tidemill_model::Timestamp;
 
 #[derive(Deserialize)]
 struct Event {

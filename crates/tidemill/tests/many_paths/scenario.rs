@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use hdfs_native::{Client, WriteOptions};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::Value;
+use tidemill_model::Timestamp;
 
 use crate::feed::{self, Told};
 use crate::hdfs::{PrivateHdfs, client};
@@ -119,7 +120,7 @@ pub(crate) fn run(name: &str, site: &mut impl Site, scale: Scale) {
     assert!(!told.lock().unwrap().found.contains_key(&hung), "it hangs");
     let mut made = runtime.block_on(make(&client(&hdfs.url), &["/c2/hung".to_owned()]));
     proxy.hold(false);
-    let answers_at = Timestamp::now();
+    let answers_at = Timestamp::from(jiff::Timestamp::now());
     made.values_mut().for_each(|at| *at = answers_at);
     let found = until_found(scale, &told, hung.trim_end_matches("/c2/hung"), &made);
     say(format!("the hung one: found {found}"));
@@ -165,7 +166,7 @@ async fn make(client: &Client, paths: &[String]) -> Made {
         async move {
             let mut writer = client.create(&path, WriteOptions::default()).await.unwrap();
             // From its creation on it exists; it is closed later.
-            let at = Timestamp::now();
+            let at = Timestamp::from(jiff::Timestamp::now());
             writer.close().await.unwrap();
             (path, at)
         }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 
 use super::Server;
 
@@ -38,7 +39,7 @@ impl Clock {
 
     /// The process that is started next begins at `now`.
     fn set(&self, command: &mut Command, now: Timestamp) {
-        let ahead = now.duration_since(Timestamp::now()).as_secs();
+        let ahead = now.duration_since(Timestamp::from(jiff::Timestamp::now())).as_secs();
         command.env("LD_PRELOAD", &self.library).env("TIDEMILL_TEST_CLOCK_AHEAD_S", ahead.to_string());
     }
 

@@ -68,7 +68,12 @@ impl Pulls {
         })
     }
 
-    fn not_nothing(&self, user: &UserName, next_at: Option<jiff::Timestamp>, rules: Rules) -> Option<String> {
+    fn not_nothing(
+        &self,
+        user: &UserName,
+        next_at: Option<tidemill_model::Timestamp>,
+        rules: Rules,
+    ) -> Option<String> {
         let Some(member) = self.members.get(user) else {
             return Some(format!("nothing is due for user {user}, who is no member"));
         };

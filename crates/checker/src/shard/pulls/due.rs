@@ -1,6 +1,6 @@
 //! What a user gets next.
 
-use jiff::{SignedDuration, Timestamp};
+use tidemill_model::Timestamp;
 use tidemill_model::{TaskId, UserName};
 
 use super::members::Member;
@@ -25,7 +25,7 @@ impl Pulls {
     /// The next start for a member after now, as far as the group's window reaches.
     pub(super) fn next(&self, user: &UserName, rules: Rules) -> Option<Timestamp> {
         let member = self.members.get(user)?;
-        let after_now = rules.now.checked_add(SignedDuration::from_nanos(1)).ok()?;
+        let after_now = rules.now.next();
         let from = after_now.max(self.window(member, rules));
         self.first((user, member), from, rules.window_end()).map(|(start, _)| start)
     }

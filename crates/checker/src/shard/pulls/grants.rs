@@ -1,7 +1,8 @@
 //! Grants, from what is in stock to how they end.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_log::Hash;
+use tidemill_model::Timestamp;
 use tidemill_model::{Event, GrantId, TaskId, UserName};
 
 use super::due::is_done;

@@ -1,8 +1,9 @@
 //! When a task occurs, computed a second time: minutes by arithmetic, days one by one on the zone's clock.
 
+use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use jiff::{SignedDuration, Timestamp, ToSpan};
+use tidemill_model::Timestamp;
 use tidemill_model::When;
 
 /// The occurrences of a task.
@@ -11,7 +12,7 @@ pub(super) enum Grid {
     Once(Timestamp),
     Minutes {
         start: Timestamp,
-        space_ns: i128,
+        space_ms: i64,
     },
     Days {
         start: Timestamp,
@@ -29,12 +30,12 @@ impl Grid {
         match when {
             When::Once { start } => Grid::Once(*start),
             When::EveryMinutes { n, start } => {
-                Grid::Minutes { start: *start, space_ns: i128::from((*n).max(1)) * 60_000_000_000 }
+                Grid::Minutes { start: *start, space_ms: i64::from((*n).max(1)) * 60_000 }
             }
             When::EveryDays { n, at, zone, start } => {
                 TimeZone::get(zone).map_or(Grid::Unknown, |zone| Grid::Days {
                     start: *start,
-                    first: zone.to_datetime(*start).date(),
+                    first: zone.to_datetime(start.jiff()).date(),
                     space: i64::from((*n).max(1)),
                     at: at.civil(),
                     zone,
@@ -51,14 +52,14 @@ impl Grid {
     pub(super) fn at_or_after(&self, time: Timestamp) -> Option<Timestamp> {
         match self {
             Grid::Once(start) => Some(*start).filter(|start| *start >= time),
-            Grid::Minutes { start, space_ns } => {
-                let passed = time.as_nanosecond() - start.as_nanosecond();
-                let turns = if passed <= 0 { 0 } else { (passed - 1) / space_ns + 1 };
-                Timestamp::from_nanosecond(start.as_nanosecond() + turns * space_ns).ok()
+            Grid::Minutes { start, space_ms } => {
+                let passed = time.as_millisecond() - start.as_millisecond();
+                let turns = if passed <= 0 { 0 } else { (passed - 1) / space_ms + 1 };
+                Timestamp::from_millisecond(start.as_millisecond() + turns * space_ms).ok()
             }
             Grid::Days { start, first, space, at, zone } => {
                 let time = time.max(*start);
-                let passed = first.until(zone.to_datetime(time).date()).ok()?.get_days();
+                let passed = first.until(zone.to_datetime(time.jiff()).date()).ok()?.get_days();
                 // Two turns earlier than it looks, whatever the clocks did.
                 let mut date =
                     first.checked_add(((i64::from(passed) / space - 2).max(0) * space).days()).ok()?;
@@ -75,21 +76,21 @@ impl Grid {
     }
 
     pub(super) fn after(&self, time: Timestamp) -> Option<Timestamp> {
-        self.at_or_after(time.checked_add(SignedDuration::from_nanos(1)).ok()?)
+        self.at_or_after(time.next())
     }
 }
 
 /// The first instant at which the zone's clock shows this or something later.
 fn first_shown(zone: &TimeZone, local: DateTime) -> Option<Timestamp> {
     match zone.to_ambiguous_timestamp(local).offset() {
-        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok(),
-        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok(),
+        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok().map(Timestamp::from),
+        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok().map(Timestamp::from),
         AmbiguousOffset::Gap { before, after } => {
             let (mut early, mut late) =
                 (after.to_timestamp(local).ok()?.as_second(), before.to_timestamp(local).ok()?.as_second());
             while late - early > 1 {
                 let middle = early + (late - early) / 2;
-                let shown = zone.to_datetime(Timestamp::from_second(middle).ok()?);
+                let shown = zone.to_datetime(jiff::Timestamp::from_second(middle).ok()?);
                 if shown >= local { late = middle } else { early = middle }
             }
             Timestamp::from_second(late).ok()

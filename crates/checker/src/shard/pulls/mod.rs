@@ -16,7 +16,7 @@ mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Event, GrantId, GroupSettings, TaskId, UserName};
 
 use self::members::Member;

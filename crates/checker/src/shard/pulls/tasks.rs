@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Executor, MovedOccurrence, MovedTask, TaskId, TaskSpec, UserName};
 
 use super::grid::Grid;

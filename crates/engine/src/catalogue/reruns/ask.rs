@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AskedRuns, Event, JobDefinition, JobSkip, Mapping, Rejection, RerunDefinition, RerunId, RerunOnly,
     RerunOrder, RerunResult, RerunScope, ShardId, ShardMessage, SkippedJob, SkippedTimes, TimesSkip, ToldRun,

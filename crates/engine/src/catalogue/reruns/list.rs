@@ -1,6 +1,6 @@
 //! The plan is written down, part by part.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunId, RerunResult, RerunScope, Severity,
 };

@@ -22,8 +22,8 @@ mod wish;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tidemill_calendar::Timetable;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunId,
     RerunResult, RerunWish, ShardId, SkippedTimes,

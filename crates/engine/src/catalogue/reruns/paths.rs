@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_calendar::{Template, Timetable};
+use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, Cascade, DataPath, JobDefinition, JobId, PlannedJob, Rejection, RerunScope, RerunWish,
 };

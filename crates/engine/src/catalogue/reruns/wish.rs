@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
 use tidemill_calendar::Timetable;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, PlannedJob, Rejection,
     RerunDefinition, RerunId, RerunScope, RerunWish, ScheduleRule, ShardId, bounds,
@@ -279,8 +279,7 @@ pub(super) fn times_within(
     from: Timestamp,
     to: Timestamp,
 ) -> impl Iterator<Item = Timestamp> + '_ {
-    let before = from.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN);
-    let times = std::iter::successors(grid.logical_after(before), |time| grid.logical_after(*time));
+    let times = std::iter::successors(grid.logical_after(from.previous()), |time| grid.logical_after(*time));
     times.take_while(move |time| *time <= to)
 }
 

@@ -1,9 +1,8 @@
 //! PUL-7, PUL-13: how a grant ends. Only the live one of its user can, and once it has, nothing that is said of it
 //! changes anything.
 
-use jiff::Timestamp;
 use sha2::{Digest, Sha256};
-use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, UserName, bounds};
+use tidemill_model::{Actor, Answer, Event, GrantId, Rejection, Timestamp, UserName, bounds};
 
 use super::users::{Grant, Last, User};
 use crate::decision::Decision;

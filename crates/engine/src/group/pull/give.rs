@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
+use tidemill_model::Timestamp;
 use tidemill_model::{Answer, Event, GrantId, PulledGrant, Rejection, UserName};
 
 use super::users::{Grant, User};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Event, GrantId, MovedOccurrence, MovedTask, Rejection, ShardId, ShardMessage, TaskId, UserHistory,
     UserName,

@@ -28,8 +28,8 @@ mod window;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use rustc_hash::FxHashMap;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Command, Event, Executor, GrantId, Outcome, Rejection, TaskId, Template, TemplateName,
     UserName,

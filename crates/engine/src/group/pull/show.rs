@@ -1,6 +1,6 @@
 //! BYD-10, PUL-6: what people and clients ask about tasks and users.
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{
     LastCompleted, LiveAnswer, NextDue, OccurrenceLedger, TaskId, TaskLedger, UserName, UserStanding,
 };

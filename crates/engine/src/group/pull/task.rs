@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
 use tidemill_calendar::{Rotation, Zone};
+use tidemill_model::Timestamp;
 use tidemill_model::{Ledger, TaskSpec, When};
 
 /// A task of the group or of one of its users.
@@ -34,11 +34,6 @@ pub(super) struct Occurrence {
     pub(super) next: Option<Timestamp>,
 }
 
-/// The smallest step of time.
-pub(super) fn just_after(time: Timestamp) -> Timestamp {
-    time.saturating_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
-}
-
 /// The occurrences that a rotating task has; the error is for people, without the field's name.
 pub(super) fn rotation_of(when: &When) -> Result<Option<Rotation>, (&'static str, String)> {
     match when {
@@ -58,7 +53,7 @@ pub(super) fn rotation_of(when: &When) -> Result<Option<Rotation>, (&'static str
 
 impl Occurrence {
     fn behind(&self) -> Timestamp {
-        self.next.filter(|next| *next > self.start).unwrap_or_else(|| just_after(self.start))
+        self.next.filter(|next| *next > self.start).unwrap_or_else(|| self.start.next())
     }
 }
 
@@ -121,7 +116,7 @@ impl PullTask {
             match run.filter(|behind| *behind > start) {
                 Some(behind) => time = behind,
                 // Runs spare steps; what is in stock is said by the ledger alone.
-                None if self.stock(start) == 0 || is_excluded(start) => time = just_after(start),
+                None if self.stock(start) == 0 || is_excluded(start) => time = start.next(),
                 None => return Some(start),
             }
         }

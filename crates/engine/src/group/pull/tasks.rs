@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{Answer, Event, Executor, Rejection, TaskId, TaskSpec};
 
 use super::task::PullTask;

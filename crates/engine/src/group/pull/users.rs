@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{GrantId, PulledGrant, TaskId, TaskSpec};
 
 /// What a user has of its own; absent for those who never pulled.

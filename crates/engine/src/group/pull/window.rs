@@ -1,9 +1,9 @@
 //! PUL-5: which occurrence a user gets.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use tidemill_model::TaskId;
+use tidemill_model::Timestamp;
 
-use super::task::just_after;
 use super::users::{Board, User};
 use crate::group::GroupShard;
 
@@ -56,7 +56,7 @@ impl GroupShard {
 
     /// The first occurrence that begins for the user after now, as far as it is told of.
     pub(super) fn next_for(&self, user: Option<&User>, now: Timestamp) -> Option<(Timestamp, TaskId)> {
-        let from = just_after(now).max(self.window_from(user, now));
+        let from = now.next().max(self.window_from(user, now));
         self.earliest(user, (from, self.told_until(now)))
     }
 

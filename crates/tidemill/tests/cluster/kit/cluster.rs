@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidemill_log::{KafkaConfig, KafkaLog, Log, Topic};
+use tidemill_model::Timestamp;
 
 use super::database::Database;
 use super::{Journal, PATIENCE, Process, free_port, random, service, topics, until};

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
+use tidemill_model::Timestamp;
 
 use super::{Cluster, History, until};
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use tidemill_model::Timestamp;
 use tidemill_model::{AttemptResult, BatchId, BatchResult, Event, JobId, Token};
 
 /// One batch.
