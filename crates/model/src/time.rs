@@ -23,15 +23,16 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// The earliest, which is jiff's: -009999-01-02T01:59:59.000Z.
     pub const MIN: Self = Self(-377_705_023_201_000);
-    /// The latest, which is jiff's: 9999-12-30T22:00:00.999Z.
-    pub const MAX: Self = Self(253_402_207_200_999);
+    /// The latest, the last whole second of jiff's: 9999-12-30T22:00:00.000Z.
+    pub const MAX: Self = Self(253_402_207_200_000);
     /// The beginning of 1970.
     pub const UNIX_EPOCH: Self = Self(0);
     /// The shortest time between two that differ.
     pub const STEP: SignedDuration = SignedDuration::from_millis(1);
 
     fn cut(time: jiff::Timestamp) -> Self {
-        Self(time.as_nanosecond().div_euclid(NANOS_PER_MS) as i64)
+        let ms = time.as_nanosecond().div_euclid(NANOS_PER_MS) as i64;
+        Self(ms.min(Self::MAX.0))
     }
 
     /// A time that is known when the program is built.
