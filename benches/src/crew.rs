@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use ed25519_dalek::{Signer, SigningKey};
 use tidemill_log::{From, Log, Producer, Reader, Topic, partition_of_key};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Heartbeat, Incarnation, JobName, JobType, Nonce,
-    Registration, ShardId, StartRequest, Token, WorkMessage, WorkerId,
+    Registration, ShardId, StartRequest, Timestamp, Token, WorkMessage, WorkerId,
 };
 
 use crate::site::group;

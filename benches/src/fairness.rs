@@ -4,8 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Command, Event, Priority};
+use tidemill_model::{BatchId, Command, Event, Priority, Timestamp};
 
 use crate::crew::{Crew, Terms};
 use crate::placement::waits;

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use tidemill_log::{Chain, From, Kind, Log, Topic, Verdict};
-use tidemill_model::Timestamp;
-use tidemill_model::{Envelope, Event};
+use tidemill_model::{Envelope, Event, Timestamp};
 
 /// One journal, as far as workloads ask.
 pub(crate) struct History {

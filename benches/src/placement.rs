@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, Token};
+use tidemill_model::{BatchId, Event, Timestamp, Token};
 
 use crate::crew::{Seen, Terms};
 use crate::history::History;

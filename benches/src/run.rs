@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Command, Event, JobId, JobSpec, ShardId};
+use tidemill_model::{Command, Event, JobId, JobSpec, ShardId, Timestamp};
 
 use crate::backend::Backend;
 use crate::history::{self, History};

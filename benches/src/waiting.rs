@@ -5,8 +5,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{Command, Event, JobId, JobSpec, PathAnswer, ShardId, Thing, ThingId};
+use tidemill_model::{Command, Event, JobId, JobSpec, PathAnswer, ShardId, Thing, ThingId, Timestamp};
 
 use crate::history::History;
 use crate::row::{Row, percentile};

@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, BatchId, BatchResult, BulkAction, BulkId, BulkOutcome, Command, JobId, MarkedResult,
-    Outcome, Rejection, RequestId, RerunWish, ShardId,
+    Outcome, Rejection, RequestId, RerunWish, ShardId, Timestamp,
 };
 use tidemill_producers::Wish;
 use tidemill_store::rows::{BulkItemRow, BulkRow};

@@ -7,8 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
-use tidemill_model::Timestamp;
-use tidemill_model::{LiveAnswer, LiveQuery, ShardId};
+use tidemill_model::{LiveAnswer, LiveQuery, ShardId, Timestamp};
 
 use crate::JournalPosition;
 

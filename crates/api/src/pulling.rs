@@ -10,8 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Answer, Command, PulledGrant, Rejection, ShardId, UserName};
+use tidemill_model::{Answer, Command, PulledGrant, Rejection, ShardId, Timestamp, UserName};
 use tidemill_store::hints::{Hint, Life, Place};
 use tokio::sync::OwnedSemaphorePermit;
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable, Zone};
 use tidemill_engine::Preview;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BackoffInput, Calendar, JobDefinition, JobId, JobSpec, Mapping, MissedRunsInput, ParentSpec, Program,
-    ScheduleInput, ScheduleRule, ScheduleSpec,
+    ScheduleInput, ScheduleRule, ScheduleSpec, Timestamp,
 };
 
 use crate::Problem;

@@ -15,8 +15,7 @@ use std::sync::Arc;
 
 use jiff::Span;
 use jiff::civil::Date;
-use tidemill_model::Timestamp;
-use tidemill_model::{Calendar, CalendarDays, CalendarUse, Fire, Shift};
+use tidemill_model::{Calendar, CalendarDays, CalendarUse, Fire, Shift, Timestamp};
 
 use crate::zone::Zone;
 use crate::{Error, Schedule};

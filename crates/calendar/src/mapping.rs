@@ -1,8 +1,7 @@
 //! Which of a parent's logical times a child's batch waits for (DEP-3).
 
 use serde::{Deserialize, Serialize};
-use tidemill_model::Mapping;
-use tidemill_model::Timestamp;
+use tidemill_model::{Mapping, Timestamp};
 
 use crate::timetable::{Grid, Timetable};
 use crate::{Rule, Schedule};

@@ -6,8 +6,7 @@
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 use jiff::{SignedDuration, ToSpan};
-use tidemill_model::Period;
-use tidemill_model::Timestamp;
+use tidemill_model::{Period, Timestamp};
 
 use crate::zone::{Begin, Zone};
 

@@ -4,9 +4,8 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::Timestamp;
 
-use tidemill_model::{Fire, Period, ScheduleRule, ScheduleSpec};
+use tidemill_model::{Fire, Period, ScheduleRule, ScheduleSpec, Timestamp};
 
 use crate::days::date_away;
 use crate::period::Begins;

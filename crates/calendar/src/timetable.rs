@@ -8,8 +8,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{CalendarName, CalendarUse, Fire, Firing, JobDefinition, ScheduleSpec, Shift};
+use tidemill_model::{
+    CalendarName, CalendarUse, Fire, Firing, JobDefinition, ScheduleSpec, Shift, Timestamp,
+};
 
 use crate::days::{DayRule, Days, SHIFT_DAYS_MAX};
 use crate::{Error, Schedule, Zone};

@@ -1,7 +1,6 @@
 //! Where in a history a rule is being checked.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Command, CommandRecord, Recorded};
+use tidemill_model::{Command, CommandRecord, Recorded, Timestamp};
 
 use crate::Invariant;
 use crate::findings::{Findings, Violation};

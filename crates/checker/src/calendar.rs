@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan, Zoned, civil};
-use tidemill_model::Timestamp;
-use tidemill_model::{Fire, Period, ScheduleRule, ScheduleSpec};
+use tidemill_model::{Fire, Period, ScheduleRule, ScheduleSpec, Timestamp};
 
 /// A schedule as far as it is understood here.
 #[derive(Debug)]

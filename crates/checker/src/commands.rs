@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_log::Hash;
-use tidemill_model::Timestamp;
-use tidemill_model::{Cause, CommandRecord, Envelope, Event, Outcome, Rejection, Resume, Source};
+use tidemill_model::{Cause, CommandRecord, Envelope, Event, Outcome, Rejection, Resume, Source, Timestamp};
 
 use crate::Invariant;
 use crate::at::At;

@@ -9,8 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, Follow, JobId, Recorded, ShardId, Standing};
+use tidemill_model::{BatchId, Event, Follow, JobId, Recorded, ShardId, Standing, Timestamp};
 
 use crate::Invariant;
 use crate::at::At;

@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Calendar, CalendarName, CalendarUse, Event, ForeignParent, FreezeScope, GroupName, JobDefinition, JobId,
-    Pool, PoolName, Recorded, RerunId, ShardId, Template, TemplateName,
+    Pool, PoolName, Recorded, RerunId, ShardId, Template, TemplateName, Timestamp,
 };
 
 use crate::Invariant;

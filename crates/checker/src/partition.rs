@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_log::{Frame, Kind};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Cause, CommandRecord, Envelope, Event, Outcome, Recorded, Rejection, RequestId, ShardId, Source,
+    Timestamp,
 };
 
 use crate::Invariant;

@@ -4,8 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId};
+use tidemill_model::{Answer, Command, Outcome, Rejection, RequestId, Timestamp};
 
 use crate::Invariant;
 use crate::at::At;

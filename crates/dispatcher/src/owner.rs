@@ -20,8 +20,7 @@ use std::collections::VecDeque;
 
 use tidemill_engine::{Courier, Effect, Partition, Rig};
 use tidemill_log::{AppendError, Chain, Head, Kind, Record};
-use tidemill_model::Timestamp;
-use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId};
+use tidemill_model::{Envelope, LiveAnswer, LiveQuery, Resume, ShardId, Timestamp};
 
 use crate::silence::Silence;
 use crate::{Config, Error, Moment};

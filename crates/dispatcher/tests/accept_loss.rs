@@ -10,8 +10,7 @@ use tidemill_log::{
     Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic,
     Usage, Waker, append_wait,
 };
-use tidemill_model::Timestamp;
-use tidemill_model::{Envelope, Event, Resume};
+use tidemill_model::{Envelope, Event, Resume, Timestamp};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -517,7 +517,7 @@ fn journal_of_another_count_is_refused() {
 fn unreadable_body_stops_the_reader() {
     let mut desk = Desk::new();
     owned_by("other", None)(&mut desk);
-    let newer = br#"{"now":"2030-01-01T00:00:00Z","events":[{"shard":1,"event":{"of_tomorrow":{}}}]}"#;
+    let newer = br#"{"now":"2030-01-01T00:00:00.000Z","events":[{"shard":1,"event":{"of_tomorrow":{}}}]}"#;
     let record = desk.head().tip().next(Kind::Envelope, newer.to_vec()).unwrap().0;
     desk.land(record);
     let input = desk.unread_journal();

@@ -13,11 +13,10 @@ use std::time::Instant;
 use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
 use tidemill_engine::{Courier, Draft, Effect, Partition, effects};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AttemptOutcome, Command, CommandRecord, Envelope, GroupId, GroupSettings, Incarnation, JobId,
-    JobSpec, Nonce, Priority, Program, Registration, ShardId, StartRequest, Submission, WorkMessage,
-    WorkerId,
+    JobSpec, Nonce, Priority, Program, Registration, ShardId, StartRequest, Submission, Timestamp,
+    WorkMessage, WorkerId,
 };
 
 const GROUP: ShardId = ShardId(1);

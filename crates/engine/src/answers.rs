@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
-use tidemill_model::Timestamp;
-use tidemill_model::{Answer, Outcome, RequestId};
+use tidemill_model::{Answer, Outcome, RequestId, Timestamp};
 
 use crate::weight::{of_outcome, of_text};
 

@@ -8,10 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use jiff::SignedDuration;
 use rustc_hash::{FxHashMap, FxHashSet};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Cause, Command, CommandRecord, Envelope, Event, Incarnation, Outcome, Recorded, Rejection,
-    RequestId, Resume, ShardId, Source, WorkerId,
+    RequestId, Resume, ShardId, Source, Timestamp, WorkerId,
 };
 
 use crate::decision::{Decision, Verdict};

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, Recorded, Rejection,
-    RequestId, Resume, ShardId, Source, WorkMessage, WorkerId,
+    RequestId, Resume, ShardId, Source, Timestamp, WorkMessage, WorkerId,
 };
 
 use crate::answers::Answers;

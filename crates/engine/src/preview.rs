@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use tidemill_calendar::Zone;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, DataPath, Execution, JobDefinition, RunSpec, Token};
+use tidemill_model::{BatchId, DataPath, Execution, JobDefinition, RunSpec, Timestamp, Token};
 
 use crate::schedule::{Facts, Room, attempt_spec, render, resolve_path, time_format};
 

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use jiff::SignedDuration;
-use tidemill_model::Rate;
-use tidemill_model::Timestamp;
+use tidemill_model::{Rate, Timestamp};
 
 /// Starts that a rate still counts. What is too old leaves with [`Starts::expire`] only, so that the state moves by
 /// events alone.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 
 use tidemill_calendar as calendar;
 use tidemill_calendar::{Schedule, Template, TemplateContext, TimeFormat, Timetable, Zone};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, Ending, FieldError, JobDefinition, JobType, MAX_PATH_BYTES, Mapping, Program, RunSpec,
-    ScheduleRule, ScheduleSpec, SuccessCheck, Token,
+    ScheduleRule, ScheduleSpec, SuccessCheck, Timestamp, Token,
 };
 
 use crate::group::Batch;

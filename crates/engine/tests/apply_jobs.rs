@@ -341,7 +341,7 @@ fn a_job_defined_by_id_waits_for_the_newest_of_other_grids() {
     let outcome = world.ask(ShardId::CATALOGUE, Command::DefineJob { job: spec, parents: ids });
     assert!(matches!(outcome, Outcome::Answered(Answer::Submitted { batch: None, .. })), "{outcome:?}");
     world.events();
-    world.until("2026-07-02T00:01:00Z");
+    world.until("2026-07-02T00:01:00.000Z");
     expect![[r#"
         b1 generated hourly 2026-07-01 11:00 run 0
         b2 generated hourly 2026-07-01 12:00 run 0
@@ -361,7 +361,7 @@ fn a_job_defined_by_id_waits_for_the_newest_of_other_grids() {
         b16 generated x 2026-07-02 00:00 run 0, of hourly 0/1, daily 0/1
     "#]]
     .assert_eq(&world.told());
-    assert_eq!(world.wall, at("2026-07-02T00:01:00Z"));
+    assert_eq!(world.wall, at("2026-07-02T00:01:00.000Z"));
 }
 
 /// A text that JSON doubles or sextuples still fits, or is refused; it never makes a record too large.
@@ -409,8 +409,8 @@ fn delete(job: JobId, cancel: bool) -> Command {
 fn a_job_with_unfinished_batches_is_not_deleted() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({}))]);
-    world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
-    world.batch(ids[0], Some("2026-07-01T01:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
+    world.batch(ids[0], Some("2026-07-01T01:00:00.000Z"));
     world.events();
     let outcome = world.ask(ShardId::CATALOGUE, delete(ids[0], false));
     expect!["job_in_use: job g/a cannot be deleted: it has unfinished batches (2, the newest is 8193); wait for them, or cancel them with the deletion"]
@@ -444,8 +444,8 @@ fn a_deletion_cancels_what_is_unfinished_if_told_to() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"max_concurrent": 1, "retries": 3}))]);
     world.worker("w", 1, Script::Run);
-    world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
-    world.batch(ids[0], Some("2026-07-01T01:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
+    world.batch(ids[0], Some("2026-07-01T01:00:00.000Z"));
     world.events();
     let prune = vec![kit::group("g")];
     let outcome = world.ask(ShardId::CATALOGUE, Command::ApplyJobs { jobs: Vec::new(), prune, cancel: true });

@@ -17,7 +17,7 @@ fn assigned() -> (World, JobId, BatchId, WorkerId, Token) {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"retries": 1, "retry_interval_s": 60}))]);
     let worker = world.worker("w", 1, Script::Silent);
-    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     let token = world.played(&worker).last_token();
     world.events();
     (world, ids[0], batch, worker, token)
@@ -105,7 +105,7 @@ fn a_failed_attempt_is_retried_after_its_interval() {
     let ids = world.define(vec![job("a", json!({"retries": 2, "retry_interval_s": 90}))]);
     world.worker("w", 1, Script::Fail);
     world.events();
-    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     assert_eq!(world.why_kinds(batch), ["retry_interval"]);
     world.pass_ms(89_999);
     world.pass_ms(1);
@@ -156,7 +156,7 @@ fn a_success_ends_the_batch() {
 fn a_waiting_batch_is_killed_at_once() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({}))]);
-    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     world.events();
     world.kill(batch);
     expect![[r#"
@@ -223,8 +223,8 @@ fn a_pausing_batch_is_killed_at_once() {
 fn parked_and_dependent_batches_are_killed_at_once() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))]);
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
-    let parked = world.batch(ids[0], Some("2026-07-01T11:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
+    let parked = world.batch(ids[0], Some("2026-07-01T11:00:00.000Z"));
     assert_eq!(world.why_kinds(parked), ["concurrency"]);
     world.kill(parked);
     let child = BatchId::mint(2, GROUP);
@@ -250,8 +250,8 @@ fn parked_and_dependent_batches_are_killed_at_once() {
 fn killing_a_job_ends_its_newest_unfinished_batch() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"max_concurrent": 2}))]);
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
-    let newer = world.batch(ids[0], Some("2026-07-01T11:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
+    let newer = world.batch(ids[0], Some("2026-07-01T11:00:00.000Z"));
     world.kill(newer);
     world.events();
     world.ask(GROUP, Command::KillJob { job: ids[0] });
@@ -268,20 +268,20 @@ fn killing_a_job_ends_its_newest_unfinished_batch() {
 #[test]
 fn a_rerun_is_the_next_run_of_its_logical_time() {
     let (mut world, id, batch, worker, token) = granted();
-    let outcome = world.rerun(batch, id, "2026-07-01T10:00:00Z");
-    expect!["batch_unfinished: job 4096 has an unfinished batch 4097 for 2026-07-01T10:00:00Z; wait for it or kill it"].assert_eq(&rejection(&outcome));
+    let outcome = world.rerun(batch, id, "2026-07-01T10:00:00.000Z");
+    expect!["batch_unfinished: job 4096 has an unfinished batch 4097 for 2026-07-01T10:00:00.000Z; wait for it or kill it"].assert_eq(&rejection(&outcome));
     let end = world.played(&worker).finished(token, AttemptResult::Success);
     world.say(end);
     world.events();
-    world.rerun(batch, id, "2026-07-01T10:00:00Z");
+    world.rerun(batch, id, "2026-07-01T10:00:00.000Z");
     expect![[r#"
         b2 generated a 2026-07-01 10:00 run 1
         b2 assigned t2 attempt 1 to w
     "#]]
     .assert_eq(&world.told());
-    let outcome = world.rerun(batch, id, "2026-07-01T10:00:00Z");
+    let outcome = world.rerun(batch, id, "2026-07-01T10:00:00.000Z");
     assert!(matches!(outcome, Outcome::Refused(_)));
-    let outcome = world.rerun(batch, id, "2020-07-01T10:00:00Z");
+    let outcome = world.rerun(batch, id, "2020-07-01T10:00:00.000Z");
     expect!["unknown: there is no batch 4097"].assert_eq(&rejection(&outcome));
 }
 
@@ -296,7 +296,7 @@ fn a_rerun_keeps_its_parameters() {
     let worker = world.worker("w", 1, Script::Succeed);
     let parameters = [("day".to_owned(), "monday".to_owned())].into_iter().collect();
     world.ask(GROUP, Command::RunJob { job: ids[0], logical_time: None, parameters, concurrent: true });
-    world.rerun(BatchId::mint(1, GROUP), ids[0], "2026-07-01T10:10:00Z");
+    world.rerun(BatchId::mint(1, GROUP), ids[0], "2026-07-01T10:10:00.000Z");
     let ran: Vec<String> = world
         .played(&worker)
         .heard
@@ -385,7 +385,7 @@ fn what_every_worker_gives_back_is_offered_again_later() {
         b1 returned t3: Rejected("busy")
     "#]]
     .assert_eq(&world.told());
-    expect!["every worker gave it back; it is offered again at 2026-07-01T10:10:10Z"]
+    expect!["every worker gave it back; it is offered again at 2026-07-01T10:10:10.000Z"]
         .assert_eq(&world.why(batch)[0].message);
     world.pass_ms(9_999);
     assert_eq!(world.told(), "");

@@ -9,7 +9,7 @@ use kit::{GROUP, Script, World, at, job, rejection};
 use serde_json::json;
 use tidemill_model::{AttemptResult, BatchId, Command, JobId, MarkedResult, Outcome};
 
-const TEN: &str = "2026-07-01T10:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn mark(world: &mut World, batch: BatchId, job: JobId, result: MarkedResult, reason: &str) -> Outcome {
     let (logical_time, reason) = (at(TEN), reason.to_owned());

@@ -23,7 +23,7 @@ fn lived() -> World {
     world.pass_minutes(61);
     world.played(&worker).script = Script::Run;
     world.batch(jobs[2], None);
-    world.batch(jobs[1], Some("2026-07-01T00:00:00Z"));
+    world.batch(jobs[1], Some("2026-07-01T00:00:00.000Z"));
     world.pass_minutes(1);
     world
 }

@@ -10,12 +10,12 @@ use expect_test::expect;
 use kit::{GROUP, START, Script, World, at, every, job, rejection};
 use serde_json::{Value, json};
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT, Rig};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    BatchId, Command, Event, GroupSettings, JobId, JobSpec, MarkedResult, ShardId, Waiver, WorkerId,
+    BatchId, Command, Event, GroupSettings, JobId, JobSpec, MarkedResult, ShardId, Timestamp, Waiver,
+    WorkerId,
 };
 
-const ELEVEN: &str = "2026-07-01T11:00:00Z";
+const ELEVEN: &str = "2026-07-01T11:00:00.000Z";
 
 fn listing(listed_parents: usize) -> World {
     let rig = Rig { listed_parents: Some(listed_parents), ..Rig::default() };
@@ -48,7 +48,7 @@ fn many_parents_are_counted_and_all_waited_for() {
     let child = BatchId::mint(101, GROUP);
     let worker = world.worker("w", 99, Script::Succeed);
     world.played(&worker).script = Script::Silent;
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     let generated = world.events().into_iter().find_map(|event| match event {
         Event::BatchGenerated { batch, dependencies, counted_parents, .. } if batch == child => {
             Some((dependencies.len(), counted_parents.map(|it| (it.parents, it.unmet))))
@@ -59,11 +59,11 @@ fn many_parents_are_counted_and_all_waited_for() {
     let why = world.why(child);
     assert_eq!(why.len(), 51);
     assert!(
-        why[0].message.starts_with("waits for g/p0 of 2026-07-01T11:00:00Z: batch"),
+        why[0].message.starts_with("waits for g/p0 of 2026-07-01T11:00:00.000Z: batch"),
         "{}",
         why[0].message
     );
-    assert_eq!(why[50].message, "waits for 50 more of its parents of 2026-07-01T11:00:00Z, 100 in all");
+    assert_eq!(why[50].message, "waits for 50 more of its parents of 2026-07-01T11:00:00.000Z, 100 in all");
     for (n, parent) in ids[..100].iter().enumerate() {
         world.ask(
             GROUP,
@@ -94,7 +94,7 @@ fn many_parents_are_counted_and_all_waited_for() {
 fn counted_parents_are_waived() {
     let (mut world, ids) = family(100, json!({}));
     let child = BatchId::mint(101, GROUP);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     world.events();
     override_(&mut world, child, Waiver::Parent { job: ids[7], logical_time: None });
     override_(&mut world, child, Waiver::All);
@@ -117,7 +117,7 @@ fn rules_for_failed_parents_hold() {
     ] {
         let (mut world, _) = family(100, rule.clone());
         world.worker("w", 200, Script::Fail);
-        world.until("2026-07-01T11:01:00Z");
+        world.until("2026-07-01T11:01:00.000Z");
         let told = world.told();
         assert!(told.contains(expected), "{rule}: {told}");
         assert_eq!(world.folded(), world.partition);
@@ -154,7 +154,7 @@ fn a_job_with_twenty_thousand_parents_drains() {
         world.define(part.to_vec());
     }
     world.define(vec![job("last", json!({"type": "anchor", "parents": names}))]);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     let events = world.events();
     let last = events.iter().filter(|event| match event {
         Event::BatchGenerated { counted_parents: Some(counted), .. } => {

@@ -36,44 +36,44 @@ fn mappings_give_the_parents_times() {
     check(
         json!("all"),
         "UTC",
-        "2026-07-02T00:00:00Z",
-        expect!["24 from 2026-07-01T01:00:00Z to 2026-07-02T00:00:00Z"],
+        "2026-07-02T00:00:00.000Z",
+        expect!["24 from 2026-07-01T01:00:00.000Z to 2026-07-02T00:00:00.000Z"],
     );
     check(
         json!("any"),
         "UTC",
-        "2026-07-02T00:00:00Z",
-        expect!["24 from 2026-07-01T01:00:00Z to 2026-07-02T00:00:00Z"],
+        "2026-07-02T00:00:00.000Z",
+        expect!["24 from 2026-07-01T01:00:00.000Z to 2026-07-02T00:00:00.000Z"],
     );
     check(
         json!("latest"),
         "UTC",
-        "2026-07-02T00:00:00Z",
-        expect!["1 from 2026-07-02T00:00:00Z to 2026-07-02T00:00:00Z"],
+        "2026-07-02T00:00:00.000Z",
+        expect!["1 from 2026-07-02T00:00:00.000Z to 2026-07-02T00:00:00.000Z"],
     );
     check(
         json!({"offset": 1}),
         "UTC",
-        "2026-07-02T00:00:00Z",
-        expect!["1 from 2026-07-01T23:00:00Z to 2026-07-01T23:00:00Z"],
+        "2026-07-02T00:00:00.000Z",
+        expect!["1 from 2026-07-01T23:00:00.000Z to 2026-07-01T23:00:00.000Z"],
     );
     check(
         json!({"offset": 30}),
         "UTC",
-        "2026-07-02T00:00:00Z",
-        expect!["1 from 2026-06-30T18:00:00Z to 2026-06-30T18:00:00Z"],
+        "2026-07-02T00:00:00.000Z",
+        expect!["1 from 2026-06-30T18:00:00.000Z to 2026-06-30T18:00:00.000Z"],
     );
     check(
         json!("all"),
         "Europe/Berlin",
-        "2026-03-29T22:00:00Z",
-        expect!["23 from 2026-03-29T00:00:00Z to 2026-03-29T22:00:00Z"],
+        "2026-03-29T22:00:00.000Z",
+        expect!["23 from 2026-03-29T00:00:00.000Z to 2026-03-29T22:00:00.000Z"],
     );
     check(
         json!("all"),
         "Europe/Berlin",
-        "2026-10-25T23:00:00Z",
-        expect!["25 from 2026-10-24T23:00:00Z to 2026-10-25T23:00:00Z"],
+        "2026-10-25T23:00:00.000Z",
+        expect!["25 from 2026-10-24T23:00:00.000Z to 2026-10-25T23:00:00.000Z"],
     );
 }
 
@@ -90,7 +90,7 @@ fn family(mapping: Value) -> (World, Vec<tidemill_model::JobId>) {
 #[test]
 fn a_child_waits_for_its_parents_success() {
     let (mut world, _) = family(json!("same"));
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     world.worker("w", 4, Script::Succeed);
     expect![[r#"
         b1 generated p 2026-07-01 11:00 run 0
@@ -116,12 +116,12 @@ fn a_child_waits_for_its_parents_success() {
 fn only_success_satisfies_and_the_newest_run_decides() {
     let (mut world, ids) = family(json!("same"));
     let worker = world.worker("w", 4, Script::Fail);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     let parent = tidemill_model::BatchId::mint(1, GROUP);
     assert_eq!(world.unfinished(), 1);
     world.played(&worker).script = Script::Succeed;
     world.events();
-    world.rerun(parent, ids[0], "2026-07-01T11:00:00Z");
+    world.rerun(parent, ids[0], "2026-07-01T11:00:00.000Z");
     expect![[r#"
         b3 generated p 2026-07-01 11:00 run 1
         b2 unblocked
@@ -150,12 +150,12 @@ fn a_rerun_withdraws_what_was_satisfied() {
     let worker = world.worker("w", 1, Script::Succeed);
     let idle = world.worker("idle", 1, Script::Silent);
     // The child gets no slot on the first worker, and is assigned on the second.
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     assert_eq!(other.len(), 1);
     world.played(&worker).script = Script::Run;
     world.events();
     let parent = tidemill_model::BatchId::mint(1, GROUP);
-    world.rerun(parent, ids[0], "2026-07-01T11:00:00Z");
+    world.rerun(parent, ids[0], "2026-07-01T11:00:00.000Z");
     expect![[r#"
         b4 generated p 2026-07-01 11:00 run 1
         b3 withdrawn p 2026-07-01 11:00, unmet 1
@@ -196,7 +196,7 @@ fn own_previous_batch_goes_first() {
         "a",
         json!({"schedule": every("hour"), "depends_on_past": true, "max_concurrent": 9}),
     )]);
-    world.until("2026-07-01T13:30:00Z");
+    world.until("2026-07-01T13:30:00.000Z");
     world.worker("w", 9, Script::Succeed);
     expect![[r#"
         b1 generated a 2026-07-01 11:00 run 0, of a 0/0
@@ -230,7 +230,7 @@ fn a_gap_in_the_own_past_is_not_waited_for() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"schedule": every("hour"), "depends_on_past": true}))]);
     world.worker("w", 1, Script::Succeed);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     let switch = |enabled| Command::SwitchJob { job: ids[0], enabled };
     world.ask(tidemill_model::ShardId::CATALOGUE, switch(false));
     world.pass_minutes(180);
@@ -242,12 +242,12 @@ fn a_gap_in_the_own_past_is_not_waited_for() {
 /// DEP-3: *any* needs one success, and a second one changes nothing.
 #[test]
 fn any_is_satisfied_by_one_success() {
-    let mut world = World::at("2026-07-01T21:30:00Z");
+    let mut world = World::at("2026-07-01T21:30:00.000Z");
     let ids = world.define(vec![
         job("p", json!({"schedule": every("hour"), "max_concurrent": 9})),
         job("c", json!({"schedule": every("day"), "parents": [{"job": "p", "mapping": "any"}]})),
     ]);
-    world.until("2026-07-02T00:01:00Z");
+    world.until("2026-07-02T00:01:00.000Z");
     world.events();
     world.worker("w", 1, Script::Succeed);
     expect![[r#"
@@ -290,7 +290,7 @@ fn an_old_rerun_finds_its_parents_old_success() {
     }
     let first = tidemill_model::BatchId::mint(2, GROUP);
     world.events();
-    world.rerun(first, ids[1], "2026-07-01T11:00:00Z");
+    world.rerun(first, ids[1], "2026-07-01T11:00:00.000Z");
     expect![[r#"
         b121 generated c 2026-07-01 11:00 run 1, of p 1/1
         b121 assigned t121 attempt 1 to w
@@ -302,13 +302,13 @@ fn an_old_rerun_finds_its_parents_old_success() {
     .assert_eq(&world.told());
     // A failure is remembered as well.
     world.played(&worker).script = Script::Fail;
-    world.rerun(tidemill_model::BatchId::mint(1, GROUP), ids[0], "2026-07-01T11:00:00Z");
+    world.rerun(tidemill_model::BatchId::mint(1, GROUP), ids[0], "2026-07-01T11:00:00.000Z");
     world.played(&worker).script = Script::Succeed;
     for _ in 0..30 {
         world.pass_minutes(60);
     }
     world.events();
-    world.rerun(first, ids[1], "2026-07-01T11:00:00Z");
+    world.rerun(first, ids[1], "2026-07-01T11:00:00.000Z");
     assert_eq!(world.unfinished(), 1, "{}", world.told());
 }
 
@@ -347,7 +347,7 @@ fn a_submission_waits_for_the_newest_batches_of_its_parents() {
 #[test]
 fn a_deleted_parent_holds_nothing_else_up() {
     let (mut world, ids) = family(json!("same"));
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     world.define(vec![job("c", json!({"schedule": every("hour")}))]);
     let delete = Command::DeleteJob { job: ids[0], cancel: true };
     world.ask(tidemill_model::ShardId::CATALOGUE, delete);
@@ -357,13 +357,13 @@ fn a_deleted_parent_holds_nothing_else_up() {
         w registered 1
     "#]]
     .assert_eq(&world.told());
-    world.until("2026-07-01T12:01:00Z");
+    world.until("2026-07-01T12:01:00.000Z");
     assert_eq!(world.unfinished(), 1);
     let old = tidemill_model::BatchId::mint(2, kit::GROUP);
     assert_eq!(world.why_kinds(old), ["dependency"]);
     world.kill(old);
     assert_eq!(world.unfinished(), 0);
-    assert_eq!(world.wall, at("2026-07-01T12:01:00Z"));
+    assert_eq!(world.wall, at("2026-07-01T12:01:00.000Z"));
     assert_eq!(world.partition, world.folded());
 }
 
@@ -390,11 +390,11 @@ fn a_submission_waits_for_the_first_batch_of_its_parent() {
             "dependency: waits for the first batch of g/q: it has no batch yet"
         ]
     );
-    let first = world.batch(ids[0], Some("2027-01-01T00:00:00Z"));
+    let first = world.batch(ids[0], Some("2027-01-01T00:00:00.000Z"));
     world.played(&worker).script = Script::Succeed;
     assert_eq!(world.unfinished(), 2, "the first batch has failed");
     world.events();
-    world.rerun(first, ids[0], "2027-01-01T00:00:00Z");
+    world.rerun(first, ids[0], "2027-01-01T00:00:00.000Z");
     expect![[r#"
         b4 generated p 2027-01-01 00:00 run 1
         b1 unblocked
@@ -412,7 +412,7 @@ fn a_submission_waits_for_the_first_batch_of_its_parent() {
     "#]]
     .assert_eq(&world.told());
     // The day's logical time of today was never generated: the job counts from its definition on.
-    world.until("2026-07-02T00:01:00Z");
+    world.until("2026-07-02T00:01:00.000Z");
     assert_eq!(world.unfinished(), 0);
     assert_eq!(world.partition, world.folded());
 }

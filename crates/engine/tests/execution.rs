@@ -63,7 +63,7 @@ fn label_is_wanted_of_the_worker() {
 fn account_has_to_be_allowed() {
     let accounts = serde_json::from_str(r#"{"*": ["etl", "nobody"]}"#).unwrap();
     let settings = GroupSettings { accounts: Some(Arc::new(accounts)), ..GroupSettings::default() };
-    let mut world = World::with("2026-07-01T10:10:00Z", settings);
+    let mut world = World::with("2026-07-01T10:10:00.000Z", settings);
     let of = |owner, account| json!({"owner": owner, "run_as": account, "retries": 3});
     world.define_key(&["etl", "nobody", "root"]);
     let ids = world.define(vec![
@@ -75,7 +75,7 @@ fn account_has_to_be_allowed() {
     let worker = world.worker("w", 4, Script::Run);
     world.events();
     for id in &ids {
-        world.batch(*id, Some("2026-07-01T10:00:00Z"));
+        world.batch(*id, Some("2026-07-01T10:00:00.000Z"));
     }
     expect![[r#"
         b1 generated good 2026-07-01 10:00 run 0
@@ -119,7 +119,7 @@ fn job_fields_are_those_of_the_definition_of_the_batch() {
         _ => None,
     });
     let defined = defined.unwrap();
-    world.batch(defined.id, Some("2026-07-01T10:00:00Z"));
+    world.batch(defined.id, Some("2026-07-01T10:00:00.000Z"));
     world.define(vec![written("bob")]);
     let worker = world.worker("w", 1, Script::Run);
     let run = spec(&mut world, &worker);
@@ -139,7 +139,7 @@ fn final_command_runs_when_the_batch_has_ended_for_good() {
     let ids = world.define(vec![shell("a", more)]);
     let worker = world.worker("w", 1, Script::Run);
     world.events();
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     let token = world.played(&worker).last_token();
     end(&mut world, &worker, token, AttemptResult::Failed);
     world.pass_minutes(2);
@@ -388,7 +388,7 @@ fn output_path_and_logical_time_are_written_as_the_job_says() {
         }),
     )]);
     let worker = world.worker("w", 1, Script::Run);
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     let spec = spec(&mut world, &worker);
     assert_eq!(spec.output_path.as_deref(), Some("/out/20260701/2026070110"));
     assert_eq!(spec.logical_time_text, "2026070110");
@@ -435,7 +435,7 @@ fn unfit_worker_gets_no_work() {
     let again = world.played(&worker).registration();
     world.say(Command::RegisterWorker(Box::new(again)));
     beat(&mut world, Some("its disk is full"));
-    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     let why = world.why(batch);
     assert_eq!(why[0].kind, "unfit");
     assert_eq!(why[0].message, "no worker of its type takes work: w says its disk is full");

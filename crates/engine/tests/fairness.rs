@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use kit::{GROUP, Script, World, job};
 use serde_json::{Value, json};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    AttemptResult, BatchId, Command, Event, JobId, PoolSpec, Priority, ShardId, Submission,
+    AttemptResult, BatchId, Command, Event, JobId, PoolSpec, Priority, ShardId, Submission, Timestamp,
 };
 
 const SLOTS: u32 = 4;
@@ -67,7 +66,7 @@ impl Watch {
         self.look();
         for second in 0..count as i64 {
             let logical_time =
-                Some(kit::at("2026-07-01T00:00:00Z") + jiff::SignedDuration::from_secs(second));
+                Some(kit::at("2026-07-01T00:00:00.000Z") + jiff::SignedDuration::from_secs(second));
             self.world.send(
                 GROUP,
                 Command::RunJob { job, logical_time, parameters: BTreeMap::new(), concurrent: true },

@@ -49,7 +49,7 @@ fn overlap_queue_waits() {
     let mut world = World::new();
     world.define(vec![job("a", json!({"schedule": every("hour"), "type": "shell", "command": "x"}))]);
     world.worker("w", 9, Script::Run);
-    hours(&mut world, "2026-07-01T12:10:00Z");
+    hours(&mut world, "2026-07-01T12:10:00.000Z");
     assert_eq!(world.unfinished(), 2);
 }
 
@@ -59,11 +59,11 @@ fn overlap_queue_waits() {
 fn overlap_skip_makes_no_batch() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"schedule": every("hour"), "overlap": "skip"}))]);
-    world.batch(ids[0], Some("2026-06-01T00:00:00Z"));
-    world.until("2026-07-01T11:01:00Z");
-    world.until("2026-07-01T12:01:00Z");
+    world.batch(ids[0], Some("2026-06-01T00:00:00.000Z"));
+    world.until("2026-07-01T11:01:00.000Z");
+    world.until("2026-07-01T12:01:00.000Z");
     world.worker("w", 9, Script::Succeed);
-    world.until("2026-07-01T13:01:00Z");
+    world.until("2026-07-01T13:01:00.000Z");
     let told = world.told();
     let lines: Vec<&str> =
         told.lines().filter(|line| line.contains("generated") || line.contains("skipped")).collect();
@@ -83,8 +83,8 @@ fn overlap_skip_makes_no_batch() {
 fn overlap_skips_are_recorded_together() {
     let mut world = World::new();
     world.define(vec![job("a", json!({"schedule": every("hour"), "overlap": "skip"}))]);
-    world.until("2026-07-01T11:01:00Z");
-    world.until("2026-07-01T14:30:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
+    world.until("2026-07-01T14:30:00.000Z");
     told(
         &mut world,
         expect![[r#"
@@ -105,9 +105,9 @@ fn overlap_cancel_old_ends_the_old_one_first() {
         job("b", json!({"schedule": every("hour"), "overlap": "cancel_old", "host": "nowhere"})),
     ]);
     world.worker("w", 9, Script::Run);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     world.events();
-    world.until("2026-07-01T12:01:00Z");
+    world.until("2026-07-01T12:01:00.000Z");
     told(
         &mut world,
         expect![[r#"
@@ -149,10 +149,10 @@ fn overlap_needs_a_fitting_maximum() {
         json!({"overlap": "skip"}),
         "overlap: \"\": says how the job's own schedule is followed",
     );
-    refused(&mut world, json!({"valid_from": "2026-01-01T00:00:00Z"}), "valid_from");
+    refused(&mut world, json!({"valid_from": "2026-01-01T00:00:00.000Z"}), "valid_from");
     refused(
         &mut world,
-        json!({"schedule": hourly, "valid_from": "2026-01-02T00:00:00Z", "valid_until": "2026-01-01T00:00:00Z"}),
+        json!({"schedule": hourly, "valid_from": "2026-01-02T00:00:00.000Z", "valid_until": "2026-01-01T00:00:00.000Z"}),
         "valid_until: \"2026-01-01T00:00:00Z\": must be after valid_from",
     );
     refused(
@@ -184,10 +184,10 @@ fn overlap_needs_a_fitting_maximum() {
 fn validity_bounds_what_fires() {
     let mut world = World::new();
     let window = json!({
-        "schedule": every("hour"), "valid_from": "2026-07-01T14:01:00+02:00", "valid_until": "2026-07-01T14:01:00Z",
+        "schedule": every("hour"), "valid_from": "2026-07-01T14:01:00+02:00", "valid_until": "2026-07-01T14:01:00.000Z",
     });
     world.define(vec![job("a", window)]);
-    world.until("2026-07-02T10:00:00Z");
+    world.until("2026-07-02T10:00:00.000Z");
     told(
         &mut world,
         expect![[r#"
@@ -221,7 +221,7 @@ fn late_fires_are_skipped_beyond_the_maximum() {
         let mut world = World::new();
         let missed_runs = json!({"policy": policy, "max_lateness_s": 7_200});
         world.define(vec![job("a", json!({"schedule": every("hour"), "missed_runs": missed_runs}))]);
-        world.until("2026-07-01T14:30:00Z");
+        world.until("2026-07-01T14:30:00.000Z");
         told(&mut world, expected);
     }
 }
@@ -229,14 +229,14 @@ fn late_fires_are_skipped_beyond_the_maximum() {
 /// BYD-2: days that are left out make no batch; what was left out is recorded once, and batches name the version.
 #[test]
 fn calendar_days_are_left_out_on_record() {
-    let mut world = World::at("2026-07-02T12:00:00Z");
+    let mut world = World::at("2026-07-02T12:00:00.000Z");
     assert!(matches!(
         define_calendar(&mut world, json!({"name": "cn", "holidays": ["2026-07-06"]})),
         Outcome::Answered(Answer::Calendar { version: 1 })
     ));
     let hourly = json!({"cron": "0 0 0/6 * * ?", "zone": "UTC"});
     world.define(vec![job("a", json!({"schedule": hourly, "calendar": {"name": "cn"}}))]);
-    hours(&mut world, "2026-07-07T06:00:00Z");
+    hours(&mut world, "2026-07-07T06:00:00.000Z");
     let versions: Vec<_> = world
         .events()
         .into_iter()
@@ -251,14 +251,14 @@ fn calendar_days_are_left_out_on_record() {
         })
         .collect();
     let expected = [
-        ("2026-07-02T18:00:00Z", Some(1)),
-        ("2026-07-03T00:00:00Z", Some(1)),
-        ("2026-07-03T06:00:00Z", Some(1)),
-        ("2026-07-03T12:00:00Z", Some(1)),
-        ("2026-07-03T18:00:00Z", Some(1)),
-        ("2026-07-04T00:00:00Z to 2026-07-06T18:00:00Z: 12 Calendar", None),
-        ("2026-07-07T00:00:00Z", Some(1)),
-        ("2026-07-07T06:00:00Z", Some(1)),
+        ("2026-07-02T18:00:00.000Z", Some(1)),
+        ("2026-07-03T00:00:00.000Z", Some(1)),
+        ("2026-07-03T06:00:00.000Z", Some(1)),
+        ("2026-07-03T12:00:00.000Z", Some(1)),
+        ("2026-07-03T18:00:00.000Z", Some(1)),
+        ("2026-07-04T00:00:00.000Z to 2026-07-06T18:00:00.000Z: 12 Calendar", None),
+        ("2026-07-07T00:00:00.000Z", Some(1)),
+        ("2026-07-07T06:00:00.000Z", Some(1)),
     ];
     let expected: Vec<_> = expected.map(|(text, version)| (text.to_owned(), version)).to_vec();
     assert_eq!(versions, expected);
@@ -288,18 +288,21 @@ fn shifted_fires_keep_their_logical_times() {
         "#]],
         ),
     ] {
-        let mut world = World::at("2026-07-02T13:00:00Z");
+        let mut world = World::at("2026-07-02T13:00:00.000Z");
         define_calendar(&mut world, json!({"name": "week"}));
         world.define(vec![job(
             "a",
             json!({"schedule": daily(12), "calendar": {"name": "week", "shift": shift}}),
         )]);
         let mut lines = String::new();
-        while world.wall < at("2026-07-06T13:00:00Z") {
+        while world.wall < at("2026-07-06T13:00:00.000Z") {
             world.pass_minutes(60);
             let now = world.wall.to_string();
             for line in world.told().lines() {
-                lines += &format!("{}: {line}\n", now.trim_end_matches(":00Z").replace('T', " "));
+                lines += &format!(
+                    "{}: {line}\n",
+                    now.replace(".000Z", "Z").trim_end_matches(":00Z").replace('T', " ")
+                );
             }
         }
         expected.assert_eq(&lines);
@@ -310,7 +313,7 @@ fn shifted_fires_keep_their_logical_times() {
 /// a job used when its batch was made stays on record.
 #[test]
 fn changed_calendars_move_next_fires() {
-    let mut world = World::at("2026-07-02T13:00:00Z");
+    let mut world = World::at("2026-07-02T13:00:00.000Z");
     define_calendar(&mut world, json!({"name": "cn"}));
     world.define(vec![
         job("a", json!({"schedule": daily(12), "calendar": {"name": "cn"}})),
@@ -321,9 +324,9 @@ fn changed_calendars_move_next_fires() {
         &mut world,
         json!({"name": "cn", "week": ["friday", "thursday", "wednesday", "tuesday", "monday"], "holidays": ["2026-07-03", "2026-07-03"]}),
     );
-    world.until("2026-07-04T12:00:00Z");
+    world.until("2026-07-04T12:00:00.000Z");
     define_calendar(&mut world, json!({"name": "cn", "working_days": ["2026-07-05"]}));
-    world.until("2026-07-05T12:00:00Z");
+    world.until("2026-07-05T12:00:00.000Z");
     told(
         &mut world,
         expect![[r#"
@@ -390,7 +393,7 @@ fn calendars_have_bounds() {
 /// DEP-3, BYD-2: a batch does not wait for days on which its parent, or its own job, has none.
 #[test]
 fn dependencies_keep_to_the_calendar() {
-    let mut world = World::at("2026-07-02T13:00:00Z");
+    let mut world = World::at("2026-07-02T13:00:00.000Z");
     define_calendar(&mut world, json!({"name": "week"}));
     let used = json!({"name": "week"});
     world.define(vec![
@@ -399,7 +402,7 @@ fn dependencies_keep_to_the_calendar() {
         job("c", json!({"schedule": every("week"), "parents": [{"job": "a", "mapping": "all"}]})),
     ]);
     world.worker("w", 9, Script::Succeed);
-    hours(&mut world, "2026-07-14T00:10:00Z");
+    hours(&mut world, "2026-07-14T00:10:00.000Z");
     // The first week began before the jobs were there; what was then is left out.
     let told = world.told();
     assert_eq!(world.unfinished(), 0, "{told}");
@@ -440,14 +443,14 @@ fn preview_is_what_fires() {
         json!({"calendar": {"name": "cn", "on": "holidays"}}),
         json!({"calendar": {"name": "cn", "shift": "next"}}),
         json!({"calendar": {"name": "cn", "shift": "previous"}}),
-        json!({"valid_from": "2026-10-04T00:00:00Z", "valid_until": "2026-10-09T00:00:00Z"}),
+        json!({"valid_from": "2026-10-04T00:00:00.000Z", "valid_until": "2026-10-09T00:00:00.000Z"}),
     ];
     let calendar = json!({
         "name": "cn", "holidays": ["2026-10-01", "2026-10-02", "2026-10-05", "2026-10-26"], "working_days": ["2026-10-10"],
     });
     for schedule in &schedules {
         for more in &bounds {
-            let mut world = World::at("2026-09-28T03:07:00Z");
+            let mut world = World::at("2026-09-28T03:07:00.000Z");
             define_calendar(&mut world, calendar.clone());
             let mut spec = json!({"schedule": schedule});
             for (name, value) in more.as_object().unwrap() {
@@ -461,7 +464,7 @@ fn preview_is_what_fires() {
                 _ => None,
             });
             let definition = definition.unwrap();
-            hours(&mut world, "2026-11-04T00:00:00Z");
+            hours(&mut world, "2026-11-04T00:00:00.000Z");
             let spec = CalendarSpec::from_value(calendar.clone()).unwrap();
             let days =
                 tidemill_calendar::Days::try_from(&tidemill_model::Calendar { version: 1, spec }).unwrap();
@@ -470,7 +473,7 @@ fn preview_is_what_fires() {
             let timetable = timetable.unwrap().unwrap();
             let mut fired = fires_of(&world, "a");
             fired.dedup();
-            let preview = timetable.preview(at("2026-09-28T03:07:00Z"), fired.len());
+            let preview = timetable.preview(at("2026-09-28T03:07:00.000Z"), fired.len());
             assert_eq!(fired, preview, "{timetable}");
             assert!(
                 fired.len() > 3 || more.get("valid_until").is_some() || schedule["cron"] == "0 0 12 L * ?",
@@ -498,7 +501,7 @@ fn failing_generation_is_retried_and_told() {
             job("bad", json!({"schedule": every("hour"), "priority": priority})),
             job("fine", json!({"schedule": every("hour")})),
         ]);
-        world.until("2026-07-01T11:01:00Z");
+        world.until("2026-07-01T11:01:00.000Z");
         for _ in 0..8 {
             world.pass_ms(2_500);
         }
@@ -526,14 +529,14 @@ fn failing_generation_is_retried_and_told() {
                 _ => None,
             })
             .collect();
-        let retry = |second| Some(format!("2026-07-01T11:01:{second:02}Z"));
+        let retry = |second| Some(format!("2026-07-01T11:01:{second:02}.000Z"));
         assert_eq!(tries, [(1, retry(5)), (2, retry(10)), (3, retry(15)), (4, None)]);
         let generated = events.iter().filter(|event| matches!(event, Event::BatchGenerated { .. })).count();
         assert_eq!(generated, 1, "the other job's batch is made in time");
         world.partition = world.partition.clone().rigged(Rig::default());
         world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: false });
         world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[0], enabled: true });
-        world.until("2026-07-01T12:01:00Z");
+        world.until("2026-07-01T12:01:00.000Z");
         assert!(world.told().contains("generated bad 2026-07-01 12:00"));
         assert_eq!(world.folded(), world.partition);
     }
@@ -544,7 +547,7 @@ fn failing_generation_is_retried_and_told() {
 fn generation_that_recovers_is_not_told() {
     let mut world = rigged();
     world.define(vec![job("bad", json!({"schedule": every("hour")}))]);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     world.partition = world.partition.clone().rigged(Rig::default());
     world.pass_ms(5_000);
     told(
@@ -565,7 +568,7 @@ fn many_failures_are_told_to_administrators() {
         world.partition = world.partition.clone().rigged(rig);
         let jobs = (0..count).map(|n| job(&format!("bad-{n}"), json!({"schedule": every("hour")})));
         world.define(jobs.collect());
-        world.until("2026-07-01T11:01:00Z");
+        world.until("2026-07-01T11:01:00.000Z");
         for _ in 0..8 {
             world.pass_ms(2_500);
         }

@@ -90,7 +90,7 @@ fn waits_for(events: Vec<Event>, of: JobId) -> Vec<Vec<tidemill_model::Timestamp
 /// changed, the other group goes by the changed one from then on.
 #[test]
 fn calendars_of_parents_in_other_groups_are_kept_to() {
-    let mut world = World::at("2026-07-03T10:10:00Z");
+    let mut world = World::at("2026-07-03T10:10:00.000Z");
     world.define_group("h", GroupSettings::default());
     let define = |world: &mut World, spec: Value| {
         let calendar = Box::new(tidemill_model::CalendarSpec::from_value(spec).unwrap());
@@ -103,25 +103,25 @@ fn calendars_of_parents_in_other_groups_are_kept_to() {
     };
     let ids = world.define(vec![job("p", daily), weekly("all", "all")]);
     // Mondays, for the week that ends then.
-    while world.wall < at("2026-07-13T00:10:00Z") {
+    while world.wall < at("2026-07-13T00:10:00.000Z") {
         world.pass_minutes(60);
     }
     let first = waits_for(world.events(), ids[1]);
     expect![[r#"
         [
             [
-                2026-06-30T00:00:00Z,
-                2026-07-01T00:00:00Z,
-                2026-07-02T00:00:00Z,
-                2026-07-03T00:00:00Z,
-                2026-07-06T00:00:00Z,
+                2026-06-30T00:00:00.000Z,
+                2026-07-01T00:00:00.000Z,
+                2026-07-02T00:00:00.000Z,
+                2026-07-03T00:00:00.000Z,
+                2026-07-06T00:00:00.000Z,
             ],
             [
-                2026-07-07T00:00:00Z,
-                2026-07-08T00:00:00Z,
-                2026-07-09T00:00:00Z,
-                2026-07-10T00:00:00Z,
-                2026-07-13T00:00:00Z,
+                2026-07-07T00:00:00.000Z,
+                2026-07-08T00:00:00.000Z,
+                2026-07-09T00:00:00.000Z,
+                2026-07-10T00:00:00.000Z,
+                2026-07-13T00:00:00.000Z,
             ],
         ]"#]]
     .assert_eq(&format!("{first:#?}"));
@@ -130,17 +130,17 @@ fn calendars_of_parents_in_other_groups_are_kept_to() {
         &mut world,
         json!({"name": "week", "holidays": ["2026-07-15", "2026-07-16"], "working_days": ["2026-07-18"]}),
     );
-    while world.wall < at("2026-07-20T00:10:00Z") {
+    while world.wall < at("2026-07-20T00:10:00.000Z") {
         world.pass_minutes(60);
     }
     let second = waits_for(world.events(), ids[1]);
     expect![[r#"
         [
             [
-                2026-07-14T00:00:00Z,
-                2026-07-17T00:00:00Z,
-                2026-07-18T00:00:00Z,
-                2026-07-20T00:00:00Z,
+                2026-07-14T00:00:00.000Z,
+                2026-07-17T00:00:00.000Z,
+                2026-07-18T00:00:00.000Z,
+                2026-07-20T00:00:00.000Z,
             ],
         ]"#]]
     .assert_eq(&format!("{second:#?}"));
@@ -154,7 +154,7 @@ fn a_child_hears_how_its_parent_in_another_group_stands() {
     let mut world = two_groups();
     world.worker("w", 1, Script::Run);
     let ids = world.define(vec![job("p", hourly()), child("c", "g/p", json!("same"), hourly())]);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     check(
         &mut world,
         expect![[r#"
@@ -169,7 +169,7 @@ fn a_child_hears_how_its_parent_in_another_group_stands() {
     );
     let batch = BatchId::mint(1, OTHER);
     expect![
-        "waits for g/p of 2026-07-01T11:00:00Z: its group last said that batch 4097 (run 0) is not finished"
+        "waits for g/p of 2026-07-01T11:00:00.000Z: its group last said that batch 4097 (run 0) is not finished"
     ]
     .assert_eq(&why(&world, batch).join("\n"));
     let worker = world.workers[0].id.clone();
@@ -185,10 +185,10 @@ fn a_child_hears_how_its_parent_in_another_group_stands() {
             b1 blocked by p 2026-07-01 11:00, since 2026-07-01 11:01
         "#]],
     );
-    expect!["waits for g/p of 2026-07-01T11:00:00Z: its group last said that batch 4097 (run 0) failed"]
+    expect!["waits for g/p of 2026-07-01T11:00:00.000Z: its group last said that batch 4097 (run 0) failed"]
         .assert_eq(&why(&world, batch).join("\n"));
     world.played(&worker).script = Script::Succeed;
-    rerun(&mut world, GROUP, BatchId::mint(1, GROUP), ids[0], "2026-07-01T11:00:00Z");
+    rerun(&mut world, GROUP, BatchId::mint(1, GROUP), ids[0], "2026-07-01T11:00:00.000Z");
     check(
         &mut world,
         expect![[r#"
@@ -245,9 +245,9 @@ fn a_rerun_of_the_parent_takes_an_assigned_child_back_and_lets_a_running_one_run
         world.worker("w", 1, script);
         let parent = json!({"group": "h", "type": "anchor"});
         let ids = world.define(vec![job("p", parent), job("c", json!({"parents": ["h/p"]}))]);
-        let first = run_in_other(&mut world, ids[0], "2026-07-01T10:00:00Z");
+        let first = run_in_other(&mut world, ids[0], "2026-07-01T10:00:00.000Z");
         world.events();
-        let logical_time = at("2026-07-01T10:00:00Z");
+        let logical_time = at("2026-07-01T10:00:00.000Z");
         world.send(OTHER, Command::RerunBatch { batch: first, job: ids[0], logical_time, recorded: None });
         // One command at a time, so that nothing is overtaken by the end of the rerun.
         while world.step(1) {}
@@ -259,9 +259,9 @@ fn a_rerun_of_the_parent_takes_an_assigned_child_back_and_lets_a_running_one_run
 #[test]
 fn mappings_are_the_same_across_groups() {
     let days = [
-        ("UTC", "2026-07-02T00:00:00Z"),
-        ("Europe/Berlin", "2026-03-29T22:00:00Z"),
-        ("Europe/Berlin", "2026-10-25T23:00:00Z"),
+        ("UTC", "2026-07-02T00:00:00.000Z"),
+        ("Europe/Berlin", "2026-03-29T22:00:00.000Z"),
+        ("Europe/Berlin", "2026-10-25T23:00:00.000Z"),
     ];
     for mapping in [json!("all"), json!("any"), json!("latest"), json!({"offset": 1}), json!({"offset": 30})]
     {
@@ -293,7 +293,7 @@ fn children_in_other_groups_are_generated_once() {
         child("c", "g/p", json!("same"), json!({})),
         job("d", json!({"type": "anchor", "parents": ["h/c"]})),
     ]);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     check(
         &mut world,
         expect![[r#"
@@ -318,7 +318,7 @@ fn children_in_other_groups_are_generated_once() {
     );
     world.say_again();
     world.run();
-    rerun(&mut world, GROUP, BatchId::mint(1, GROUP), ids[0], "2026-07-01T11:00:00Z");
+    rerun(&mut world, GROUP, BatchId::mint(1, GROUP), ids[0], "2026-07-01T11:00:00.000Z");
     world.say_again();
     world.run();
     check(
@@ -329,7 +329,7 @@ fn children_in_other_groups_are_generated_once() {
         heard p generated: 2026-07-01 11:00, left out 0
     "#]],
     );
-    world.until("2026-07-01T12:01:00Z");
+    world.until("2026-07-01T12:01:00.000Z");
     let generated = |job: JobId, events: &[Event]| {
         let of = |event: &&Event| matches!(event, Event::BatchGenerated { job: of, .. } if *of == job);
         events.iter().filter(of).count()
@@ -348,7 +348,8 @@ fn a_watch_finds_what_has_left_the_history() {
         job("p", parent),
         job("c", json!({"schedule": every("hour"), "parents": [{"job": "h/p", "mapping": "same"}]})),
     ]);
-    let hour = |n: i64| at("2026-06-01T00:00:00Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
+    let hour =
+        |n: i64| at("2026-06-01T00:00:00.000Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
     for n in (0..60).filter(|n| *n != 3) {
         run_in_other(&mut world, ids[0], &hour(n).to_string());
     }
@@ -409,7 +410,8 @@ fn what_is_not_asked_yet_is_forgotten_when_nobody_waits() {
     let mut world = two_groups();
     let ids = world.define(vec![job("p", hourly()), child("c", "g/p", json!("same"), hourly())]);
     world.held = Some(Vec::new());
-    let hour = |n: i64| at("2026-06-01T00:00:00Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
+    let hour =
+        |n: i64| at("2026-06-01T00:00:00.000Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
     for n in 0..300 {
         let batch = run_in_other(&mut world, ids[1], &hour(n).to_string());
         if n >= 280 {
@@ -432,7 +434,7 @@ fn what_is_not_asked_yet_is_forgotten_when_nobody_waits() {
 fn a_parent_is_kept_as_long_as_another_group_waits_for_it() {
     let mut world = two_groups();
     let ids = world.define(vec![job("p", json!({})), child("c", "g/p", json!("same"), json!({}))]);
-    let batch = run_in_other(&mut world, ids[1], "2026-07-01T10:00:00Z");
+    let batch = run_in_other(&mut world, ids[1], "2026-07-01T10:00:00.000Z");
     let refused = world.ask(ShardId::CATALOGUE, Command::DeleteJob { job: ids[0], cancel: false });
     expect!["job_in_use: job g/p cannot be deleted: it is a parent of h/c; point them elsewhere first"]
         .assert_eq(&kit::rejection(&refused));
@@ -450,7 +452,7 @@ fn a_parent_is_kept_as_long_as_another_group_waits_for_it() {
         job removed p
     "#]],
     );
-    expect!["waits for g/p of 2026-07-01T10:00:00Z: its group last said that it has no batch yet"]
+    expect!["waits for g/p of 2026-07-01T10:00:00.000Z: its group last said that it has no batch yet"]
         .assert_eq(&why(&world, batch).join("\n"));
     world.ask(OTHER, Command::KillBatch { batch, reason: String::new() });
     check(
@@ -503,14 +505,14 @@ fn the_latest_of_a_parent_by_hand_is_known_across_groups() {
     let mut world = two_groups();
     let parent = json!({"group": "h", "type": "noop"});
     let ids = world.define(vec![job("p", parent)]);
-    run_in_other(&mut world, ids[0], "2026-06-30T10:00:00Z");
+    run_in_other(&mut world, ids[0], "2026-06-30T10:00:00.000Z");
     let mut fields = hourly();
     fields["parents"] = json!([{"job": "h/p", "mapping": "latest"}]);
     world.define(vec![job("c", fields)]);
-    run_in_other(&mut world, ids[0], "2026-06-30T11:00:00Z");
-    run_in_other(&mut world, ids[0], "2026-07-09T11:00:00Z");
+    run_in_other(&mut world, ids[0], "2026-06-30T11:00:00.000Z");
+    run_in_other(&mut world, ids[0], "2026-07-09T11:00:00.000Z");
     world.events();
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     check(
         &mut world,
         expect![[r#"

@@ -7,10 +7,9 @@ mod kit;
 use expect_test::expect;
 use kit::{GROUP, Script, World, at, every, group, job, rejection};
 use serde_json::json;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Command, GroupSettings, JobId, Outcome, ShardId};
+use tidemill_model::{BatchId, Command, GroupSettings, JobId, Outcome, ShardId, Timestamp};
 
-const TEN: &str = "2026-07-01T10:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn freeze(world: &mut World, of: Option<&str>, latest: Option<&str>) -> Outcome {
     let (group, latest) = (of.map(group), latest.map(at));
@@ -26,7 +25,7 @@ fn two() -> (World, Vec<JobId>) {
     let mut world = World::new();
     let ids =
         world.define(vec![job("a", json!({"max_concurrent": 9})), job("end", json!({"type": "anchor"}))]);
-    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
     world.batch(ids[0], Some(TEN));
     world.events();
     (world, ids)
@@ -37,12 +36,12 @@ fn two() -> (World, Vec<JobId>) {
 #[test]
 fn nothing_beyond_the_freeze_is_assigned_until_it_is_thawed() {
     let (mut world, ids) = two();
-    freeze(&mut world, Some("g"), Some("2026-07-01T09:00:00Z"));
+    freeze(&mut world, Some("g"), Some("2026-07-01T09:00:00.000Z"));
     world.worker("w", 4, Script::Succeed);
     world.batch(ids[1], Some(TEN));
     let why = world.why(BatchId::mint(2, GROUP));
     expect![[r#"
-        frozen: group g is frozen: the latest logical time that may be assigned is 2026-07-01T09:00:00Z (ann: moved)
+        frozen: group g is frozen: the latest logical time that may be assigned is 2026-07-01T09:00:00.000Z (ann: moved)
         g frozen after 2026-07-01 09:00
         Group is frozen: true
         w registered 1
@@ -72,8 +71,8 @@ fn nothing_beyond_the_freeze_is_assigned_until_it_is_thawed() {
 #[test]
 fn everything_and_a_group_are_frozen_one_beside_the_other() {
     let (mut world, _) = two();
-    freeze(&mut world, None, Some("2026-07-01T09:30:00Z"));
-    freeze(&mut world, Some("g"), Some("2026-07-01T08:00:00Z"));
+    freeze(&mut world, None, Some("2026-07-01T09:30:00.000Z"));
+    freeze(&mut world, Some("g"), Some("2026-07-01T08:00:00.000Z"));
     world.worker("w", 4, Script::Succeed);
     assert_eq!(world.why_kinds(BatchId::mint(2, GROUP)), ["frozen", "frozen"]);
     assert_eq!(world.why_kinds(BatchId::mint(1, GROUP)), ["frozen"]);
@@ -131,8 +130,8 @@ fn what_was_assigned_before_the_freeze_may_start() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"max_concurrent": 9}))]);
     let worker = world.worker("w", 2, Script::Silent);
-    let (one, two) = (world.batch(ids[0], Some("2026-07-01T09:00:00Z")), world.batch(ids[0], Some(TEN)));
-    freeze(&mut world, None, Some("2026-07-01T08:00:00Z"));
+    let (one, two) = (world.batch(ids[0], Some("2026-07-01T09:00:00.000Z")), world.batch(ids[0], Some(TEN)));
+    freeze(&mut world, None, Some("2026-07-01T08:00:00.000Z"));
     let heard = world.played(&worker).heard.clone();
     let token = |nth: usize| {
         heard
@@ -162,15 +161,15 @@ fn nothing_is_assigned_before_its_earliest_start() {
     ]);
     world.worker("w", 4, Script::Succeed);
     world.events();
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     let batch = BatchId::mint(2, GROUP);
     let why = world.why(batch);
     let mut told = format!("{}{}: {}\n", world.told(), why[0].kind, why[0].message);
-    world.until("2026-07-01T11:20:59Z");
+    world.until("2026-07-01T11:20:59.000Z");
     assert_eq!(world.told(), "");
-    world.until("2026-07-01T11:21:00Z");
+    world.until("2026-07-01T11:21:00.000Z");
     told += &world.told();
-    world.rerun(batch, ids[1], "2026-07-01T11:00:00Z");
+    world.rerun(batch, ids[1], "2026-07-01T11:00:00.000Z");
     told += &world.told();
     expect![[r#"
         b1 generated p 2026-07-01 11:00 run 0
@@ -201,11 +200,11 @@ fn earliest_start_passes_in_an_outage_or_after_the_end() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"max_concurrent": 2, "earliest_start_minutes": 30}))]);
     world.worker("w", 4, Script::Succeed);
-    let (one, two) = (world.batch(ids[0], Some(TEN)), world.batch(ids[0], Some("2026-07-01T10:05:00Z")));
+    let (one, two) = (world.batch(ids[0], Some(TEN)), world.batch(ids[0], Some("2026-07-01T10:05:00.000Z")));
     assert_eq!(world.why_kinds(one), ["earliest_start"]);
     world.kill(two);
     world.events();
-    world.wall = "2026-07-02T00:00:00Z".parse::<Timestamp>().unwrap();
+    world.wall = "2026-07-02T00:00:00.000Z".parse::<Timestamp>().unwrap();
     world.run();
     expect![[r#"
         b1 start due

@@ -20,12 +20,12 @@ fn cron(text: &str) -> serde_json::Value {
 /// GEN-1, JOB-3: each period at its base time, for the start of the period that contains it.
 #[test]
 fn periods_fire_at_their_base_times() {
-    let mut world = World::at("2026-05-31T23:30:00Z");
+    let mut world = World::at("2026-05-31T23:30:00.000Z");
     world.define(["hour", "day", "week", "month"].map(|p| job(p, json!({"schedule": every(p)}))).to_vec());
-    world.until("2026-06-01T00:00:59Z");
+    world.until("2026-06-01T00:00:59.000Z");
     assert_eq!(world.told(), "");
-    world.until("2026-06-01T00:05:00Z");
-    world.until("2026-06-01T01:01:00Z");
+    world.until("2026-06-01T00:05:00.000Z");
+    world.until("2026-06-01T01:01:00.000Z");
     expect![[r#"
         b1 generated hour 2026-06-01 00:00 run 0
         b2 generated day 2026-06-01 00:00 run 0
@@ -56,7 +56,7 @@ fn cron_fires_at_its_times() {
 fn a_logical_time_is_generated_once() {
     let mut world = World::new();
     world.define(vec![job("a", json!({"schedule": every("hour")}))]);
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     for _ in 0..3 {
         world.run();
         world.partition = world.folded();
@@ -97,8 +97,8 @@ fn missed_times_follow_the_policy() {
     ] {
         let mut world = World::new();
         world.define(vec![job("a", json!({"schedule": every("hour"), "missed_runs": policy}))]);
-        world.until("2026-07-01T14:30:00Z");
-        world.until("2026-07-01T15:01:00Z");
+        world.until("2026-07-01T14:30:00.000Z");
+        world.until("2026-07-01T15:01:00.000Z");
         expected.assert_eq(&world.told());
     }
 }
@@ -108,7 +108,7 @@ fn missed_times_follow_the_policy() {
 fn fires_older_than_a_week_are_one_recorded_skip() {
     let mut world = World::new();
     world.define(vec![job("a", json!({"schedule": every("day")}))]);
-    world.until("2026-07-20T12:00:00Z");
+    world.until("2026-07-20T12:00:00.000Z");
     expect![[r#"
         skipped a 2026-07-02 00:00 to 2026-07-13 00:00, 12: TooOld
         b1 generated a 2026-07-14 00:00 run 0
@@ -127,7 +127,7 @@ fn fires_older_than_a_week_are_one_recorded_skip() {
 fn at_most_a_thousand_missed_fires_make_batches() {
     let mut world = World::new();
     world.define(vec![job("a", json!({"schedule": cron("0 * * * * ?")}))]);
-    world.until("2026-07-02T10:10:00Z");
+    world.until("2026-07-02T10:10:00.000Z");
     let events = world.events();
     let skips: Vec<_> = events
         .iter()
@@ -156,9 +156,9 @@ fn disabled_spans_are_not_missed() {
     let ids = world.define(vec![job("a", json!({"schedule": every("hour")}))]);
     let switch = |enabled| Command::SwitchJob { job: ids[0], enabled };
     world.ask(ShardId::CATALOGUE, switch(false));
-    world.until("2026-07-01T15:10:00Z");
+    world.until("2026-07-01T15:10:00.000Z");
     world.ask(ShardId::CATALOGUE, switch(true));
-    world.until("2026-07-01T16:01:00Z");
+    world.until("2026-07-01T16:01:00.000Z");
     expect![[r#"
         job disabled a
         job switched a false, next never
@@ -175,7 +175,7 @@ fn disabled_spans_are_not_missed() {
 fn a_changed_definition_keeps_a_pending_fire_of_the_same_schedule() {
     let mut world = World::new();
     world.define(vec![job("a", json!({"schedule": every("hour")}))]);
-    world.wall = kit::at("2026-07-01T12:30:00Z");
+    world.wall = kit::at("2026-07-01T12:30:00.000Z");
     // Reaches the shard in one draft with the timer, before it.
     world.define(vec![job("a", json!({"schedule": every("hour"), "comment": "new"}))]);
     world.run();
@@ -193,7 +193,7 @@ fn a_manual_run_is_refused_while_its_batch_is_unfinished() {
     let ids = world.define(vec![job("a", json!({"schedule": every("day")}))]);
     world.batch(ids[0], None);
     let outcome = world.run_job(ids[0], None);
-    expect!["batch_unfinished: job 4096 has an unfinished batch 4097 for 2026-07-01T00:00:00Z; wait for it or kill it"].assert_eq(&rejection(&outcome));
+    expect!["batch_unfinished: job 4096 has an unfinished batch 4097 for 2026-07-01T00:00:00.000Z; wait for it or kill it"].assert_eq(&rejection(&outcome));
     world.worker("w", 1, Script::Succeed);
     world.batch(ids[0], None);
     expect![[r#"
@@ -218,8 +218,8 @@ fn a_manual_run_is_refused_while_its_batch_is_unfinished() {
 /// for beside it; two runs of one logical time are refused in any case. What it was asked is on record.
 #[test]
 fn a_manual_run_is_refused_beside_any_unfinished_batch_unless_concurrent() {
-    const NINE: &str = "2026-07-01T09:00:00Z";
-    const TEN: &str = "2026-07-01T10:00:00Z";
+    const NINE: &str = "2026-07-01T09:00:00.000Z";
+    const TEN: &str = "2026-07-01T10:00:00.000Z";
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({}))]);
     let run = |world: &mut World, time: &str, concurrent| {
@@ -241,7 +241,7 @@ fn a_manual_run_is_refused_beside_any_unfinished_batch_unless_concurrent() {
     assert_eq!(world.told(), "");
     run(&mut world, TEN, true);
     world.worker("w", 4, Script::Succeed);
-    run(&mut world, "2026-07-01T11:00:00Z", false);
+    run(&mut world, "2026-07-01T11:00:00.000Z", false);
     let on_record: Vec<Option<bool>> = world
         .events()
         .iter()
@@ -264,7 +264,7 @@ fn a_disabled_job_is_run_by_hand_and_rerun_while_its_other_batches_wait() {
         job("p", json!({"type": "anchor"})),
         job("a", json!({"parents": [{"job": "p", "mapping": "latest"}], "max_concurrent": 1})),
     ]);
-    for hour in ["2026-07-01T08:00:00Z", "2026-07-01T09:00:00Z"] {
+    for hour in ["2026-07-01T08:00:00.000Z", "2026-07-01T09:00:00.000Z"] {
         world.batch(ids[0], Some(hour));
     }
     world.ask(ShardId::CATALOGUE, Command::SwitchJob { job: ids[1], enabled: false });
@@ -273,7 +273,7 @@ fn a_disabled_job_is_run_by_hand_and_rerun_while_its_other_batches_wait() {
         Outcome::Answered(Answer::Generated { batch, disabled: true }) => batch,
         other => panic!("{other:?}"),
     };
-    let hours = ["2026-07-01T06:00:00Z", "2026-07-01T07:00:00Z"];
+    let hours = ["2026-07-01T06:00:00.000Z", "2026-07-01T07:00:00.000Z"];
     let [first, _] = hours.map(|hour| of_disabled(world.run_job(ids[1], Some(hour))));
     world.worker("w", 4, Script::Succeed);
     of_disabled(world.rerun(first, ids[1], hours[0]));
@@ -310,9 +310,9 @@ fn a_disabled_job_is_run_by_hand_and_rerun_while_its_other_batches_wait() {
 fn a_run_by_hand_before_its_base_time_is_a_recorded_skip() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"schedule": every("hour")}))]);
-    world.batch(ids[0], Some("2026-07-01T11:00:00Z"));
-    world.until("2026-07-01T11:01:00Z");
-    world.until("2026-07-01T12:01:00Z");
+    world.batch(ids[0], Some("2026-07-01T11:00:00.000Z"));
+    world.until("2026-07-01T11:01:00.000Z");
+    world.until("2026-07-01T12:01:00.000Z");
     expect![[r#"
         b1 generated a 2026-07-01 11:00 run 1
         skipped a 2026-07-01 11:00 to 2026-07-01 11:00, 1: RunByHand
@@ -333,7 +333,7 @@ fn a_diamond_generates_each_job_once() {
     ]);
     world.worker("w", 10, Script::Succeed);
     world.events();
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     expect![[r#"
         b1 generated top 2026-07-01 11:00 run 0
         b2 generated left 2026-07-01 11:00 run 0, of top 0/1
@@ -373,7 +373,7 @@ fn a_diamond_generates_each_job_once() {
 fn a_manual_run_triggers_children_that_have_no_batch() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({"parents": ["a"]}))]);
-    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
     expect![[r#"
         b1 generated a 2026-07-01 09:00 run 0
         b2 generated b 2026-07-01 09:00 run 0, of a 0/1
@@ -394,7 +394,7 @@ fn a_child_run_by_hand_spends_its_trigger() {
             let part = (first..children.min(first + 300)).map(child).collect();
             last = world.define(part).pop();
         }
-        world.wall = kit::at("2026-07-01T11:01:00Z");
+        world.wall = kit::at("2026-07-01T11:01:00.000Z");
         world.step(0);
         let made = generated(&mut world);
         (world, last.unwrap(), made)
@@ -403,7 +403,7 @@ fn a_child_run_by_hand_spends_its_trigger() {
     let (_, _, room) = fan(900);
     let (mut world, last, made) = fan(room);
     assert_eq!(made, room, "the parent and all children but the last");
-    let logical_time = Some(kit::at("2026-07-01T11:00:00Z"));
+    let logical_time = Some(kit::at("2026-07-01T11:00:00.000Z"));
     world.send(
         GROUP,
         Command::RunJob { job: last, logical_time, parameters: Default::default(), concurrent: true },
@@ -425,9 +425,9 @@ fn disabled_children_are_not_triggered() {
 /// Both hours of an overlap are generated, each once (JOB-3).
 #[test]
 fn both_hours_of_an_overlap_are_generated() {
-    let mut world = World::at("2026-10-24T23:30:00Z");
+    let mut world = World::at("2026-10-24T23:30:00.000Z");
     world.define(vec![job("a", json!({"schedule": {"period": "hour", "zone": "Europe/Berlin"}}))]);
-    world.until("2026-10-25T02:30:00Z");
+    world.until("2026-10-25T02:30:00.000Z");
     expect![[r#"
         b1 generated a 2026-10-25 00:00 run 0
         b2 generated a 2026-10-25 01:00 run 0
@@ -442,15 +442,15 @@ fn history_stays_bounded_and_runs_go_on_counting() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({}))]);
     world.worker("w", 1, Script::Succeed);
-    let first = world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    let first = world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
     let mut evicted = 0;
     for minute in 1..60 {
-        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00Z")));
+        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00.000Z")));
         evicted +=
             world.events().iter().filter(|event| matches!(event, Event::HistoryEvicted { .. })).count();
     }
     assert!(evicted >= 3, "{evicted}");
-    let outcome = world.rerun(first, ids[0], "2026-07-01T00:00:00Z");
+    let outcome = world.rerun(first, ids[0], "2026-07-01T00:00:00.000Z");
     assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));
     let run = world.events().iter().find_map(|event| match event {
         Event::BatchGenerated { run, .. } => Some(*run),
@@ -466,10 +466,10 @@ fn manual_runs_in_the_future_do_not_swallow_scheduled_ones() {
     let ids = world.define(vec![job("a", json!({"schedule": every("hour")}))]);
     world.worker("w", 1, Script::Succeed);
     for day in 1..=30 {
-        world.batch(ids[0], Some(&format!("2030-01-{day:02}T00:00:00Z")));
+        world.batch(ids[0], Some(&format!("2030-01-{day:02}T00:00:00.000Z")));
     }
     world.events();
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     assert_eq!(generated(&mut world), 1);
 }
 
@@ -492,7 +492,7 @@ fn a_deleted_jobs_batches_are_seen_through() {
     deliver_held(&mut world);
     assert!(world.told().contains("told 1: \n"));
     for minute in 0..3 {
-        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00Z")));
+        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00.000Z")));
     }
     deliver_held(&mut world);
     deliver_held(&mut world);
@@ -513,16 +513,16 @@ fn a_gap_between_evicted_times_has_not_run() {
     let ids = world.define(vec![job("a", json!({}))]);
     world.worker("w", 1, Script::Succeed);
     for minute in (0..60).filter(|minute| *minute != 7) {
-        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00Z")));
+        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00.000Z")));
     }
-    let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto > at("2026-07-01T00:07:00Z"));
+    let evicted = |event: &Event| matches!(event, Event::HistoryEvicted { upto, .. } if *upto > at("2026-07-01T00:07:00.000Z"));
     assert!(world.events().iter().any(evicted));
     let any = BatchId::mint(999, GROUP);
-    let outcome = world.rerun(any, ids[0], "2026-07-01T00:07:00Z");
+    let outcome = world.rerun(any, ids[0], "2026-07-01T00:07:00.000Z");
     assert!(rejection(&outcome).starts_with("unknown"), "{}", rejection(&outcome));
-    let outcome = world.rerun(any, ids[0], "2026-07-01T00:08:00Z");
+    let outcome = world.rerun(any, ids[0], "2026-07-01T00:08:00.000Z");
     assert!(matches!(outcome, Outcome::Answered(_)), "{}", rejection(&outcome));
-    world.batch(ids[0], Some("2026-07-01T00:07:00Z"));
+    world.batch(ids[0], Some("2026-07-01T00:07:00.000Z"));
     assert!(world.told().contains("generated a 2026-07-01 00:07 run 0"));
     assert_eq!(world.partition, world.folded());
 }

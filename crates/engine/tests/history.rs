@@ -11,11 +11,10 @@ use jiff::SignedDuration;
 use kit::{GROUP, Script, World, at, every, job, rejection};
 use serde_json::json;
 use tidemill_engine::Rig;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, AttemptOutcome, AttemptResult, BatchId, Cascade, Command, Event, GroupSettings, JobId, JobSpec,
     MarkedResult, Outcome, RecordedBatch, RerunDefinition, RerunOnly, RerunOrder, RerunScope, RerunWish,
-    ShardId,
+    ShardId, Timestamp,
 };
 
 type Texts = BTreeMap<String, String>;
@@ -27,7 +26,7 @@ fn forgetful() -> World {
 }
 
 fn day(number: i64) -> Timestamp {
-    at("2026-03-01T00:00:00Z").checked_add(SignedDuration::from_hours(24 * number)).unwrap()
+    at("2026-03-01T00:00:00.000Z").checked_add(SignedDuration::from_hours(24 * number)).unwrap()
 }
 
 fn texts(text: &str) -> Texts {

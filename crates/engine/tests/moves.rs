@@ -11,22 +11,22 @@ use expect_test::expect;
 use kit::{GROUP, World, at, every, group, job, rejection};
 use serde_json::{Value, json};
 use tidemill_engine::{Effect, Rig};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Command, CommandRecord, Envelope, Event, GroupSettings, InstanceId, JobId, LiveAnswer,
     LiveQuery, MarkedResult, Outcome, RecordedBatch, RequestId, RerunDefinition, RerunWish, ShardId,
+    Timestamp,
 };
 
 /// The shard of group h.
 const OTHER: ShardId = ShardId(2);
-const TEN: &str = "2026-07-01T10:00:00Z";
-const NINE: &str = "2026-07-01T09:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
+const NINE: &str = "2026-07-01T09:00:00.000Z";
 /// After the next fire of a daily job, so that it is waited for.
-const LATER: &str = "2026-07-05T00:00:00Z";
+const LATER: &str = "2026-07-05T00:00:00.000Z";
 
 /// Groups g, h and i, whose jobs complete by themselves.
 fn world() -> World {
-    let mut world = World::at("2026-07-01T10:00:30Z");
+    let mut world = World::at("2026-07-01T10:00:30.000Z");
     world.define_group("h", GroupSettings::default());
     world.define_group("i", GroupSettings::default());
     world.events();
@@ -134,7 +134,7 @@ fn moved_job_keeps_its_id_its_run_numbers_and_its_fires() {
 #[test]
 fn reruns_after_a_move_use_the_parameters_of_then() {
     let rig = Rig { spare_history: Some(1), ..Rig::default() };
-    let mut world = World::rigged("2026-07-01T10:00:30Z", GroupSettings::default(), rig);
+    let mut world = World::rigged("2026-07-01T10:00:30.000Z", GroupSettings::default(), rig);
     world.define_group("h", GroupSettings::default());
     let id = world.define(vec![anchor("a", json!({"schedule": every("hour")}))])[0];
     let old = batch(&run(&mut world, GROUP, id, NINE, json!({"day": "1"})));

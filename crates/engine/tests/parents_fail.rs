@@ -15,7 +15,7 @@ use tidemill_model::{
 
 /// The shard of another group, whose jobs no worker takes.
 const OTHER: ShardId = ShardId(2);
-const TEN: &str = "2026-07-01T10:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 /// A parent, and one child of each kind, of a type that no worker takes.
 fn family() -> (World, Vec<JobId>, BatchId) {
@@ -152,7 +152,7 @@ fn a_failed_parent_blocks_its_subtree() {
     "#]]
     .assert_eq(&world.told());
     let message = |world: &World, nth: u64| blocked(world, nth).map(|condition| condition.message);
-    expect!["blocked by a failed parent: g/c of 2026-07-01T10:00:00Z: it is blocked itself, by g/p of 2026-07-01T10:00:00Z: batch 4097 (run 0) killed"].assert_eq(&message(&world, 3).unwrap());
+    expect!["blocked by a failed parent: g/c of 2026-07-01T10:00:00.000Z: it is blocked itself, by g/p of 2026-07-01T10:00:00.000Z: batch 4097 (run 0) killed"].assert_eq(&message(&world, 3).unwrap());
     world.pass_minutes(1);
     mark(&mut world, parents[0], ids[0], MarkedResult::Success);
     expect![[r#"
@@ -177,7 +177,7 @@ fn a_failed_parent_blocks_its_subtree() {
         b3 blocked by c 2026-07-01 10:00, since 2026-07-01 10:14
     "#]]
     .assert_eq(&world.told());
-    assert_eq!(blocked(&world, 2).unwrap().since, Some(at("2026-07-01T10:14:00Z")));
+    assert_eq!(blocked(&world, 2).unwrap().since, Some(at("2026-07-01T10:14:00.000Z")));
     let (what, reason) = (Waiver::All, "they do without".to_owned());
     let batch = BatchId::mint(2, GROUP);
     world.ask(GROUP, Command::OverrideDependency { batch, what, reason });
@@ -215,7 +215,7 @@ fn what_runs_goes_on_until_it_waits_again() {
 /// past is waited for whatever the rule.
 #[test]
 fn mappings_are_lost_when_they_cannot_be_met() {
-    let mut world = World::at("2026-07-01T01:59:00Z");
+    let mut world = World::at("2026-07-01T01:59:00.000Z");
     let hourly =
         json!({"schedule": {"cron": "0 0 * * * ?", "zone": "UTC"}, "type": "python", "command": "x"});
     let daily = |mapping: &str, past: bool| {
@@ -230,10 +230,10 @@ fn mappings_are_lost_when_they_cannot_be_met() {
         job("any", daily("any", false)),
         job("past", daily("latest", true)),
     ]);
-    world.until("2026-07-01T02:00:00Z");
+    world.until("2026-07-01T02:00:00.000Z");
     world.kill(BatchId::mint(1, GROUP));
     world.events();
-    world.until("2026-07-01T02:30:00Z");
+    world.until("2026-07-01T02:30:00.000Z");
     let told = world.told();
     assert!(told.contains("finished skipped"), "{told}");
     assert_eq!(
@@ -325,7 +325,7 @@ fn children_of_a_parent_in_another_group_do_what_their_jobs_say() {
     .assert_eq(&world.told());
     assert_eq!(
         said_of(&world, 1),
-        "waits for g/p of 2026-07-01T10:00:00Z: its group last said that batch 4097 (run 0) killed"
+        "waits for g/p of 2026-07-01T10:00:00.000Z: its group last said that batch 4097 (run 0) killed"
     );
     assert_eq!(said_of(&world, 5), "no worker of the group takes jobs of type python");
     world.rerun(batch, ids[0], TEN);
@@ -368,7 +368,8 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
     world.define_group("h", GroupSettings::default());
     let child = json!({"parents": ["h/p"], "schedule": kit::every("hour"), "on_parent_failure": "fail"});
     let ids = world.define(vec![job("p", json!({"group": "h", "type": "anchor"})), job("c", child)]);
-    let hour = |n: i64| at("2026-06-01T00:00:00Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
+    let hour =
+        |n: i64| at("2026-06-01T00:00:00.000Z").checked_add(jiff::SignedDuration::from_hours(n)).unwrap();
     for n in 0..60 {
         let (job, parameters) = (ids[0], std::collections::BTreeMap::new());
         let outcome = world
@@ -396,7 +397,7 @@ fn a_failure_that_left_the_history_is_heard_across_groups() {
 /// GEN-8: a rerun by the recorded definition waits as that one says, though today's says otherwise.
 #[test]
 fn recorded_definition_says_what_a_rerun_waits_for() {
-    const DAY: &str = "2026-06-28T00:00:00Z";
+    const DAY: &str = "2026-06-28T00:00:00.000Z";
     let daily = |name: &str, more: serde_json::Value| {
         let mut fields = json!({"type": "python", "command": "x", "schedule": kit::every("day")});
         fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -414,7 +415,7 @@ fn recorded_definition_says_what_a_rerun_waits_for() {
         let wish = RerunWish {
             scope: RerunScope::Rerun { jobs: vec![ids[1]], cascade: Cascade::Job },
             from: at(DAY),
-            to: at("2026-06-29T00:00:00Z"),
+            to: at("2026-06-29T00:00:00.000Z"),
             reach: None,
             only: RerunOnly::All,
             order: RerunOrder::Oldest,

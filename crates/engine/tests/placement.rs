@@ -57,7 +57,7 @@ fn waiting_makes_up_for_priority() {
 
 fn many(world: &mut World, id: JobId, count: u32) {
     for minute in 0..count {
-        world.batch(id, Some(&format!("2026-07-01T00:{minute:02}:00Z")));
+        world.batch(id, Some(&format!("2026-07-01T00:{minute:02}:00.000Z")));
     }
 }
 
@@ -142,7 +142,7 @@ fn anchors_complete_by_themselves() {
         job("a", json!({"type": "anchor", "host": "nowhere"})),
         job("b", json!({"type": "anchor", "parents": ["a"]})),
     ]);
-    world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
     expect![[r#"
         b1 generated a 2026-07-01 00:00 run 0
         b2 generated b 2026-07-01 00:00 run 0, of a 0/1
@@ -220,7 +220,7 @@ fn batches_of_a_disabled_job_wait_until_it_is_enabled() {
         job("b", json!({"type": "anchor"})),
     ]);
     for minute in 0..3 {
-        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00Z")));
+        world.batch(ids[0], Some(&format!("2026-07-01T00:{minute:02}:00.000Z")));
     }
     world.pass_minutes(1);
     let since = world.wall;
@@ -272,12 +272,12 @@ fn memory_is_reserved_and_never_oversold() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"memory_mb": 400, "max_concurrent": 9}))]);
     let worker = world.worker("w", 100, Script::Run);
-    let first = world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    let first = world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
     assert_eq!(world.why_kinds(first), ["no_memory"], "it has not said what it has");
     measured(&mut world, &worker, (1_000, 900, 10));
     assert_eq!(running(&world), 1);
-    let second = world.batch(ids[0], Some("2026-07-01T00:01:00Z"));
-    let third = world.batch(ids[0], Some("2026-07-01T00:02:00Z"));
+    let second = world.batch(ids[0], Some("2026-07-01T00:01:00.000Z"));
+    let third = world.batch(ids[0], Some("2026-07-01T00:02:00.000Z"));
     assert_eq!(running(&world), 2, "100 MiB are others', 800 are reserved");
     assert_eq!(world.why_kinds(third), ["no_memory"]);
     world.events();

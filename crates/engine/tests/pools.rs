@@ -36,7 +36,7 @@ fn remove(world: &mut World, name: &str) -> Outcome {
 fn many(world: &mut World, shard: ShardId, job: JobId, count: u32) -> Vec<BatchId> {
     world.events();
     for minute in 0..count {
-        let logical_time = Some(kit::at(&format!("2026-07-01T00:{minute:02}:00Z")));
+        let logical_time = Some(kit::at(&format!("2026-07-01T00:{minute:02}:00.000Z")));
         world.send(
             shard,
             Command::RunJob { job, logical_time, parameters: Default::default(), concurrent: true },
@@ -92,7 +92,7 @@ fn a_pool_bounds_all_jobs_that_use_it() {
     let held = format!("few is held by batch {} of g/a (1), batch {} of g/a (1)", of_a[0], of_a[1]);
     assert_eq!(why[0].message, format!("pool few: 2 of 3 slots are taken and it needs 2; {held}"));
     world.pass_ms(1);
-    let late = world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    let late = world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
     assert_eq!(world.why_kinds(late), ["pool"], "one slot is left, and who needs two has waited longer");
     world.batch(ids[2], None);
     assert_eq!(running(&world, "w"), 3, "what uses no pool is not concerned");
@@ -161,8 +161,10 @@ fn a_rate_lets_so_many_start_in_any_interval() {
         assert_eq!(world.unfinished(), 3, "{group:?}");
         let why = world.why(batches[4]);
         if group.is_some() {
-            expect!["rate_limit: pool slow: 2 have started in 60 s; it may go on at 2026-07-01T10:11:00Z"]
-                .assert_eq(&format!("{}: {}", why[0].kind, why[0].message));
+            expect![
+                "rate_limit: pool slow: 2 have started in 60 s; it may go on at 2026-07-01T10:11:00.000Z"
+            ]
+            .assert_eq(&format!("{}: {}", why[0].kind, why[0].message));
         }
         assert_eq!(world.partition.next_timer(), Some(world.wall + SignedDuration::from_mins(1)));
         world.pass_ms(59_999);
@@ -406,7 +408,7 @@ impl Story {
                 let (shard, job, _) = self.jobs[at];
                 self.minute += 1;
                 let logical_time =
-                    Some(kit::at("2026-07-01T00:00:00Z") + SignedDuration::from_mins(self.minute.into()));
+                    Some(kit::at("2026-07-01T00:00:00.000Z") + SignedDuration::from_mins(self.minute.into()));
                 world.send(
                     shard,
                     Command::RunJob { job, logical_time, parameters: Default::default(), concurrent: true },

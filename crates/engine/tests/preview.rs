@@ -13,9 +13,9 @@ use jiff::SignedDuration;
 use kit::{World, at, job};
 use serde_json::{Value, json};
 use tidemill_calendar::{Days, Timetable};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Calendar, CalendarSpec, Command, Envelope, Event, JobDefinition, Origin, Outcome, ShardId,
+    Timestamp,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..60;
@@ -31,8 +31,12 @@ const ZONES: &[&str] = &[
     "Africa/Cairo",
 ];
 /// Shortly before clocks change somewhere.
-const STARTS: &[&str] =
-    &["2026-03-06T05:17:00Z", "2026-03-27T22:41:00Z", "2026-10-01T11:03:00Z", "2026-10-23T00:00:00Z"];
+const STARTS: &[&str] = &[
+    "2026-03-06T05:17:00.000Z",
+    "2026-03-27T22:41:00.000Z",
+    "2026-10-01T11:03:00.000Z",
+    "2026-10-23T00:00:00.000Z",
+];
 
 /// A small generator of numbers (splitmix64), so that a seed means the same for ever.
 struct Random(u64);

@@ -12,10 +12,9 @@ use jiff::SignedDuration;
 use kit::{GROUP, Script, World, every, job};
 use serde_json::json;
 use tidemill_engine::{MAX_DECISION_WEIGHT, MAX_ENVELOPE_WEIGHT};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    AttemptResult, BatchId, Command, Envelope, Event, JobDefinition, JobId, JobSpec, JobType, ShardId, Token,
-    WorkerId,
+    AttemptResult, BatchId, Command, Envelope, Event, JobDefinition, JobId, JobSpec, JobType, ShardId,
+    Timestamp, Token, WorkerId,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..16;

@@ -12,7 +12,7 @@ use tidemill_model::{
     TemplateSpec,
 };
 
-const NINE: &str = "2026-07-01T09:00:00Z";
+const NINE: &str = "2026-07-01T09:00:00.000Z";
 
 fn once(start: &str) -> Value {
     json!({"once": {"start": start}})
@@ -70,7 +70,7 @@ fn six_units_for_twenty_members_reach_six_of_them() {
 fn repeated_task_goes_on_until_it_is_used_up() {
     let mut world = world(&["a", "b"]);
     world.task(json!({"dispatch_times": 4, "repeat": true, "when": once(NINE)}));
-    world.task(json!({"dispatch_times": 9, "when": once("2026-07-01T09:00:00Z")}));
+    world.task(json!({"dispatch_times": 9, "when": once("2026-07-01T09:00:00.000Z")}));
     assert_eq!(world.work_off("a"), "g1 of p1 for 01 09:00");
     assert_eq!(world.work_off("a"), "g2 of p1 for 01 09:00");
     assert_eq!(world.got("b"), "g3 of p1 for 01 09:00");
@@ -83,7 +83,7 @@ fn repeated_task_goes_on_until_it_is_used_up() {
 #[test]
 fn repeated_task_goes_first() {
     let mut world = world(&["a"]);
-    let plain = world.task(json!({"when": once("2026-07-01T10:05:00Z")}));
+    let plain = world.task(json!({"when": once("2026-07-01T10:05:00.000Z")}));
     world.task(json!({"dispatch_times": 2, "repeat": true, "when": once(NINE)}));
     assert_eq!(world.work_off("a"), "g1 of p2 for 01 09:00");
     world.change(plain, json!({"when": once(NINE)}));
@@ -117,14 +117,14 @@ fn live_grant_is_given_again_as_it_was() {
 fn window_begins_with_what_was_completed_last() {
     let mut world = World::with(START, GroupSettings { pull_window_hours: 2, ..GroupSettings::default() });
     world.members(&["a", "b"]);
-    let start = "2026-07-01T08:10:00Z";
-    world.task(json!({"when": minutes(60, "2026-06-30T23:30:00Z"), "dispatch_times": 9}));
+    let start = "2026-07-01T08:10:00.000Z";
+    world.task(json!({"when": minutes(60, "2026-06-30T23:30:00.000Z"), "dispatch_times": 9}));
     world.task(json!({"when": once(start), "dispatch_times": 9}));
     assert_eq!(world.got("a"), "g1 of p2 for 01 08:10", "exactly two hours back");
     assert_eq!(world.work_off("a"), "g1 of p2 for 01 08:10 again");
     assert_eq!(world.work_off("a"), "g2 of p1 for 01 08:30");
-    assert_eq!(world.standing("a").window_from, at("2026-07-01T08:30:00Z"));
-    world.until("2026-07-01T20:00:00Z");
+    assert_eq!(world.standing("a").window_from, at("2026-07-01T08:30:00.000Z"));
+    world.until("2026-07-01T20:00:00.000Z");
     assert_eq!(world.work_off("a"), "g3 of p1 for 01 09:30", "its window does not move with time");
     assert_eq!(world.work_off("b"), "g4 of p1 for 01 18:30", "a first pull's does");
     assert_eq!(world.work_off("b"), "g5 of p1 for 01 19:30");
@@ -153,8 +153,8 @@ fn tasks_of_one_start_are_given_once_each() {
 #[test]
 fn rotating_tasks_come_in_order() {
     let mut world = world(&["a", "b"]);
-    world.task(json!({"when": minutes(20, "2026-07-01T09:30:00Z"), "dispatch_times": 9}));
-    let daily = json!({"every_days": {"n": 1, "at": "17:55", "zone": "Asia/Shanghai", "start": "2026-06-01T00:00:00Z"}});
+    world.task(json!({"when": minutes(20, "2026-07-01T09:30:00.000Z"), "dispatch_times": 9}));
+    let daily = json!({"every_days": {"n": 1, "at": "17:55", "zone": "Asia/Shanghai", "start": "2026-06-01T00:00:00.000Z"}});
     world.task(json!({"executor": {"user": "a"}, "when": daily}));
     let got: Vec<String> = (0..4).map(|_| world.work_off("a")).collect();
     assert_eq!(
@@ -162,11 +162,11 @@ fn rotating_tasks_come_in_order() {
         ["g1 of p1 for 01 09:30", "g2 of p1 for 01 09:50", "g3 of p2 for 01 09:55", "g4 of p1 for 01 10:10"]
     );
     assert_eq!(world.got("a"), "nothing until 01 10:30");
-    assert_eq!(world.standing("a").next.unwrap().start, at("2026-07-01T10:30:00Z"));
-    let far = world.task(json!({"when": once("2026-07-01T16:10:01Z")}));
+    assert_eq!(world.standing("a").next.unwrap().start, at("2026-07-01T10:30:00.000Z"));
+    let far = world.task(json!({"when": once("2026-07-01T16:10:01.000Z")}));
     world.ask(GROUP, Command::DeleteTask { task: TaskId::mint(1, GROUP) });
     assert_eq!(world.got("b"), "nothing", "six hours and a second is not told of");
-    world.until("2026-07-01T10:10:01Z");
+    world.until("2026-07-01T10:10:01.000Z");
     assert_eq!(world.got("b"), "nothing until 01 16:10");
     assert_eq!(far.0 >> 12, 3);
 }
@@ -175,36 +175,36 @@ fn rotating_tasks_come_in_order() {
 #[test]
 fn used_up_occurrences_are_passed_over() {
     let mut world = world(&["a", "b", "c", "d", "e", "f", "h"]);
-    let task = world.task(json!({"when": minutes(10, "2026-07-01T09:20:00Z")}));
+    let task = world.task(json!({"when": minutes(10, "2026-07-01T09:20:00.000Z")}));
     let held: Vec<GrantId> = ["a", "b", "c", "d", "e"].map(|name| world.granted(name).grant).into();
-    assert_eq!(world.standing("e").live.unwrap().start, at("2026-07-01T10:00:00Z"));
+    assert_eq!(world.standing("e").live.unwrap().start, at("2026-07-01T10:00:00.000Z"));
     world.give_back("c", held[2]);
     world.give_back("a", held[0]);
     assert_eq!(world.got("f"), "g6 of p1 for 01 09:20");
     assert_eq!(world.got("a"), "g7 of p1 for 01 09:40");
     assert_eq!(world.got("c"), "g8 of p1 for 01 10:10");
     assert_eq!(world.got("h"), "nothing until 01 10:20");
-    world.change(task, json!({"when": minutes(10, "2026-07-01T09:20:00Z"), "dispatch_times": 2}));
+    world.change(task, json!({"when": minutes(10, "2026-07-01T09:20:00.000Z"), "dispatch_times": 2}));
     assert_eq!(world.got("h"), "g9 of p1 for 01 09:20", "more units of each");
-    world.change(task, json!({"when": minutes(5, "2026-07-01T09:20:00Z"), "dispatch_times": 2}));
+    world.change(task, json!({"when": minutes(5, "2026-07-01T09:20:00.000Z"), "dispatch_times": 2}));
     for (name, start) in [("b", "01 09:30"), ("d", "01 09:50")] {
         assert!(world.work_off(name).ends_with("again"));
         assert!(!world.got(name).contains(start), "it has done that one");
     }
     assert_eq!(world.counts(task), [11, 7, 2, 2, 0]);
-    assert_eq!(world.standing("b").live.unwrap().start, at("2026-07-01T09:35:00Z"), "on the other grid");
+    assert_eq!(world.standing("b").live.unwrap().start, at("2026-07-01T09:35:00.000Z"), "on the other grid");
 }
 
 /// PUL-4: what was used up on another grid does not hide what is used up on this one.
 #[test]
 fn used_up_occurrence_of_an_earlier_grid_hides_nothing() {
     let mut world = world(&["a", "b", "c"]);
-    let task = world.task(json!({"when": minutes(60, "2026-07-01T09:53:00Z")}));
+    let task = world.task(json!({"when": minutes(60, "2026-07-01T09:53:00.000Z")}));
     assert_eq!(world.work_off("a"), "g1 of p1 for 01 09:53");
-    world.change(task, json!({"when": minutes(4, "2026-07-01T09:52:00Z")}));
+    world.change(task, json!({"when": minutes(4, "2026-07-01T09:52:00.000Z")}));
     assert_eq!(world.work_off("a"), "g2 of p1 for 01 09:56");
     assert_eq!(world.work_off("b"), "g3 of p1 for 01 09:52", "one run with what comes next, around 09:53");
-    world.task(json!({"executor": {"user": "c"}, "when": once("2026-07-01T09:54:00Z")}));
+    world.task(json!({"executor": {"user": "c"}, "when": once("2026-07-01T09:54:00.000Z")}));
     assert_eq!(world.work_off("c"), "g4 of p2 for 01 09:54");
     assert_eq!(world.got("c"), "g5 of p1 for 01 10:00", "not 09:56 once more");
 }
@@ -215,11 +215,11 @@ fn expired_grant_goes_back_to_stock_and_late_completion_is_refused() {
     let mut world = world(&["a", "b"]);
     let task = world.task(json!({"lease_s": 60}));
     let grant = world.granted("a");
-    assert_eq!(grant.expires_at, Some(at("2026-07-01T10:11:00Z")));
-    world.until("2026-07-01T10:10:59Z");
+    assert_eq!(grant.expires_at, Some(at("2026-07-01T10:11:00.000Z")));
+    world.until("2026-07-01T10:10:59.000Z");
     assert_eq!(world.got("b"), "nothing");
     world.events();
-    world.until("2026-07-01T10:11:00Z");
+    world.until("2026-07-01T10:11:00.000Z");
     expect![[r#"
         g1 of a expired
     "#]]
@@ -256,7 +256,7 @@ fn returned_grant_goes_back_to_stock() {
 fn completion_is_idempotent_and_of_the_live_grant_alone() {
     let mut world = world(&["a", "b"]);
     world.task(json!({"dispatch_times": 2}));
-    world.task(json!({"dispatch_times": 2, "when": once("2026-07-01T10:01:00Z")}));
+    world.task(json!({"dispatch_times": 2, "when": once("2026-07-01T10:01:00.000Z")}));
     let first = world.granted("a").grant;
     let done = Outcome::Answered(Answer::Completed { grant: first });
     let other = world.granted("b").grant;
@@ -330,7 +330,7 @@ fn change_holds_for_what_is_given_next() {
     let changed = world.change(task, json!({"dispatch_times": 2, "when": once(NINE)}));
     assert_eq!(changed, Outcome::Answered(Answer::Task { task, version: 2 }));
     assert_eq!(world.got("c"), "nothing");
-    let later = json!({"dispatch_times": 2, "when": once("2026-07-01T09:30:00Z")});
+    let later = json!({"dispatch_times": 2, "when": once("2026-07-01T09:30:00.000Z")});
     world.change(task, later.clone());
     assert_eq!(world.got("c"), "g3 of p1 for 01 09:30", "another occurrence with units of its own");
     world.events();
@@ -407,7 +407,7 @@ fn bad_tasks_are_refused_with_every_fault() {
         (json!({"name": ""}), &["name"]),
         (json!({"executor": {"user": "x"}}), &["executor.user"]),
         (json!({"executor": {"group": "h"}}), &["executor.group"]),
-        (json!({"when": once("2026-07-01T04:09:59Z")}), &["when.once.start"]),
+        (json!({"when": once("2026-07-01T04:09:59.000Z")}), &["when.once.start"]),
         (json!({"when": minutes(0, NINE)}), &["when.every_minutes.n"]),
         (
             json!({"when": {"every_days": {"n": 1, "at": "07:00", "zone": "Mars/Olympus", "start": NINE}}}),
@@ -426,7 +426,7 @@ fn bad_tasks_are_refused_with_every_fault() {
         }
     }
     assert!(world.events().is_empty());
-    world.task(json!({"template": "copy", "parameters": {"path": "/a", "size": 1}, "when": once("2026-07-01T04:10:00Z")}));
+    world.task(json!({"template": "copy", "parameters": {"path": "/a", "size": 1}, "when": once("2026-07-01T04:10:00.000Z")}));
 }
 
 /// PUL-14: what is older than the retention is forgotten, a bounded number at a time and at most once an hour, but not
@@ -435,15 +435,15 @@ fn bad_tasks_are_refused_with_every_fault() {
 fn old_tasks_and_grants_are_forgotten() {
     let mut world = World::with(START, GroupSettings { pull_retention_days: 1, ..GroupSettings::default() });
     world.members(&["a", "b", "c"]);
-    let rotating = world.task(json!({"when": minutes(600, "2026-07-01T10:00:00Z"), "dispatch_times": 2}));
+    let rotating = world.task(json!({"when": minutes(600, "2026-07-01T10:00:00.000Z"), "dispatch_times": 2}));
     world.work_off("a");
     let held = world.granted("b").grant;
     let many: Vec<TaskId> =
-        (0..700).map(|_| world.task(json!({"when": once("2026-07-01T10:05:00Z")}))).collect();
+        (0..700).map(|_| world.task(json!({"when": once("2026-07-01T10:05:00.000Z")}))).collect();
     world.events();
-    world.until("2026-07-02T10:05:00Z");
+    world.until("2026-07-02T10:05:00.000Z");
     assert!(world.ledger(many[0]).is_some());
-    world.until("2026-07-02T10:20:00Z");
+    world.until("2026-07-02T10:20:00.000Z");
     let purged: Vec<usize> = world
         .events()
         .iter()
@@ -457,20 +457,20 @@ fn old_tasks_and_grants_are_forgotten() {
     assert_eq!(world.counts(rotating), [2, 1, 1, 0, 0]);
     assert_eq!(world.ledger(rotating).unwrap().occurrences.len(), 1, "b has it");
     world.complete("b", held, "late, but nobody else has it");
-    world.until("2026-07-02T11:19:00Z");
+    world.until("2026-07-02T11:19:00.000Z");
     assert_eq!(world.ledger(rotating).unwrap().occurrences.len(), 1, "not within the hour");
-    world.until("2026-07-02T11:21:00Z");
+    world.until("2026-07-02T11:21:00.000Z");
     let ledger = world.ledger(rotating).unwrap();
     assert!(ledger.occurrences.is_empty());
     assert_eq!((ledger.totals.taken, ledger.totals.completed), (2, 2), "the totals stay");
     assert_eq!(world.got("a"), "g3 of p1 for 01 20:00", "what is forgotten is not given again");
-    assert_eq!(world.standing("b").window_from, at("2026-07-01T11:21:00Z"));
+    assert_eq!(world.standing("b").window_from, at("2026-07-01T11:21:00.000Z"));
     world.ask(GROUP, Command::DeleteTask { task: rotating });
-    world.until("2026-07-05T11:21:00Z");
+    world.until("2026-07-05T11:21:00.000Z");
     assert!(world.ledger(rotating).is_some(), "a has a grant of it");
     let live = world.standing("a").live.unwrap().grant;
     world.complete("a", live, "ok");
-    world.until("2026-07-05T13:00:00Z");
+    world.until("2026-07-05T13:00:00.000Z");
     assert!(world.ledger(rotating).is_none());
     assert_eq!(world.partition, world.folded());
 }
@@ -481,12 +481,12 @@ fn longer_retention_brings_nothing_back() {
     let day = |days| GroupSettings { pull_retention_days: days, ..GroupSettings::default() };
     let mut world = World::with(START, day(1));
     world.members(&["a"]);
-    world.task(json!({"when": minutes(600, "2026-07-01T10:00:00Z")}));
+    world.task(json!({"when": minutes(600, "2026-07-01T10:00:00.000Z")}));
     let own = world.task(json!({"executor": {"user": "a"}, "when": once(NINE)}));
     assert_eq!(world.work_off("a"), format!("g1 of p{} for 01 09:00", own.0 >> 12));
-    world.until("2026-07-03T10:10:00Z");
+    world.until("2026-07-03T10:10:00.000Z");
     world.define_group("g", day(30));
-    assert_eq!(world.standing("a").window_from, at("2026-07-02T10:10:00Z"));
+    assert_eq!(world.standing("a").window_from, at("2026-07-02T10:10:00.000Z"));
     assert_eq!(world.got("a"), "g2 of p1 for 02 16:00", "09:00 of the first is where its window would begin");
 }
 

@@ -12,11 +12,10 @@ use kit::{GROUP, World, group, rejection};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tidemill_engine::Effect;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Command, Envelope, Event, Executor, GrantId, GroupSettings, Ledger, LiveAnswer, LiveQuery,
-    MovedTask, Outcome, PulledGrant, RequestId, ShardId, TaskId, TaskLedger, TaskSpec, UserHistory, UserName,
-    UserStanding,
+    MovedTask, Outcome, PulledGrant, RequestId, ShardId, TaskId, TaskLedger, TaskSpec, Timestamp,
+    UserHistory, UserName, UserStanding,
 };
 
 const OTHER: ShardId = ShardId(2);
@@ -37,7 +36,7 @@ fn world() -> World {
 }
 
 fn spec(executor: Value, more: Value) -> TaskSpec {
-    let mut value = json!({"executor": executor, "when": {"once": {"start": "2026-07-01T10:00:00Z"}}});
+    let mut value = json!({"executor": executor, "when": {"once": {"start": "2026-07-01T10:00:00.000Z"}}});
     for (key, field) in more.as_object().unwrap() {
         value[key] = field.clone();
     }
@@ -153,7 +152,7 @@ fn is_message(command: &Command, kind: &str) -> bool {
 fn a_move_takes_history_and_own_tasks_along() {
     let mut world = world();
     let twice = create(&mut world, GROUP, own(json!({"dispatch_times": 2, "repeat": true})));
-    let every = json!({"every_minutes": {"n": 5, "start": "2026-07-01T10:00:00Z"}});
+    let every = json!({"every_minutes": {"n": 5, "start": "2026-07-01T10:00:00.000Z"}});
     let often = create(&mut world, GROUP, own(json!({"when": every})));
     let gone = create(&mut world, GROUP, own(json!({})));
     world.ask(GROUP, Command::DeleteTask { task: gone });
@@ -177,11 +176,11 @@ fn a_move_takes_history_and_own_tasks_along() {
     let here = ledger(&world, OTHER, twice).unwrap();
     assert_eq!((here.totals, here.occurrences[0].stock), (totals, 0), "used up is used up");
     let last = standing(&world, OTHER, "ann").unwrap().last.unwrap();
-    assert_eq!((last.task, last.start.to_string().as_str()), (often, "2026-07-01T10:00:00Z"));
+    assert_eq!((last.task, last.start.to_string().as_str()), (often, "2026-07-01T10:00:00.000Z"));
     let again = complete(&mut world, OTHER, "ann", last.grant);
     assert_eq!(again, Outcome::Answered(Answer::Completed { grant: last.grant }), "idempotent here too");
     let next = pulled(&mut world, OTHER, "ann");
-    assert_eq!((next.task, next.start.to_string().as_str()), (often, "2026-07-01T10:05:00Z"));
+    assert_eq!((next.task, next.start.to_string().as_str()), (often, "2026-07-01T10:05:00.000Z"));
     assert_eq!(pull(&mut world, GROUP, "bob"), Outcome::Answered(Answer::NothingDue { next_at: None }));
     assert_eq!(world.partition, world.folded());
 }
@@ -266,7 +265,7 @@ fn what_is_forgotten_is_not_given_again_in_a_group_that_keeps_more() {
     let users = vec![user("ann")];
     world.ask(ShardId::CATALOGUE, Command::AssignUsers { group: group("g"), users });
     let every =
-        json!({"every_days": {"n": 1, "at": "10:00", "zone": "UTC", "start": "2026-07-01T00:00:00Z"}});
+        json!({"every_days": {"n": 1, "at": "10:00", "zone": "UTC", "start": "2026-07-01T00:00:00.000Z"}});
     let daily = create(&mut world, GROUP, own(json!({"when": every, "dispatch_times": 2, "repeat": true})));
     assert_eq!([does(&mut world, GROUP, "ann"), does(&mut world, GROUP, "ann")], [daily, daily]);
     for _ in 0..4 {
@@ -274,7 +273,11 @@ fn what_is_forgotten_is_not_given_again_in_a_group_that_keeps_more() {
     }
     moves(&mut world, "ann", "h");
     let next = pulled(&mut world, OTHER, "ann");
-    assert_eq!(next.start.to_string(), "2026-07-02T10:00:00Z", "that of the first was forgotten, as used up");
+    assert_eq!(
+        next.start.to_string(),
+        "2026-07-02T10:00:00.000Z",
+        "that of the first was forgotten, as used up"
+    );
     assert_eq!(world.partition, world.folded());
 }
 
@@ -286,18 +289,18 @@ fn what_is_old_and_not_forgotten_yet_goes_along() {
     world.define_group("h", days(3_650));
     let users = vec![user("ann")];
     world.ask(ShardId::CATALOGUE, Command::AssignUsers { group: group("g"), users });
-    let every = json!({"every_minutes": {"n": 10, "start": "2026-07-01T10:00:00Z"}});
+    let every = json!({"every_minutes": {"n": 10, "start": "2026-07-01T10:00:00.000Z"}});
     let often = create(&mut world, GROUP, own(json!({"when": every, "dispatch_times": 2, "repeat": true})));
     for _ in 0..4 {
         assert_eq!(does(&mut world, GROUP, "ann"), often);
     }
-    world.until("2026-07-02T10:05:00Z");
+    world.until("2026-07-02T10:05:00.000Z");
     let purged = told(&world, 0).into_iter().filter(|line| line.contains("purged")).count();
     assert_eq!(purged, 1, "of 10:00, and for an hour no more");
-    world.until("2026-07-02T10:30:00Z");
+    world.until("2026-07-02T10:30:00.000Z");
     moves(&mut world, "ann", "h");
     let next = pulled(&mut world, OTHER, "ann");
-    assert_eq!(next.start.to_string(), "2026-07-01T10:20:00Z", "that of 10:10 is used up");
+    assert_eq!(next.start.to_string(), "2026-07-01T10:20:00.000Z", "that of 10:10 is used up");
     assert_eq!(world.partition, world.folded());
 }
 

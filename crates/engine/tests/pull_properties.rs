@@ -12,9 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use kit::{GROUP, World, spec, user};
 use serde_json::{Value, json};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Answer, Command, Event, Executor, GrantId, GroupSettings, Outcome, TaskId, TaskSpec, When,
+    Answer, Command, Event, Executor, GrantId, GroupSettings, Outcome, TaskId, TaskSpec, Timestamp, When,
 };
 
 const SEEDS: std::ops::Range<u64> = 0..24;

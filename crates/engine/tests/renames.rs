@@ -12,7 +12,7 @@ use tidemill_model::{
     ShardId, WorkMessage,
 };
 
-const TEN: &str = "2026-07-01T10:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn rename(world: &mut World, job: JobId, name: &str) -> Outcome {
     let name = name.try_into().unwrap();

@@ -7,10 +7,9 @@ mod kit;
 use jiff::SignedDuration;
 use kit::{GROUP, World, at, job};
 use serde_json::json;
-use tidemill_model::Timestamp;
-use tidemill_model::{Command, Event, ShardId, ThirdPartyReport};
+use tidemill_model::{Command, Event, ShardId, ThirdPartyReport, Timestamp};
 
-const TEN: &str = "2026-07-01T10:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn report(code: &str, logical_time: Timestamp) -> Command {
     Command::ReportThirdParty(ThirdPartyReport { code: code.into(), logical_time, ready: true })

@@ -51,8 +51,12 @@ fn cold(of: ColdStartOf, period: Period, from: &str, to: &str) -> RerunWish {
     RerunWish { scope: RerunScope::ColdStart { of, period }, ..wish(&[], Cascade::Job, from, to) }
 }
 
-const DAY: [&str; 4] =
-    ["2026-06-27T00:00:00Z", "2026-06-28T00:00:00Z", "2026-06-29T00:00:00Z", "2026-06-30T00:00:00Z"];
+const DAY: [&str; 4] = [
+    "2026-06-27T00:00:00.000Z",
+    "2026-06-28T00:00:00.000Z",
+    "2026-06-29T00:00:00.000Z",
+    "2026-06-30T00:00:00.000Z",
+];
 
 fn plan(world: &mut World, wish: RerunWish) -> RerunId {
     match world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish))) {
@@ -298,8 +302,8 @@ fn recorded_definition_is_followed_with_its_own_schedule() {
     };
     for (definition, expected) in [
         // A day's base time is 1 minute after it begins; what cron fires is due at its logical time.
-        (RerunDefinition::Recorded, ("2026-06-30T00:06:00Z", "2026063000")),
-        (RerunDefinition::Today, ("2026-06-30T00:05:00Z", "2026063009")),
+        (RerunDefinition::Recorded, ("2026-06-30T00:06:00.000Z", "2026063000")),
+        (RerunDefinition::Today, ("2026-06-30T00:05:00.000Z", "2026063009")),
     ] {
         let mut world = World::new();
         let ids = world.define(spec(json!({"period": "day", "zone": "UTC"})));
@@ -403,7 +407,7 @@ fn cascade_reaches_the_logical_times_that_wait_for_the_rerun_ones() {
         daily("e", json!({"parents": [{"job": "d", "mapping": {"offset": 1}}]})),
     ]);
     world.events();
-    plan(&mut world, wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00Z", "2026-06-29T01:00:00Z"));
+    plan(&mut world, wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00.000Z", "2026-06-29T01:00:00.000Z"));
     expect![[r#"
         rerun requested, 3 jobs
         planned from 1: h 2026-06-28 22:00 first; h 2026-06-28 23:00 first; h 2026-06-29 00:00 first; d 2026-06-29 00:00 first after [1, 2, 3]; h 2026-06-29 01:00 first; d 2026-06-30 00:00 first after [5]; e 2026-06-30 00:00 first after [4]; e 2026-07-01 00:00 first after [6]
@@ -416,7 +420,7 @@ fn cascade_reaches_the_logical_times_that_wait_for_the_rerun_ones() {
 /// what is planned for the day after them waits for what there is.
 #[test]
 fn closed_days_take_no_part_in_a_rerun() {
-    let mut world = World::at("2026-07-08T10:10:00Z");
+    let mut world = World::at("2026-07-08T10:10:00.000Z");
     let spec = json!({"name": "week", "holidays": ["2026-07-06"]});
     let calendar = Box::new(CalendarSpec::from_value(spec).unwrap());
     world.ask(ShardId::CATALOGUE, Command::DefineCalendar { calendar });
@@ -428,7 +432,7 @@ fn closed_days_take_no_part_in_a_rerun() {
     ]);
     world.worker("w", 4, Script::Succeed);
     world.events();
-    let days = ("2026-07-03T00:00:00Z", "2026-07-07T00:00:00Z");
+    let days = ("2026-07-03T00:00:00.000Z", "2026-07-07T00:00:00.000Z");
     let rerun = plan(&mut world, wish(&ids[..1], Cascade::Logic, days.0, days.1));
     expect![[r#"
         rerun requested, 2 jobs
@@ -463,7 +467,7 @@ fn closed_days_take_no_part_in_a_rerun() {
 /// says from when on it leaves something out, and why.
 #[test]
 fn cascade_follows_what_depends_on_it_up_to_now() {
-    let (one, last) = ("2026-06-30T01:00:00Z", "2026-06-30T23:00:00Z");
+    let (one, last) = ("2026-06-30T01:00:00.000Z", "2026-06-30T23:00:00.000Z");
     let mut world = World::new();
     let ids = world.define(vec![
         job("h", json!({"schedule": every("hour")})),
@@ -485,7 +489,7 @@ fn cascade_follows_what_depends_on_it_up_to_now() {
         format!("report 2026-07-01 00:00 first after [{all}]")
     );
     // The day of these hours is not over.
-    let today = ("2026-07-01T08:00:00Z", "2026-07-01T09:00:00Z");
+    let today = ("2026-07-01T08:00:00.000Z", "2026-07-01T09:00:00.000Z");
     expect!["skips jobs report from 2026-07-02 00:00 on: BeyondReach"].assert_eq(&planned(
         &mut world,
         &ids[..1],
@@ -526,7 +530,7 @@ fn cascade_that_reaches_too_far_is_refused_by_name() {
         job("takes", json!({"schedule": minutely, "inputs": ["/one"]})),
     ]);
     world.events();
-    let april = "2026-04-01T00:00:00Z";
+    let april = "2026-04-01T00:00:00.000Z";
     let mut planned = |wish: RerunWish| {
         let outcome = world.ask(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)));
         let told = world.told();
@@ -534,11 +538,11 @@ fn cascade_that_reaches_too_far_is_refused_by_name() {
         told.lines().last().unwrap().to_owned()
     };
     let by_logic = wish(&ids[..1], Cascade::Logic, april, april);
-    let narrow = RerunWish { reach: Some(at("2026-04-01T00:09:00Z")), ..by_logic.clone() };
+    let narrow = RerunWish { reach: Some(at("2026-04-01T00:09:00.000Z")), ..by_logic.clone() };
     assert_eq!(planned(narrow), "rerun planned, 11 batches");
     let told = planned(by_logic);
     assert!(told.contains("the number of batches of one plan is at its limit of 100000"), "{told}");
-    let told = planned(wish(&ids[2..3], Cascade::Logic, "2025-04-01T00:00:00Z", april));
+    let told = planned(wish(&ids[2..3], Cascade::Logic, "2025-04-01T00:00:00.000Z", april));
     assert!(told.contains("the number of logical times of g/all that one plan looks at"), "{told}");
     let told = planned(wish(&ids[..1], Cascade::Data, april, april));
     assert!(told.contains("the number of paths that one plan resolves"), "{told}");
@@ -607,7 +611,7 @@ fn cascade_by_data_goes_round_through_other_days_only() {
 /// 20,000 batches write is refused.
 #[test]
 fn batch_that_reads_of_too_many_is_refused() {
-    for (from, is_planned) in [("2026-06-29T00:00:00Z", true), ("2026-06-16T00:00:00Z", false)] {
+    for (from, is_planned) in [("2026-06-29T00:00:00.000Z", true), ("2026-06-16T00:00:00.000Z", false)] {
         let mut world = World::new();
         let minutely = json!({"cron": "0 * * * * ?", "zone": "UTC"});
         let ids = world.define(vec![
@@ -615,7 +619,7 @@ fn batch_that_reads_of_too_many_is_refused() {
             daily("r", json!({"inputs": ["/data/latest"]})),
         ]);
         world.events();
-        plan(&mut world, wish(&ids[..1], Cascade::Data, from, "2026-06-30T00:00:00Z"));
+        plan(&mut world, wish(&ids[..1], Cascade::Data, from, "2026-06-30T00:00:00.000Z"));
         let told = world.told();
         assert_eq!(told.contains("rerun planned"), is_planned, "from {from}");
         assert_eq!(told.contains("rerun ended refused"), !is_planned, "from {from}");
@@ -653,8 +657,8 @@ fn reach_goes_on_behind_the_span() {
         daily("e", json!({"parents": [{"job": "d", "mapping": {"offset": 1}}]})),
     ]);
     world.events();
-    let one = wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00Z", "2026-06-28T22:00:00Z");
-    plan(&mut world, RerunWish { reach: Some(at("2026-07-01T10:10:00Z")), ..one });
+    let one = wish(&ids[..1], Cascade::Logic, "2026-06-28T22:00:00.000Z", "2026-06-28T22:00:00.000Z");
+    plan(&mut world, RerunWish { reach: Some(at("2026-07-01T10:10:00.000Z")), ..one });
     expect![[r#"
         rerun requested, 3 jobs
         planned from 1: h 2026-06-28 22:00 first; d 2026-06-29 00:00 first after [1]; e 2026-06-30 00:00 first after [2]
@@ -732,7 +736,7 @@ fn impossible_wishes_are_refused_by_name() {
         world.define(vec![job("m", json!({"schedule": {"cron": "0/10 * * * * ?", "zone": "UTC"}}))]);
     world.events();
     for (wish, refusal) in [
-        (RerunWish { to: at("2027-01-01T00:00:00Z"), ..base.clone() }, "to: "),
+        (RerunWish { to: at("2027-01-01T00:00:00.000Z"), ..base.clone() }, "to: "),
         (RerunWish { from: at(DAY[3]), to: at(DAY[0]), ..base.clone() }, "from: "),
         (RerunWish { concurrency: 0, ..base.clone() }, "concurrency: "),
         (RerunWish { reason: "x".repeat(501), ..base.clone() }, "reason: "),
@@ -740,7 +744,7 @@ fn impossible_wishes_are_refused_by_name() {
         (self::wish(&[JobId(7)], Cascade::Job, DAY[0], DAY[3]), "there is no job 7"),
         (cold(ColdStartOf::Jobs(vec![off]), Period::Day, DAY[0], DAY[3]), "is disabled"),
         (self::wish(&[hand], Cascade::Job, DAY[0], DAY[3]), "has no schedule"),
-        (self::wish(&minutely, Cascade::Job, "2026-06-01T00:00:00Z", DAY[3]), "at its limit of 100000"),
+        (self::wish(&minutely, Cascade::Job, "2026-06-01T00:00:00.000Z", DAY[3]), "at its limit of 100000"),
         (
             cold(ColdStartOf::Jobs(minutely.clone()), Period::Day, DAY[0], DAY[3]),
             "is not a job of period day",

@@ -7,8 +7,7 @@ mod kit;
 use expect_test::expect;
 use kit::{Script, World, job, rejection};
 use serde_json::json;
-use tidemill_model::Timestamp;
-use tidemill_model::{AttemptOutcome, AttemptResult, Command, Event, JobSpec, WorkerId};
+use tidemill_model::{AttemptOutcome, AttemptResult, Command, Event, JobSpec, Timestamp, WorkerId};
 
 /// The attempt at hand asks, starts, and exits so.
 fn exits(world: &mut World, worker: &WorkerId, exit_code: i32) {

@@ -16,7 +16,7 @@ use tidemill_model::{
 fn world() -> World {
     let accounts = serde_json::from_value(json!({"*": ["etl"]})).unwrap();
     World::with(
-        "2026-07-01T10:10:00Z",
+        "2026-07-01T10:10:00.000Z",
         GroupSettings { accounts: Some(accounts), ..GroupSettings::default() },
     )
 }
@@ -170,14 +170,14 @@ fn job_on_record_from_before_runs_once_a_key_vouches_for_it() {
         world.ask(GROUP, run);
         world.told()
     };
-    let told = run(&mut world, "2026-07-01T08:00:00Z");
+    let told = run(&mut world, "2026-07-01T08:00:00.000Z");
     assert!(told.contains("b1 finished failed") && !told.contains("assigned"), "{told}");
     assert!(
         String::from_utf8(world.journal.concat()).unwrap().contains("before accounts were bound to keys")
     );
     assert!(rejection(&ask(&mut world, "other", written())).contains("key other"));
     assert!(matches!(ask(&mut world, "etl-team", written()), Outcome::Answered(Answer::Applied { .. })));
-    let told = run(&mut world, "2026-07-01T09:00:00Z");
+    let told = run(&mut world, "2026-07-01T09:00:00.000Z");
     assert!(told.contains("b2 finished success"), "{told}");
 }
 
@@ -224,11 +224,11 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
         };
         batch
     };
-    let killed = run(&mut world, "2026-06-01T00:00:00Z");
+    let killed = run(&mut world, "2026-06-01T00:00:00.000Z");
     world.ask(GROUP, Command::KillBatch { batch: killed, reason: String::new() });
-    run(&mut world, "2026-06-02T00:00:00Z");
+    run(&mut world, "2026-06-02T00:00:00.000Z");
     assert!(matches!(ask(&mut world, "etl-team", apply(vec![as_etl()])), Outcome::Answered(_)));
-    let own = run(&mut world, "2026-06-03T00:00:00Z");
+    let own = run(&mut world, "2026-06-03T00:00:00.000Z");
     world.ask(GROUP, Command::KillBatch { batch: own, reason: String::new() });
     world.events();
     let plan = |world: &mut World, day: &str| {
@@ -255,8 +255,8 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
         };
         world.events().into_iter().filter_map(of).collect::<Vec<_>>()
     };
-    assert_eq!(plan(&mut world, "2026-06-01T00:00:00Z"), ["OtherAccount"]);
-    assert_eq!(plan(&mut world, "2026-06-03T00:00:00Z"), [r#"{"x": "; id"}"#]);
+    assert_eq!(plan(&mut world, "2026-06-01T00:00:00.000Z"), ["OtherAccount"]);
+    assert_eq!(plan(&mut world, "2026-06-03T00:00:00.000Z"), [r#"{"x": "; id"}"#]);
     let worker = world.worker("w", 4, Script::Succeed);
     world.run();
     let heard = world.played(&worker).heard.iter();
@@ -273,7 +273,7 @@ fn parameters_stay_with_the_account_that_they_were_given_for() {
     let etl = Some("etl".to_owned());
     assert_eq!(
         started,
-        [("2026-06-02T00:00:00Z".to_owned(), None), ("2026-06-03T00:00:00Z".to_owned(), etl)]
+        [("2026-06-02T00:00:00.000Z".to_owned(), None), ("2026-06-03T00:00:00.000Z".to_owned(), etl)]
     );
     assert_eq!(world.partition, world.folded());
 }

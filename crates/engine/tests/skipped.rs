@@ -59,15 +59,15 @@ fn waits(world: &mut World) -> Dependency {
 /// switched off, and by its policy for missed runs.
 #[test]
 fn what_was_skipped_before_is_left_out() {
-    let mut world = World::at("2026-07-01T05:10:00Z");
+    let mut world = World::at("2026-07-01T05:10:00.000Z");
     let parent = json!({"type": "anchor", "schedule": every("hour"), "missed_runs": "latest"});
     let ids = world.define(vec![job("p", parent), child("g", "p", json!("all"), "day")]);
-    world.until("2026-07-01T08:10:00Z");
+    world.until("2026-07-01T08:10:00.000Z");
     switch(&mut world, ids[0], false);
-    world.until("2026-07-01T11:10:00Z");
+    world.until("2026-07-01T11:10:00.000Z");
     switch(&mut world, ids[0], true);
     // Nobody owns the shard meanwhile.
-    world.until("2026-07-01T18:10:00Z");
+    world.until("2026-07-01T18:10:00.000Z");
     for _ in 19..25 {
         world.pass_minutes(60);
     }
@@ -89,8 +89,8 @@ fn who_waits_is_told_of_a_skip_and_of_a_later_run() {
     let mut world = World::new();
     let child = json!({"parents": [{"job": "p", "mapping": "latest"}], "schedule": every("day")});
     let ids = world.define(vec![job("p", skipping()), job("c", child)]);
-    let batch = by_hand(&mut world, GROUP, ids[1], "2026-07-01T12:00:00Z");
-    world.until("2026-07-01T12:01:00Z");
+    let batch = by_hand(&mut world, GROUP, ids[1], "2026-07-01T12:00:00.000Z");
+    world.until("2026-07-01T12:01:00.000Z");
     check(
         &mut world,
         expect![[r#"
@@ -103,9 +103,9 @@ fn who_waits_is_told_of_a_skip_and_of_a_later_run() {
     let told: Vec<String> = why(&world, GROUP, batch).left_out.into_iter().map(|it| it.message).collect();
     assert_eq!(
         told,
-        ["leaves out g/p of 2026-07-01T12:00:00Z: it skipped this time and has no batch for it"]
+        ["leaves out g/p of 2026-07-01T12:00:00.000Z: it skipped this time and has no batch for it"]
     );
-    by_hand(&mut world, GROUP, ids[0], "2026-07-01T12:00:00Z");
+    by_hand(&mut world, GROUP, ids[0], "2026-07-01T12:00:00.000Z");
     check(
         &mut world,
         expect![[r#"
@@ -125,13 +125,13 @@ fn another_group_is_told_of_a_skip() {
         json!({"group": "h", "parents": [{"job": "g/p", "mapping": "latest"}], "schedule": every("day")});
     let ids = world.define(vec![job("p", skipping()), job("c", parents)]);
     world.events();
-    let batch = by_hand(&mut world, OTHER, ids[1], "2026-07-01T12:00:00Z");
-    let passed = by_hand(&mut world, OTHER, ids[1], "2026-07-01T10:00:00Z");
+    let batch = by_hand(&mut world, OTHER, ids[1], "2026-07-01T12:00:00.000Z");
+    let passed = by_hand(&mut world, OTHER, ids[1], "2026-07-01T10:00:00.000Z");
     let left_out = |world: &World, batch| why(world, OTHER, batch).left_out.len();
     assert_eq!((left_out(&world, batch), left_out(&world, passed)), (0, 1));
-    world.until("2026-07-01T12:01:00Z");
+    world.until("2026-07-01T12:01:00.000Z");
     assert_eq!(left_out(&world, batch), 1);
-    by_hand(&mut world, GROUP, ids[0], "2026-07-01T12:00:00Z");
+    by_hand(&mut world, GROUP, ids[0], "2026-07-01T12:00:00.000Z");
     assert_eq!(left_out(&world, batch), 0);
     let kinds: Vec<String> =
         why(&world, OTHER, batch).conditions.into_iter().map(|condition| condition.kind).collect();
@@ -147,10 +147,10 @@ fn latest_goes_back_and_any_is_not_met() {
         job(name, json!({"schedule": every("hour"), "parents": parents}))
     };
     let ids = world.define(vec![job("p", skipping()), of("l", "latest"), of("a", "any")]);
-    world.until("2026-07-01T11:01:00Z");
-    world.until("2026-07-01T12:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
+    world.until("2026-07-01T12:01:00.000Z");
     world.events();
-    world.until("2026-07-01T13:01:00Z");
+    world.until("2026-07-01T13:01:00.000Z");
     let of_jobs: Vec<(JobId, Dependency)> = world
         .events()
         .into_iter()
@@ -163,8 +163,8 @@ fn latest_goes_back_and_any_is_not_met() {
         let (_, dependency) = of_jobs.iter().find(|(of, _)| *of == job).unwrap();
         (dependency.times.clone(), dependency.met.clone())
     };
-    assert_eq!(times(ids[1]), (vec![at("2026-07-01T11:00:00Z")], vec![]));
-    assert_eq!(times(ids[2]), (vec![at("2026-07-01T13:00:00Z")], vec![]));
+    assert_eq!(times(ids[1]), (vec![at("2026-07-01T11:00:00.000Z")], vec![]));
+    assert_eq!(times(ids[2]), (vec![at("2026-07-01T13:00:00.000Z")], vec![]));
 }
 
 /// A child that no worker runs, so that it can be asked what it waits for.
@@ -179,16 +179,16 @@ fn who_waits_for_a_disabled_parent_goes_on_waiting() {
     let mut world = World::new();
     let second = json!({"schedule": every("hour"), "retries": 1, "enabled": false});
     let ids = world.define(vec![job("p", json!({"schedule": every("hour")})), job("c", waiting())]);
-    let passed = by_hand(&mut world, GROUP, ids[1], "2026-07-01T10:00:00Z");
-    let ahead = by_hand(&mut world, GROUP, ids[1], "2026-07-01T13:00:00Z");
+    let passed = by_hand(&mut world, GROUP, ids[1], "2026-07-01T10:00:00.000Z");
+    let ahead = by_hand(&mut world, GROUP, ids[1], "2026-07-01T13:00:00.000Z");
     let left_out = |world: &World, batch| why(world, GROUP, batch).left_out.len();
     assert_eq!((left_out(&world, passed), left_out(&world, ahead)), (1, 0));
     switch(&mut world, ids[0], false);
-    world.until("2026-07-01T14:30:00Z");
+    world.until("2026-07-01T14:30:00.000Z");
     assert_eq!((left_out(&world, passed), left_out(&world, ahead)), (1, 0));
     assert_eq!(
         why(&world, GROUP, ahead).conditions[0].message,
-        "waits for g/p of 2026-07-01T13:00:00Z: it is disabled and has no batch yet"
+        "waits for g/p of 2026-07-01T13:00:00.000Z: it is disabled and has no batch yet"
     );
     // A later version of it is disabled, too.
     world.define(vec![job("p", second)]);
@@ -204,7 +204,7 @@ fn a_parent_that_was_never_on_skips_nothing() {
     let mut world = World::new();
     let parent = json!({"schedule": every("hour"), "enabled": false});
     let ids = world.define(vec![job("p", parent), job("c", waiting())]);
-    let batch = by_hand(&mut world, GROUP, ids[1], "2026-07-01T10:00:00Z");
+    let batch = by_hand(&mut world, GROUP, ids[1], "2026-07-01T10:00:00.000Z");
     assert_eq!(why(&world, GROUP, batch).left_out, []);
     switch(&mut world, ids[0], true);
     assert_eq!(why(&world, GROUP, batch).left_out.len(), 1);
@@ -218,20 +218,20 @@ fn a_parent_without_a_schedule_skips_what_its_parents_skipped() {
     let middle = json!({"parents": ["p"]});
     let child = json!({"parents": [{"job": "m", "mapping": "latest"}], "schedule": every("day")});
     let ids = world.define(vec![job("p", skipping()), job("m", middle), job("c", child)]);
-    let batch = by_hand(&mut world, GROUP, ids[2], "2026-07-01T12:00:00Z");
+    let batch = by_hand(&mut world, GROUP, ids[2], "2026-07-01T12:00:00.000Z");
     let left_out = |world: &World| why(world, GROUP, batch).left_out.len();
     assert_eq!(left_out(&world), 0);
     switch(&mut world, ids[1], false);
     assert_eq!(left_out(&world), 0);
     switch(&mut world, ids[1], true);
-    world.until("2026-07-01T12:01:00Z");
+    world.until("2026-07-01T12:01:00.000Z");
     assert_eq!(left_out(&world), 1);
     switch(&mut world, ids[1], false);
     assert_eq!(left_out(&world), 0);
     switch(&mut world, ids[1], true);
     assert_eq!(left_out(&world), 1);
     // Its parent runs after all, and so does it.
-    by_hand(&mut world, GROUP, ids[0], "2026-07-01T12:00:00Z");
+    by_hand(&mut world, GROUP, ids[0], "2026-07-01T12:00:00.000Z");
     assert_eq!(left_out(&world), 0);
     assert!(world.folded() == world.partition);
 }

@@ -199,7 +199,7 @@ fn stagings_that_nobody_commits_are_dropped() {
         "already_there: part 0 of e is already there"
     );
     assert_eq!(rejection(&ask(&mut world, stage("e", 1, line(401)))).split(':').next(), Some("invalid"));
-    assert_eq!(world.partition.next_timer(), Some(at("2026-07-01T10:20:02Z")));
+    assert_eq!(world.partition.next_timer(), Some(at("2026-07-01T10:20:02.000Z")));
     world.pass_minutes(9);
     assert_eq!(world.told(), "");
     world.pass_minutes(2);
@@ -214,7 +214,7 @@ fn a_staged_apply_asks_before_it_deletes() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({})), job("b", json!({}))]);
     world.worker("w", 1, Script::Run);
-    world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
     done(&mut world, stage("one", 0, vec![job("c", json!({}))]));
     let refused = rejection(&ask(&mut world, pruning("one", 1, false)));
     assert!(refused.starts_with("job_in_use: job g/a cannot be deleted: it has unfinished"), "{refused}");

@@ -13,7 +13,7 @@ use tidemill_model::{
     WantedThing, WorkMessage, WorkerId,
 };
 
-const TEN: &str = "2026-07-01T10:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 fn thing(number: u64) -> ThingId {
     ThingId::mint(number, GROUP)
@@ -182,11 +182,11 @@ fn reports_are_kept_for_later_batches() {
     let ids = world.define(vec![job("a", json!({"third_party": ["erp"], "max_concurrent": 9}))]);
     let early = world.batch(ids[0], Some(TEN));
     assert_eq!(world.why_kinds(early), ["no_worker"]);
-    let late = world.batch(ids[0], Some("2026-07-01T11:00:00Z"));
+    let late = world.batch(ids[0], Some("2026-07-01T11:00:00.000Z"));
     assert_eq!(world.why_kinds(late), ["third_party"]);
     world.events();
-    report(&mut world, "erp", "2026-07-01T11:00:00Z", true);
-    report(&mut world, "erp", "2026-07-01T11:00:00Z", true);
+    report(&mut world, "erp", "2026-07-01T11:00:00.000Z", true);
+    report(&mut world, "erp", "2026-07-01T11:00:00.000Z", true);
     assert_eq!(world.told(), "reported erp 2026-07-01 11:00 ready\nh2 satisfied, generation 1\n");
     assert_eq!(world.why_kinds(late), ["no_worker"]);
     report(&mut world, "erp", TEN, false);

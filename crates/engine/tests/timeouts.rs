@@ -22,7 +22,7 @@ fn waiting(more: serde_json::Value) -> Vec<JobSpec> {
 fn blocked(more: serde_json::Value) -> (World, BatchId) {
     let mut world = World::new();
     let ids = world.define(waiting(more));
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     world.events();
     (world, BatchId::mint(2, GROUP))
 }
@@ -50,7 +50,7 @@ fn base_time_is_the_fires_own() {
     world.define(vec![job("a", json!({"schedule": every("hour"), "dependency_timeout_s": 600}))]);
     world.events();
     // Nobody owned the shard from 10:10 to 11:21; the fire was at 11:01.
-    world.wall = kit::at("2026-07-01T11:21:00Z");
+    world.wall = kit::at("2026-07-01T11:21:00.000Z");
     world.run();
     expect![[r#"
         b1 generated a 2026-07-01 11:00 run 0
@@ -102,9 +102,9 @@ fn timed_out_batch_may_still_succeed() {
     let more = json!({"output_timeout_s": 600, "not_successful_by": "10:30:00", "dependency_timeout_s": 60});
     let ids = world.define(vec![job("a", more)]);
     let worker = world.worker("w", 1, Script::Run);
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     world.events();
-    world.until("2026-07-01T10:40:00Z");
+    world.until("2026-07-01T10:40:00.000Z");
     let token = world.played(&worker).last_token();
     let finished = world.played(&worker).finished(token, AttemptResult::Success);
     world.say(finished);
@@ -141,11 +141,11 @@ fn failed_batch_is_marked_unless_it_ran_again() {
     let more = json!({"output_timeout_s": 600, "not_successful_by": "11:00:00"});
     let ids = world.define(vec![job("a", more)]);
     world.worker("w", 1, Script::Fail);
-    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
-    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    let batch = world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
+    world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
     world.events();
     world.pass_minutes(5);
-    world.rerun(batch, ids[0], "2026-07-01T10:00:00Z");
+    world.rerun(batch, ids[0], "2026-07-01T10:00:00.000Z");
     world.pass_minutes(24 * 60);
     expect![[r#"
         b3 generated a 2026-07-01 10:00 run 1
@@ -172,10 +172,10 @@ fn deleted_job_is_not_late() {
     let mut world = World::new();
     let ids = world.define(vec![job("a", json!({"output_timeout_s": 600}))]);
     world.worker("w", 1, Script::Fail);
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     world.worker("w", 0, Script::Silent);
     // One has failed, and one still waits.
-    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
     let delete = Command::DeleteJob { job: ids[0], cancel: true };
     world.ask(ShardId::CATALOGUE, delete);
     world.events();
@@ -190,7 +190,7 @@ fn attempt_that_ran_too_long_counts_as_failed() {
     let ids =
         world.define(vec![job("a", json!({"execution_timeout_s": 5, "retries": 1, "retry_interval_s": 0}))]);
     let worker = world.worker("w", 1, Script::Run);
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     world.events();
     for _ in 0..2 {
         let token = world.played(&worker).last_token();
@@ -215,7 +215,7 @@ fn attempt_that_ran_too_long_counts_as_failed() {
 fn nothing_is_missed_over_an_outage() {
     let (mut world, _) = blocked(json!({"dependency_timeout_s": 600, "output_timeout_s": 900}));
     world.partition = world.folded();
-    world.wall = kit::at("2026-07-03T00:00:00Z");
+    world.wall = kit::at("2026-07-03T00:00:00.000Z");
     world.run();
     expect![[r#"
         b2 marked Dependency, due 2026-07-01 10:20
@@ -244,7 +244,7 @@ fn batch_is_ended_on_timeout_where_its_job_says_so() {
     let more = json!({"output_timeout_s": 600, "not_successful_by": "10:20:00", "cancel_on_timeout": true});
     let ids = world.define(vec![job("a", more)]);
     world.worker("w", 1, Script::Run);
-    world.batch(ids[0], Some("2026-07-01T10:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T10:00:00.000Z"));
     world.events();
     world.pass_minutes(60);
     expect![[r#"
@@ -290,7 +290,7 @@ fn base_time_of_a_child_is_its_ancestors_fire() {
         job("b", json!({"parents": ["a"]})),
         job("c", json!({"parents": ["b"], "dependency_timeout_s": 600})),
     ]);
-    world.wall = kit::at("2026-07-01T11:21:00Z");
+    world.wall = kit::at("2026-07-01T11:21:00.000Z");
     world.run();
     expect![[r#"
         b1 generated a 2026-07-01 11:00 run 0
@@ -300,7 +300,7 @@ fn base_time_of_a_child_is_its_ancestors_fire() {
         alarm DependencyTimeout, Important
     "#]]
     .assert_eq(&world.told());
-    world.batch(ids[0], Some("2026-07-01T09:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T09:00:00.000Z"));
     expect![[r#"
         b4 generated a 2026-07-01 09:00 run 1
         b5 generated b 2026-07-01 09:00 run 0, of a 0/1

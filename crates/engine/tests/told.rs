@@ -93,7 +93,7 @@ fn numbers_on_record_tell_how_far_definitions_have_come() {
     let mut world = three_groups();
     let root = world.define(vec![of_group("g", "root", &[])])[0];
     assert_eq!(post(&world, MIDDLE, GROUP), (0, 0));
-    world.batch(root, Some("2026-07-01T00:00:00Z"));
+    world.batch(root, Some("2026-07-01T00:00:00.000Z"));
     world.held = Some(Vec::new());
     let child = world.define(vec![of_group("m", "child", &["g/root"])]);
     let concerned = told(&world, &child, &[]);

@@ -15,7 +15,7 @@ use tidemill_model::{
 };
 
 const OTHER: ShardId = ShardId(2);
-const TEN: &str = "2026-07-01T10:00:00Z";
+const TEN: &str = "2026-07-01T10:00:00.000Z";
 
 /// A parent and a child that names two values of it; a worker that the test speaks for.
 fn pair(more: serde_json::Value) -> (World, WorkerId, Vec<JobId>) {

@@ -39,7 +39,7 @@ fn a_fan_of_ten_thousand_drains() {
     apply_all(&mut world, vec![job("last", json!({"parents": parents}))]);
     world.worker("w", 500, Script::Succeed);
     world.events();
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     assert_eq!(finished(&mut world), 10_002);
     assert_eq!(world.unfinished(), 0);
     assert!(world.largest < MAX_ENVELOPE_WEIGHT + MAX_DECISION_WEIGHT);
@@ -54,7 +54,7 @@ fn a_chain_of_a_thousand_drains() {
     apply_all(&mut world, jobs);
     world.worker("w", 5, Script::Succeed);
     world.events();
-    world.until("2026-07-01T11:01:00Z");
+    world.until("2026-07-01T11:01:00.000Z");
     assert_eq!(finished(&mut world), 1_000);
     assert_eq!(world.unfinished(), 0);
 }
@@ -63,7 +63,7 @@ fn a_chain_of_a_thousand_drains() {
 /// all of them met.
 #[test]
 fn a_batch_that_waits_for_two_thousand_times_fits() {
-    let mut world = World::at("2026-07-01T10:00:30Z");
+    let mut world = World::at("2026-07-01T10:00:30.000Z");
     let minute = json!({"cron": "0 * * * * ?", "zone": "UTC"});
     let parent =
         |n: usize| job(&format!("p{n}"), json!({"type": "anchor", "schedule": minute, "max_concurrent": 99}));

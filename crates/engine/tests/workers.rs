@@ -17,10 +17,10 @@ fn busy(settings: GroupSettings) -> (World, WorkerId, Token) {
     let mut world = World::with(kit::START, settings);
     let ids = world.define(vec![job("a", json!({"max_concurrent": 2, "retries": 1, "retry_interval_s": 0}))]);
     let worker = world.worker("w", 2, Script::Run);
-    world.batch(ids[0], Some("2026-07-01T00:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T00:00:00.000Z"));
     let token = world.played(&worker).last_token();
     world.played(&worker).script = Script::Silent;
-    world.batch(ids[0], Some("2026-07-01T01:00:00Z"));
+    world.batch(ids[0], Some("2026-07-01T01:00:00.000Z"));
     world.events();
     (world, worker, token)
 }

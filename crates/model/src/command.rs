@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ use crate::{
     ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
     JobDefinition, JobId, JobName, JobSpec, JobType, MarkedResult, Measure, MovedJob, Nonce, PathAnswer,
     PermitReport, Pool, PoolName, PoolSpec, PoolUse, Priority, Program, RequestId, Reserved, ShardId,
-    Standing, ThingId, ThirdPartyReport, Token, Usage, Waiver, WorkerId, WorkerLabel,
+    Standing, ThingId, ThirdPartyReport, Timestamp, Token, Usage, Waiver, WorkerId, WorkerLabel,
 };
 use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};

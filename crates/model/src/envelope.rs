@@ -1,13 +1,12 @@
 //! One journal record: what was decided in one go, and why.
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::BulkId;
 use crate::{
     Actor, BatchId, Event, GrantId, GroupId, InstanceId, JobId, PulledGrant, Rejection, RequestId, RerunId,
-    ShardId, TaskId,
+    ShardId, TaskId, Timestamp,
 };
 
 /// The body of an envelope frame. Epoch, number and chain stand in the frame's header.

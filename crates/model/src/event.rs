@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,8 +18,8 @@ use crate::{
     ForeignParent, Freeze, FreezeScope, GroupId, GroupName, GroupSettings, Incarnation, InstanceId,
     JobDefinition, JobId, JobName, JobSpec, JobType, Mapping, MarkedResult, Measure, MovedJob, Nonce,
     Outcome, PermitReport, Pool, PoolName, PoolUse, Removal, RequestId, Reserved, Role, Severity, ShardId,
-    Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind, Token, UnfinishedJob, WaivedParent, WorkerId,
-    WorkerLabel,
+    Standing, Thing, ThingId, ThirdPartyReport, TimeoutKind, Timestamp, Token, UnfinishedJob, WaivedParent,
+    WorkerId, WorkerLabel,
 };
 use crate::{BulkAction, BulkId, BulkOutcome, RerunId};
 use crate::{GrantId, Rejection, TaskId, TemplateName};

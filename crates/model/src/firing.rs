@@ -1,11 +1,10 @@
 //! How a job's schedule is followed: what happens when batches would overlap, between which instants it counts,
 //! how late a fire may be, and which days of a calendar it keeps to.
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CalendarName, MissedRuns};
+use crate::{CalendarName, MissedRuns, Timestamp};
 
 /// What happens to a fire while an earlier scheduled batch of the job is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

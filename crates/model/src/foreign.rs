@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, BatchResult, Firing, JobId, ScheduleSpec, ShardId};
+use crate::{BatchId, BatchResult, Firing, JobId, ScheduleSpec, ShardId, Timestamp};
 
 /// A job of another group that is a parent here, as the catalogue tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

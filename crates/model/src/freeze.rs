@@ -1,10 +1,9 @@
 //! The latest logical time whose batches may be assigned (BYD-17, DSP-1).
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Actor;
+use crate::{Actor, Timestamp};
 
 /// Batches for later logical times are generated, and not assigned.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

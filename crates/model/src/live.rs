@@ -1,13 +1,13 @@
 //! Questions about the present that only an owner's state can answer, and their answers. Lists come from
 //! the read tables; this is for *why* and for what the tables do not hold yet.
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Actor, BatchId, BatchResult, CalendarName, GroupName, JobChange, JobId, JobSpec, PoolHolder, PoolName,
-    QualityAsk, Rejection, ShardId, TaskId, TaskLedger, ThingId, UserName, UserStanding, WantedThing,
+    QualityAsk, Rejection, ShardId, TaskId, TaskLedger, ThingId, Timestamp, UserName, UserStanding,
+    WantedThing,
 };
 
 /// The state of a batch; its result is another thing.

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchResult, Fire};
+use crate::{BatchResult, Fire, Timestamp};
 
 /// What the old group's shard knows of a job that it lets go. Nothing of it is unfinished.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

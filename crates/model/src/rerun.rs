@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, BatchResult, GroupName, JobId, Period, RerunId};
+use crate::{BatchId, BatchResult, GroupName, JobId, Period, RerunId, Timestamp};
 
 /// What somebody wants to be run, for which span, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

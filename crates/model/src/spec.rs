@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,7 @@ use crate::thing::{MAX_CODE_BYTES, MAX_NEEDS};
 use crate::{
     Account, BackoffInput, CalendarUse, ExitCodes, FieldError, GroupName, JobName, JobType, Mapping,
     MissedRunsInput, OnParentFailure, Overlap, PathSpec, Period, PoolUseInput, Priority, RunIf, SuccessCheck,
-    TimeOfDay, WorkerLabel, bounds,
+    TimeOfDay, Timestamp, WorkerLabel, bounds,
 };
 
 /// Fields of a job that the catalogue of requirements names and that have no effect yet. They are refused

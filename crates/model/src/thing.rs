@@ -6,11 +6,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BatchId, GroupName, JobId, JobName, ThingId, bounds};
+use crate::{BatchId, GroupName, JobId, JobName, ThingId, Timestamp, bounds};
 
 /// Answers that one [`ReportPaths`](crate::Command::ReportPaths) may hold.
 pub const MAX_ANSWERS: usize = 500;

@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     Account, BatchId, Ending, GroupName, GroupSettings, Incarnation, JobId, JobName, JobType, Nonce, Outcome,
-    PathCheck, Program, RequestId, ShardId, Token, WorkerId,
+    PathCheck, Program, RequestId, ShardId, Timestamp, Token, WorkerId,
 };
 
 /// Everything a worker needs to run an attempt. Templates are already resolved.

@@ -20,7 +20,7 @@ fn ask(batch: u64, number: u32) -> QualityAsk {
         job: JobId::mint(1, SHARD),
         job_name: JobName::try_from("load").unwrap(),
         group: GroupName::try_from("demo").unwrap(),
-        logical_time: "2026-03-01T00:00:00Z".parse().unwrap(),
+        logical_time: "2026-03-01T00:00:00.000Z".parse().unwrap(),
         run: 0,
     }
 }
@@ -57,7 +57,7 @@ fn question_is_taken_and_then_sent_once() {
     let batch = BatchId::mint(1, SHARD);
     let body = serde_json::json!({
         "batch": batch, "number": 1, "job": JobId::mint(1, SHARD), "job_name": "load", "group": "demo",
-        "logical_time": "2026-03-01T00:00:00Z", "run": 0,
+        "logical_time": "2026-03-01T00:00:00.000Z", "run": 0,
         "answer_url": format!("http://tidemill:8780/api/batches/{batch}/quality"),
     });
     assert_eq!(asked[0].body, body);

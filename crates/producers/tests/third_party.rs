@@ -80,7 +80,7 @@ fn record(partition: u32, offset: u64, value: &str) -> Taken {
 }
 
 fn report(code: &str, ready: bool) -> String {
-    format!(r#"{{"code": "{code}", "logical_time": "2026-03-01T00:00:00Z", "ready": {ready}}}"#)
+    format!(r#"{{"code": "{code}", "logical_time": "2026-03-01T00:00:00.000Z", "ready": {ready}}}"#)
 }
 
 fn reports(site: &Site) -> Vec<(String, bool)> {

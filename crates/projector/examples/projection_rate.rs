@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tidemill_log::{Head, Kind, Log, MemoryLog, Producer, Tip, Topic};
-use tidemill_model::Timestamp;
-use tidemill_model::{Envelope, Recorded, ShardId};
+use tidemill_model::{Envelope, Recorded, ShardId, Timestamp};
 use tidemill_projector::{Config, FeedCursor, FeedReader, Shutdown, rebuild, verify};
 use tidemill_store::{SqliteTables, Tables};
 

@@ -111,12 +111,12 @@ fn place(user: &str) -> Place {
 }
 
 fn created(executor: Value) -> Value {
-    let spec = json!({"executor": executor, "when": {"once": {"start": "2026-03-01T10:00:00Z"}}});
+    let spec = json!({"executor": executor, "when": {"once": {"start": "2026-03-01T10:00:00.000Z"}}});
     json!({"task_created": {"task": 4097, "spec": spec}})
 }
 
 fn grant(kind: &str, user: &str) -> Value {
-    let mut grant = json!({"grant": 4097, "task": 4097, "start": "2026-03-01T10:00:00Z", "user": user});
+    let mut grant = json!({"grant": 4097, "task": 4097, "start": "2026-03-01T10:00:00.000Z", "user": user});
     let more = match kind {
         "task_granted" => json!({"version": 1}),
         "task_completed" => json!({"result": "ok"}),
@@ -252,7 +252,7 @@ fn second_keeper_waits_for_its_turn() {
 fn record_that_is_not_understood_ends_every_hint() {
     let mut kept = Kept::new();
     let before = kept.prepared("ann");
-    kept.owner.write(br#"{"now":"2026-03-01T10:00:00Z","causes":[],"events":[{"shard":1,"event":{"from_the_future":{}}}]}"#.to_vec());
+    kept.owner.write(br#"{"now":"2026-03-01T10:00:00.000Z","causes":[],"events":[{"shard":1,"event":{"from_the_future":{}}}]}"#.to_vec());
     kept.ends_within_a_second("ann", Instant::now(), "not understood");
     let after = kept.until("ann", "a life holds again", |look| look.life.is_some());
     assert_ne!(after.life, Some(before));

@@ -93,8 +93,8 @@ fn an_unknown_fact_stops_its_partition_only() {
     let database = Database::new();
     let mut owner = Owner::claim(&*log, 0);
     let known = owner.decide(catalogue());
-    let unknown =
-        owner.write(br#"{"now":"2026-03-01T00:00:00Z","events":[{"shard":0,"event":{"x":{}}}]}"#.to_vec());
+    let unknown = owner
+        .write(br#"{"now":"2026-03-01T00:00:00.000Z","events":[{"shard":0,"event":{"x":{}}}]}"#.to_vec());
     let mut other = Owner::claim(&*log, 1);
     let before = other.decide(shard());
     let ((), ended) = running(&log, &database.tables, |progress| {

@@ -77,7 +77,7 @@ fn envelope(event: Event) -> Envelope {
     let actor = Actor { app: "etl".into(), user: Some("ann".into()) };
     let source = Source::Command { offset: 41, request: Some(RequestId::new("r-1")), reply_to: None, actor };
     Envelope {
-        now: "2026-03-01T10:01:00.5Z".parse().unwrap(),
+        now: "2026-03-01T10:01:00.500Z".parse().unwrap(),
         resume: None,
         causes: vec![
             Cause { source: Source::Timer, outcome: Outcome::Done, events: 0 },
@@ -95,7 +95,7 @@ fn a_fact_is_published_as_a_cloud_event() {
     let published = cloud_event(&log_id, 3, 9, 0, &envelope(event));
     let expected = concat!(
         r#"{"specversion":"1.0","id":"9-0","source":"tidemill/abc/3","type":"tidemill.batch.finished.v1","#,
-        r#""subject":"batch/4097","time":"2026-03-01T10:01:00.5Z","datacontenttype":"application/json","#,
+        r#""subject":"batch/4097","time":"2026-03-01T10:01:00.500Z","datacontenttype":"application/json","#,
         r#""dataschema":"urn:tidemill:schema:events:batch.finished:v1","partitionkey":"1","cause":"command","#,
         r#""causeoffset":"41","request":"r-1","actor":"etl","actoruser":"ann","#,
         r#""data":{"batch":4097,"result":"success"}}"#,

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Answer, Command, GrantId, Outcome, PulledGrant, Rejection, RequestId, ShardId, TaskId, UserName,
+    Answer, Command, GrantId, Outcome, PulledGrant, Rejection, RequestId, ShardId, TaskId, Timestamp,
+    UserName,
 };
 
 use crate::known_pulls::{End, KnownPulls};

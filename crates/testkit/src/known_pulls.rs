@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Event, GrantId, ShardId, TaskId, TaskSpec, UserName};
+use tidemill_model::{Event, GrantId, ShardId, TaskId, TaskSpec, Timestamp, UserName};
 
 use crate::stats::Stats;
 

@@ -2,9 +2,8 @@
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Command, Executor, GroupName, GroupSettings, ShardId, TaskId, TaskSpec, TemplateSpec, UserName,
+    Command, Executor, GroupName, GroupSettings, ShardId, TaskId, TaskSpec, TemplateSpec, Timestamp, UserName,
 };
 
 use crate::rng::Rng;

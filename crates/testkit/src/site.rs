@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use ed25519_dalek::SigningKey;
 use tidemill_executor::{ExitRecord, KilledBecause, Lease, Setup, Worker};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    BatchId, GroupName, Incarnation, JobId, JobType, Measure, Registration, Reserved, ShardId, Token,
-    WorkerId, WorkerLabel,
+    BatchId, GroupName, Incarnation, JobId, JobType, Measure, Registration, Reserved, ShardId, Timestamp,
+    Token, WorkerId, WorkerLabel,
 };
 
 use crate::rng::Rng;

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use tidemill_engine::{Partition, Rig};
 use tidemill_log::{Chain, Kind, Verdict};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, BatchResult, BulkId, Envelope, Event, GroupName, JobChangeKind, JobId, JobType, Outcome,
-    RequestId, RerunId, ShardId, Source, Thing, ThingId, Token, WorkerId,
+    RequestId, RerunId, ShardId, Source, Thing, ThingId, Timestamp, Token, WorkerId,
 };
 
 use crate::clients::is_by_state;

@@ -9,10 +9,9 @@ use tidemill_dispatcher::Moment;
 use tidemill_engine::Rig;
 use tidemill_executor::Input as WorkerInput;
 use tidemill_log::{AppendError, Genesis, LogId, Record};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, CommandRecord, InstanceId, JobId, JobType, Outcome, Priority, Reply, RequestId, Reserved,
-    ShardId, Token, WorkMessage, WorkerId,
+    ShardId, Timestamp, Token, WorkMessage, WorkerId,
 };
 
 use crate::clients::Client;

@@ -51,7 +51,7 @@ fn newest(server: &Server, job: &str) -> String {
 fn a_chain_through_groups_runs_once() {
     let dir = tempfile::tempdir().unwrap();
     let (server, go) = chain(dir.path());
-    let time = "2026-03-01T00:00:00Z";
+    let time = "2026-03-01T00:00:00.000Z";
     let load = server.json(&["job", "run", "default/load", "--concurrent", "--logical-time", time])["batch"]
         .to_string();
     let publish = newest(&server, "lake/publish");
@@ -61,7 +61,7 @@ fn a_chain_through_groups_runs_once() {
         condition["message"].as_str()?.contains("last said").then_some(condition)
     });
     let message = condition["message"].as_str().unwrap();
-    assert!(message.contains("waits for default/load of 2026-03-01T00:00:00Z"), "{message}");
+    assert!(message.contains("waits for default/load of 2026-03-01T00:00:00.000Z"), "{message}");
     assert!(
         message.contains(&format!("its group last said that batch {load} (run 0) is not finished")),
         "{message}"
@@ -93,7 +93,7 @@ fn a_chain_through_groups_runs_once() {
 fn the_newest_run_in_another_group_decides() {
     let dir = tempfile::tempdir().unwrap();
     let (server, go) = chain(dir.path());
-    let time = "2026-03-01T00:00:00Z";
+    let time = "2026-03-01T00:00:00.000Z";
     let load = server.json(&["job", "run", "default/load", "--concurrent", "--logical-time", time])["batch"]
         .to_string();
     let publish = newest(&server, "lake/publish");
@@ -122,13 +122,13 @@ fn a_day_waits_for_all_hours_of_a_job_in_another_group() {
          - {name: daily, group: default, type: noop, schedule: {period: day, zone: UTC},\n\
             parents: [{job: lake/hourly, mapping: all}]}\n",
     );
-    let hour = |hour: u32| format!("2096-03-01T{hour:02}:00:00Z");
+    let hour = |hour: u32| format!("2096-03-01T{hour:02}:00:00.000Z");
     let run =
         |time: &str| server.json(&["job", "run", "lake/hourly", "--concurrent", "--logical-time", time]);
     for time in (1..23).map(hour) {
         run(&time);
     }
-    let daily = ["job", "run", "default/daily", "--concurrent", "--logical-time", "2096-03-02T00:00:00Z"];
+    let daily = ["job", "run", "default/daily", "--concurrent", "--logical-time", "2096-03-02T00:00:00.000Z"];
     let daily = server.json(&daily)["batch"].to_string();
     let two_left = until("it has heard of all that there is", || {
         let shown = server.json(&["batch", "show", &daily]);
@@ -137,8 +137,8 @@ fn a_day_waits_for_all_hours_of_a_job_in_another_group() {
         assert_eq!(dependencies.len(), 24, "{shown}");
         (open.len() == 2).then_some(open)
     });
-    assert_eq!(two_left[0]["logical_time"], "2096-03-01T23:00:00Z", "{two_left:?}");
-    for time in [hour(23), "2096-03-02T00:00:00Z".to_owned()] {
+    assert_eq!(two_left[0]["logical_time"], "2096-03-01T23:00:00.000Z", "{two_left:?}");
+    for time in [hour(23), "2096-03-02T00:00:00.000Z".to_owned()] {
         run(&time);
     }
     assert_eq!(ended(&server, &daily)["result"], "success");
@@ -270,7 +270,7 @@ fn what_a_parent_skipped_is_not_waited_for() {
     let run = |job: &str, time: &str| {
         server.json(&["job", "run", job, "--logical-time", time])["batch"].to_string()
     };
-    let past = "2026-03-01T00:00:00Z";
+    let past = "2026-03-01T00:00:00.000Z";
     assert_eq!(ended(&server, &run("lake/c", past))["result"], "success");
     let held = run("default/held", past);
     let why = server.json(&["batch", "why", &held]);
@@ -278,15 +278,15 @@ fn what_a_parent_skipped_is_not_waited_for() {
         why["conditions"].as_array().unwrap().iter().map(|condition| &condition["kind"]).collect();
     assert_eq!(kinds, ["third_party"], "{why}");
     assert_eq!(why["left_out"].as_array().unwrap().len(), 24, "{why}");
-    assert_eq!(why["left_out"][0]["logical_time"], "2026-02-28T01:00:00Z");
+    assert_eq!(why["left_out"][0]["logical_time"], "2026-02-28T01:00:00.000Z");
     let shown = server.run(&["batch", "why", &held]);
     assert!(
-        text(&shown.stdout).contains("leaves out default/p of 2026-02-28T01:00:00Z"),
+        text(&shown.stdout).contains("leaves out default/p of 2026-02-28T01:00:00.000Z"),
         "{}",
         text(&shown.stdout)
     );
     // What is to come is waited for.
-    let ahead = run("lake/c", "2096-03-01T00:00:00Z");
+    let ahead = run("lake/c", "2096-03-01T00:00:00.000Z");
     until("the parent's group has answered", || {
         let why = server.json(&["batch", "why", &ahead]);
         why["conditions"][0]["message"].as_str()?.contains("has no batch yet").then_some(())
@@ -310,7 +310,7 @@ fn a_subtree_says_that_a_failed_parent_blocks_it() {
          - {name: c, group: default, type: anchor, parents: [p]}\n\
          - {name: g, group: lake, type: anchor, parents: [default/c]}\n",
     );
-    let time = "2096-03-01T00:00:00Z";
+    let time = "2096-03-01T00:00:00.000Z";
     let failed = server.json(&["job", "run", "default/p", "--logical-time", time])["batch"].to_string();
     let listed = || server.json(&["batch", "ls", "--blocked"])["items"].as_array().unwrap().clone();
     let blocked = until("the subtree is blocked", || Some(listed()).filter(|items| items.len() == 2));
@@ -369,7 +369,7 @@ fn since_is_when_the_parent_was_taken_back() {
          - {{name: c, group: lake, type: anchor, parents: [default/p], third_party: [erp]}}\n",
         flag.display()
     ));
-    let time = "2096-03-01T00:00:00Z";
+    let time = "2096-03-01T00:00:00.000Z";
     let first = server.json(&["job", "run", "default/p", "--logical-time", time])["batch"].to_string();
     assert_eq!(ended(&server, &first)["result"], "success");
     let child = until("the child has heard of it", || {

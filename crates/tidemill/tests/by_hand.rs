@@ -79,7 +79,7 @@ fn frozen_group_generates_and_waits() {
         "--group",
         "default",
         "--latest",
-        "2020-01-01T00:00:00Z",
+        "2020-01-01T00:00:00.000Z",
         "--reason",
         "moved",
     ]);
@@ -88,7 +88,7 @@ fn frozen_group_generates_and_waits() {
         let why = server.json(&["batch", "why", &batch])["conditions"][0].clone();
         (why["kind"] == "frozen").then_some(why)
     });
-    assert!(why["message"].as_str().unwrap().contains("2020-01-01T00:00:00Z (admin: moved)"), "{why}");
+    assert!(why["message"].as_str().unwrap().contains("2020-01-01T00:00:00.000Z (admin: moved)"), "{why}");
     let listed = until("the freeze", || {
         let listed = server.json(&["freeze", "ls"])["items"].clone();
         (!listed.as_array().unwrap().is_empty()).then_some(listed)
@@ -100,7 +100,7 @@ fn frozen_group_generates_and_waits() {
         "default/a",
         "--concurrent",
         "--logical-time",
-        "2019-12-31T00:00:00Z",
+        "2019-12-31T00:00:00.000Z",
     ])["batch"]
         .to_string();
     show_until(&server, &old, "it ends", |shown| shown["result"] == "success");
@@ -172,7 +172,7 @@ fn children_of_a_failed_parent_do_what_their_jobs_say() {
             (shown["result"] == result).then_some(shown)
         })
     };
-    let time = "2026-03-01T00:00:00Z";
+    let time = "2026-03-01T00:00:00.000Z";
     let batch = server.json(&["job", "run", "default/p", "--concurrent", "--logical-time", time])["batch"]
         .to_string();
     for group in ["default", "lake"] {
@@ -192,7 +192,7 @@ fn children_of_a_failed_parent_do_what_their_jobs_say() {
     server.json(&["batch", "rerun", &batch]);
     result("default/waits", "success");
     result("lake/waits", "success");
-    server.json(&["job", "run", "default/p", "--concurrent", "--logical-time", "2026-03-02T00:00:00Z"]);
+    server.json(&["job", "run", "default/p", "--concurrent", "--logical-time", "2026-03-02T00:00:00.000Z"]);
     for job in ["default/rescues", "lake/rescues"] {
         let skipped = result(job, "skipped");
         assert!(skipped["message"].as_str().unwrap().contains("it runs only on failure"), "{skipped}");

@@ -78,7 +78,8 @@ fn deletion_with_cancel_ends_the_batches_and_the_job() {
     let dir = tempfile::tempdir().unwrap();
     let server = site(dir.path());
     let running = run_job(&server, "default/long");
-    let at_once = ["job", "run", "default/long", "--concurrent", "--logical-time", "2026-01-01T00:00:00Z"];
+    let at_once =
+        ["job", "run", "default/long", "--concurrent", "--logical-time", "2026-01-01T00:00:00.000Z"];
     // Behind the first one: the job's limit is one at a time.
     let waiting = server.json(&at_once)["batch"].to_string();
     until(&server, &running, "the batch runs", |shown| shown["state"] == "running");

@@ -16,8 +16,7 @@ use server::feed::Feed;
 use tidemill_dispatcher::{Clock, Config, Input, Moment, Output, Owner, Start};
 use tidemill_engine::Rig;
 use tidemill_log::{From, Log, Producer, Reader, SqliteConfig, SqliteLog, Topic, append_wait};
-use tidemill_model::ShardId;
-use tidemill_model::Timestamp;
+use tidemill_model::{ShardId, Timestamp};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const PARTITIONS: u32 = 2;

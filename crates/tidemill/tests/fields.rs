@@ -102,8 +102,8 @@ fn tried(field: &str) -> Option<Case> {
                 .and("/firing/max_lateness_ms", json!(60_000))
         }
         "overlap" => same(json!("skip"), "/firing/overlap"),
-        "valid_from" => same(json!("2090-01-01T00:00:00Z"), "/firing/valid_from"),
-        "valid_until" => same(json!("2091-01-01T00:00:00Z"), "/firing/valid_until"),
+        "valid_from" => same(json!("2090-01-01T00:00:00.000Z"), "/firing/valid_from"),
+        "valid_until" => same(json!("2091-01-01T00:00:00.000Z"), "/firing/valid_until"),
         "calendar" => same(json!({"name": "cn", "on": "holidays"}), "/firing/calendar"),
         "dependency_timeout_s" => case(json!(11), "/timeouts/dependency_ms", json!(11_000)),
         "output_timeout_s" => case(json!(12), "/timeouts/output_ms", json!(12_000)),
@@ -413,14 +413,14 @@ fn preview_shows_what_will_run() {
 
     // It follows the schedule two levels above.
     let next =
-        server.json(&["job", "preview", "default/child", "-n", "2", "--after", "2026-03-28T00:00:00Z"]);
+        server.json(&["job", "preview", "default/child", "-n", "2", "--after", "2026-03-28T00:00:00.000Z"]);
     assert_eq!((&next["zone"], &next["follows"]), (&json!("Europe/Berlin"), &json!("default/top")), "{next}");
     let times: Vec<_> = next["fires"].as_array().unwrap().iter().map(|fire| &fire["logical_time"]).collect();
     assert_eq!(times, ["2026-03-28T03:00:00+01:00", "2026-03-29T03:00:00+02:00"]);
     assert!(next["fires"][0]["at"].is_null(), "{next}");
 
     // One logical time: what is shown is what runs.
-    let at = "2026-03-30T01:00:00Z";
+    let at = "2026-03-30T01:00:00.000Z";
     let shown = server.json(&["job", "preview", "default/child", "--at", at]);
     let fire = &shown["fires"][0];
     assert_eq!(fire["outputs"], json!([{"path": "/out/ann/20260330", "mark": "_DONE"}]), "{shown}");
@@ -463,7 +463,7 @@ fn preview_shows_what_will_run() {
     ] {
         assert!(table.contains(part), "{part}: {table}");
     }
-    let both = server.get("/api/jobs/4096/preview?n=1&at=2026-03-30T01:00:00Z");
+    let both = server.get("/api/jobs/4096/preview?n=1&at=2026-03-30T01:00:00.000Z");
     assert_eq!((both.0, &both.1["errors"][0]["field"]), (422, &json!("at")), "{both:?}");
 
     // A field that the job does not set, and one that no job has.

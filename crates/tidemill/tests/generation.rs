@@ -116,7 +116,7 @@ fn manual_run_is_refused_while_one_is_unfinished() {
     let told = text(&refused.stderr);
     assert_eq!(code(&refused), 3, "{told}");
     assert!(told.contains("unfinished batch") && told.contains(&batch), "{told}");
-    let other = ["job", "run", "default/long", "--logical-time", "2026-01-01T00:00:00Z"];
+    let other = ["job", "run", "default/long", "--logical-time", "2026-01-01T00:00:00.000Z"];
     let refused = server.run(&other);
     let told = text(&refused.stderr);
     assert_eq!(code(&refused), 3, "{told}");

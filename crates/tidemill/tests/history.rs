@@ -31,7 +31,7 @@ fn define(server: &Server, comment: &str, command: &str) {
 }
 
 fn day(number: usize) -> String {
-    format!("2026-{:02}-{:02}T00:00:00Z", 1 + number / 28, 1 + number % 28)
+    format!("2026-{:02}-{:02}T00:00:00.000Z", 1 + number / 28, 1 + number % 28)
 }
 
 /// Runs a job by hand for days one after the other, so many that the oldest leave what the owner holds in full. The

@@ -13,7 +13,7 @@ const JOBS: &str = "jobs:\n\
     - {name: long, group: default, type: shell, command: 'exec sleep 1000'}\n\
     - {name: first, group: default, type: anchor}\n\
     - {name: second, group: default, type: anchor, parents: [first]}\n";
-const TIME: &str = "2026-03-01T00:00:00Z";
+const TIME: &str = "2026-03-01T00:00:00.000Z";
 
 fn site(dir: &std::path::Path) -> Server {
     let server = Server::start(&dir.join("data"));

@@ -11,8 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use server::{Server, run_job, text, until};
 use tidemill_log::{Log, SqliteConfig, SqliteLog, Topic, append_wait};
-use tidemill_model::Timestamp;
-use tidemill_model::{Actor, Command, CommandRecord, JobId, ShardId};
+use tidemill_model::{Actor, Command, CommandRecord, JobId, ShardId, Timestamp};
 
 fn time(value: &Value) -> Timestamp {
     value.as_str().unwrap_or_else(|| panic!("{value}")).parse().unwrap()
@@ -204,7 +203,7 @@ fn the_feed_opens_at_a_time() {
     let later = tail(&since.to_string(), "job.", "2");
     assert_eq!(names(&later), ["after", "after"], "the catalogue's and the group's partition: {later:#?}");
     assert!(later.iter().all(|event| time(&event["time"]) >= since), "{later:#?}");
-    let all = tail("2000-01-01T00:00:00Z", "job.defined", "2");
+    let all = tail("2000-01-01T00:00:00.000Z", "job.defined", "2");
     assert_eq!(names(&all), ["before", "after"]);
     let refused = server.run(&["events", "tail", "--from", "yesterday"]);
     assert!(text(&refused.stderr).contains("must be start, end or a time"), "{}", text(&refused.stderr));

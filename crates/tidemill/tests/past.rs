@@ -22,7 +22,7 @@ fn why_says_what_kept_a_batch_at_a_past_moment() {
         "jobs:\n- {name: p, group: default, type: noop}\n\
          - {name: c, group: default, type: noop, parents: [p], third_party: [erp]}\n",
     );
-    let time = "2026-03-01T00:00:00Z";
+    let time = "2026-03-01T00:00:00.000Z";
     let run = |job: &str| server.json(&["job", "run", job, "--concurrent", "--logical-time", time]);
     let child = run("default/c");
     let (child, generated) = (child["batch"].to_string(), child["position"].as_str().unwrap().to_owned());

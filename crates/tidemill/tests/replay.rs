@@ -131,14 +131,16 @@ fn operating_needs_the_right_key() {
 fn partition_clock_is_set() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path());
-    let set = server.run(&["partition", "set-time", "--partition", "1", "--at", "2026-01-01T00:00:00Z"]);
+    let set = server.run(&["partition", "set-time", "--partition", "1", "--at", "2026-01-01T00:00:00.000Z"]);
     assert_eq!(code(&set), 0, "{}", text(&set.stderr));
     let event = server.json(&["events", "tail", "--from", "start", "--type", "time.set", "--limit", "1"]);
-    assert_eq!(event["data"]["now"], "2026-01-01T00:00:00Z", "{event}");
-    let ahead = server.run(&["partition", "set-time", "--partition", "1", "--at", "2199-01-01T00:00:00Z"]);
+    assert_eq!(event["data"]["now"], "2026-01-01T00:00:00.000Z", "{event}");
+    let ahead =
+        server.run(&["partition", "set-time", "--partition", "1", "--at", "2199-01-01T00:00:00.000Z"]);
     assert_eq!(code(&ahead), 2);
     assert!(text(&ahead.stderr).contains("is after the owner's clock"), "{}", text(&ahead.stderr));
-    let refused = server.run(&["partition", "set-time", "--partition", "2", "--at", "2026-01-01T00:00:00Z"]);
+    let refused =
+        server.run(&["partition", "set-time", "--partition", "2", "--at", "2026-01-01T00:00:00.000Z"]);
     assert_eq!(code(&refused), 2);
     assert!(text(&refused.stderr).contains("0 to 1"), "{}", text(&refused.stderr));
 }

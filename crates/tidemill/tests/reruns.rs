@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use server::{Server, code, text, until};
 
 /// Three days of a span that no schedule reaches.
-const DAYS: [&str; 3] = ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z"];
+const DAYS: [&str; 3] = ["2026-03-01T00:00:00.000Z", "2026-03-02T00:00:00.000Z", "2026-03-03T00:00:00.000Z"];
 const SPAN: [&str; 4] = ["--from", DAYS[0], "--to", DAYS[2]];
 
 /// `a` → `b` → `c` every day, `bad` that fails until a file is there, and an hourly one.
@@ -233,7 +233,7 @@ fn cascade_follows_later_logical_times() {
         - {name: report, group: default, type: noop, parents: [{job: hourly, mapping: all}], \
            schedule: {period: day, zone: UTC}}\n",
     );
-    let hours = ["--from", "2026-03-01T01:00:00Z", "--to", "2026-03-01T23:00:00Z"];
+    let hours = ["--from", "2026-03-01T01:00:00.000Z", "--to", "2026-03-01T23:00:00.000Z"];
     let (follows, left_out) = reached(&server, "hourly", "logic", &hours);
     assert_eq!((follows, left_out), (vec![json!(["report", DAYS[1]])], json!([])));
     let (follows, left_out) = reached(&server, "hourly", "logic", &with(&hours, &["--reach", hours[3]]));
@@ -273,8 +273,8 @@ fn bad_wishes_name_their_field() {
         body
     };
     for (more, status, field) in [
-        (json!({"to": "2999-01-01T00:00:00Z"}), 422, "to"),
-        (json!({"from": "2026-04-01T00:00:00Z"}), 422, "from"),
+        (json!({"to": "2999-01-01T00:00:00.000Z"}), 422, "to"),
+        (json!({"from": "2026-04-01T00:00:00.000Z"}), 422, "from"),
         (json!({"concurrency": 0}), 422, "concurrency"),
         (json!({"jobs": []}), 422, "jobs"),
         (json!({"jobs": ["a"]}), 422, "jobs[0]"),

@@ -17,11 +17,11 @@ fn time(text: &str) -> Timestamp {
 type Row = (&'static str, &'static str, &'static [&'static str]);
 
 /// It is 01:30 in Berlin on the day on which clocks go back from 03:00 to 02:00.
-const DEFINED: &str = "2026-10-24T23:30:00Z";
+const DEFINED: &str = "2026-10-24T23:30:00.000Z";
 /// What was missed for longer than a week is not made up for, so it is back for a moment in between.
-const BETWEEN: &str = "2026-10-28T12:00:00Z";
+const BETWEEN: &str = "2026-10-28T12:00:00.000Z";
 /// 09:00 there, on a Monday, the month after.
-const BACK: &str = "2026-11-02T08:00:00Z";
+const BACK: &str = "2026-11-02T08:00:00.000Z";
 
 /// What is left out, `hourly`, makes every hour.
 const TABLE: &[Row] = &[
@@ -29,44 +29,48 @@ const TABLE: &[Row] = &[
         "daily",
         "{period: day, zone: Europe/Berlin}",
         &[
-            "2026-10-25T23:00:00Z",
-            "2026-10-26T23:00:00Z",
-            "2026-10-27T23:00:00Z",
-            "2026-10-28T23:00:00Z",
-            "2026-10-29T23:00:00Z",
-            "2026-10-30T23:00:00Z",
-            "2026-10-31T23:00:00Z",
-            "2026-11-01T23:00:00Z",
+            "2026-10-25T23:00:00.000Z",
+            "2026-10-26T23:00:00.000Z",
+            "2026-10-27T23:00:00.000Z",
+            "2026-10-28T23:00:00.000Z",
+            "2026-10-29T23:00:00.000Z",
+            "2026-10-30T23:00:00.000Z",
+            "2026-10-31T23:00:00.000Z",
+            "2026-11-01T23:00:00.000Z",
         ],
     ),
-    ("weekly", "{period: week, zone: Europe/Berlin}", &["2026-10-25T23:00:00Z", "2026-11-01T23:00:00Z"]),
-    ("monthly", "{period: month, zone: Europe/Berlin}", &["2026-10-31T23:00:00Z"]),
+    (
+        "weekly",
+        "{period: week, zone: Europe/Berlin}",
+        &["2026-10-25T23:00:00.000Z", "2026-11-01T23:00:00.000Z"],
+    ),
+    ("monthly", "{period: month, zone: Europe/Berlin}", &["2026-10-31T23:00:00.000Z"]),
     // 02:30 comes twice on the first of these days, and fires in its first pass.
     (
         "fixed",
         "{cron: '0 30 2 * * ?', zone: Europe/Berlin}",
         &[
-            "2026-10-25T00:30:00Z",
-            "2026-10-26T01:30:00Z",
-            "2026-10-27T01:30:00Z",
-            "2026-10-28T01:30:00Z",
-            "2026-10-29T01:30:00Z",
-            "2026-10-30T01:30:00Z",
-            "2026-10-31T01:30:00Z",
-            "2026-11-01T01:30:00Z",
-            "2026-11-02T01:30:00Z",
+            "2026-10-25T00:30:00.000Z",
+            "2026-10-26T01:30:00.000Z",
+            "2026-10-27T01:30:00.000Z",
+            "2026-10-28T01:30:00.000Z",
+            "2026-10-29T01:30:00.000Z",
+            "2026-10-30T01:30:00.000Z",
+            "2026-10-31T01:30:00.000Z",
+            "2026-11-01T01:30:00.000Z",
+            "2026-11-02T01:30:00.000Z",
         ],
     ),
-    ("last-day", "{cron: '0 0 23 L * ?', zone: Europe/Berlin}", &["2026-10-31T22:00:00Z"]),
+    ("last-day", "{cron: '0 0 23 L * ?', zone: Europe/Berlin}", &["2026-10-31T22:00:00.000Z"]),
     // The 1st is a Sunday.
-    ("weekday", "{cron: '0 0 6 1W * ?', zone: Europe/Berlin}", &["2026-11-02T05:00:00Z"]),
-    ("first-monday", "{cron: '0 0 7 ? * 2#1', zone: Europe/Berlin}", &["2026-11-02T06:00:00Z"]),
+    ("weekday", "{cron: '0 0 6 1W * ?', zone: Europe/Berlin}", &["2026-11-02T05:00:00.000Z"]),
+    ("first-monday", "{cron: '0 0 7 ? * 2#1', zone: Europe/Berlin}", &["2026-11-02T06:00:00.000Z"]),
     // Where the zone is left out, it is that of the configuration at that time.
-    ("zoneless", "{cron: '0 0 12 ? * 7'}", &["2026-10-31T06:30:00Z"]),
+    ("zoneless", "{cron: '0 0 12 ? * 7'}", &["2026-10-31T06:30:00.000Z"]),
 ];
 
 fn every_hour() -> Vec<Timestamp> {
-    let (first, last) = (time("2026-10-25T00:00:00Z"), time("2026-11-02T07:00:00Z"));
+    let (first, last) = (time("2026-10-25T00:00:00.000Z"), time("2026-11-02T07:00:00.000Z"));
     first.series(1.hour()).take_while(|at| *at <= last).collect()
 }
 
@@ -114,11 +118,11 @@ fn schedules_make_each_logical_time_once_whatever_clocks_do() {
     let warning = warnings[0];
     assert!(warning.contains("default/hourly") && warning.contains("without its offset"), "{warning}");
     for (job, at, logical_time) in [
-        ("hourly", "2026-10-25T00:01:00Z", "2026-10-25T00:00:00Z"),
-        ("daily", "2026-10-25T23:01:00Z", "2026-10-25T23:00:00Z"),
-        ("weekly", "2026-10-25T23:02:00Z", "2026-10-25T23:00:00Z"),
-        ("monthly", "2026-10-31T23:05:00Z", "2026-10-31T23:00:00Z"),
-        ("fixed", "2026-10-25T00:30:00Z", "2026-10-25T00:30:00Z"),
+        ("hourly", "2026-10-25T00:01:00.000Z", "2026-10-25T00:00:00.000Z"),
+        ("daily", "2026-10-25T23:01:00.000Z", "2026-10-25T23:00:00.000Z"),
+        ("weekly", "2026-10-25T23:02:00.000Z", "2026-10-25T23:00:00.000Z"),
+        ("monthly", "2026-10-31T23:05:00.000Z", "2026-10-31T23:00:00.000Z"),
+        ("fixed", "2026-10-25T00:30:00.000Z", "2026-10-25T00:30:00.000Z"),
     ] {
         assert_eq!(next_fire(&server, job), (time(at), time(logical_time)), "{job}");
     }
@@ -126,7 +130,7 @@ fn schedules_make_each_logical_time_once_whatever_clocks_do() {
 
     let server = clock.start(time(BETWEEN).into(), &data, &zone("UTC"));
     until("the last hour is generated", || {
-        (made(&server, "hourly").last() >= Some(&time("2026-10-28T11:00:00Z"))).then_some(())
+        (made(&server, "hourly").last() >= Some(&time("2026-10-28T11:00:00.000Z"))).then_some(())
     });
     assert_eq!(server.stop(), Some(0));
 

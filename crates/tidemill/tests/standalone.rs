@@ -358,7 +358,7 @@ fn batch_over_the_maximum_waits_and_says_so() {
         "jobs: [{{ group: default, name: two, type: shell, max_concurrent: 2, command: '{wait}' }}]"
     ));
     let run = |hour: u8| {
-        let time = format!("2026-07-01T{hour:02}:00:00Z");
+        let time = format!("2026-07-01T{hour:02}:00:00.000Z");
         server.json(&["job", "run", "default/two", "--concurrent", "--logical-time", &time])["batch"]
             .to_string()
     };

@@ -7,8 +7,8 @@ mod server;
 use serde_json::{Value, json};
 use server::{Server, code, text, until};
 
-const NINE: &str = "2026-03-02T09:00:00Z";
-const TEN: &str = "2026-03-02T10:00:00Z";
+const NINE: &str = "2026-03-02T09:00:00.000Z";
+const TEN: &str = "2026-03-02T10:00:00.000Z";
 
 fn show_until(server: &Server, batch: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     until(what, || Some(server.json(&["batch", "show", batch])).filter(|shown| holds(shown)))

@@ -5,10 +5,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, BatchResult, BatchState, Command, JobId, LiveAnswer, LiveQuery, MarkedResult, RecordedBatch,
-    ShardId, Why, bounds,
+    ShardId, Timestamp, Why, bounds,
 };
 use tidemill_store::rows::BatchRow;
 use tidemill_store::{AttemptFilter, BatchFilter, PageRequest, ReadTables, Tables};

@@ -9,10 +9,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchResult, BatchState, BulkAction, BulkId, Command, MAX_BULK_ITEMS, MarkedResult, Role,
-    ShardId, bounds,
+    ShardId, Timestamp, bounds,
 };
 use tidemill_store::rows::{BatchRow, JobRow};
 use tidemill_store::{BatchFilter, JobFilter, PageRequest, ReadTables, Tables};

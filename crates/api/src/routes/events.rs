@@ -9,8 +9,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::stream::unfold;
 use schemars::JsonSchema;
-use tidemill_model::ShardId;
-use tidemill_model::Timestamp;
+use tidemill_model::{ShardId, Timestamp};
 use tidemill_store::ReadTables;
 
 use crate::Problem;

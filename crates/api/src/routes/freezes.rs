@@ -5,8 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::Timestamp;
-use tidemill_model::{Command, Concerned, GroupName, Role, ShardId, bounds};
+use tidemill_model::{Command, Concerned, GroupName, Role, ShardId, Timestamp, bounds};
 use tidemill_store::ReadTables;
 
 use super::run::settled;

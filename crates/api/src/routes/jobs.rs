@@ -4,8 +4,7 @@ use axum::extract::{Path, State};
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use tidemill_model::Timestamp;
-use tidemill_model::{JobDefinition, JobId};
+use tidemill_model::{JobDefinition, JobId, Timestamp};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 

@@ -5,8 +5,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::Timestamp;
-use tidemill_model::{Command, Role, ShardId};
+use tidemill_model::{Command, Role, ShardId, Timestamp};
 
 use super::run::written;
 use crate::Problem;

@@ -6,8 +6,7 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::Timestamp;
-use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, UserName, bounds};
+use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, Timestamp, UserName, bounds};
 
 use super::pull_users::user_name;
 use super::run::written;

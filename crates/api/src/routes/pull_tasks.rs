@@ -10,9 +10,9 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskId, TaskSpec, UserName,
+    Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskId, TaskSpec, Timestamp,
+    UserName,
 };
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};

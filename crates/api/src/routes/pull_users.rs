@@ -5,9 +5,8 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding, bounds,
+    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, Timestamp, UserName, UserStanding, bounds,
 };
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;

@@ -8,10 +8,9 @@ use axum::http::HeaderMap;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Cascade, ColdStartOf, Command, GroupName, JobId, Period, RerunDefinition, RerunId,
-    RerunOnly, RerunOrder, RerunScope, RerunWish, Role, ShardId, bounds,
+    RerunOnly, RerunOrder, RerunScope, RerunWish, Role, ShardId, Timestamp, bounds,
 };
 use tidemill_store::rows::RerunRow;
 use tidemill_store::{ReadTables, RerunFilter, Tables};

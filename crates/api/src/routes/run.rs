@@ -6,8 +6,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::Timestamp;
-use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, ShardId, bounds};
+use tidemill_model::{Answer, Command, Concerned, GroupName, JobId, JobName, ShardId, Timestamp, bounds};
 
 use super::jobs::job_row;
 use crate::Problem;

@@ -1,7 +1,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::Timestamp;
-use tidemill_model::{Calendar, CalendarSpec};
+use tidemill_model::{Calendar, CalendarSpec, Timestamp};
 use tidemill_store::rows::{CalendarRow, CalendarVersionRow, SkippedFiresRow};
 
 use super::{string, time};

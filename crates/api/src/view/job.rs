@@ -3,8 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_model::Timestamp;
-use tidemill_model::{DataPath, JobDefinition, Mapping, Program};
+use tidemill_model::{DataPath, JobDefinition, Mapping, Program, Timestamp};
 use tidemill_store::rows::JobRow;
 
 use super::{BatchView, json, string, time};

@@ -1,7 +1,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
-use tidemill_model::Timestamp;
-use tidemill_model::{GroupName, PoolName, PoolSpec, Rate};
+use tidemill_model::{GroupName, PoolName, PoolSpec, Rate, Timestamp};
 use tidemill_store::rows::PoolRow;
 
 use super::{string, time};

@@ -1,8 +1,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_model::Timestamp;
-use tidemill_model::{Ledger, OccurrenceLedger, TaskLedger, UserStanding};
+use tidemill_model::{Ledger, OccurrenceLedger, TaskLedger, Timestamp, UserStanding};
 use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullUserRow, TaskTemplateRow};
 
 use super::{json, string, time};

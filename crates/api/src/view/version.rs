@@ -1,8 +1,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use tidemill_model::Mapping;
-use tidemill_model::Timestamp;
+use tidemill_model::{Mapping, Timestamp};
 use tidemill_store::rows::{JobRow, JobVersionRow};
 
 use super::{json, string, time};

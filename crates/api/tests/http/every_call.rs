@@ -157,7 +157,7 @@ fn filled(verb: &str, path: &str) -> String {
 
 /// What the call takes, about group demo.
 fn body(verb: &str, path: &str) -> Value {
-    let times = ("2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z");
+    let times = ("2026-03-01T00:00:00.000Z", "2026-03-02T00:00:00.000Z");
     match (verb, path) {
         ("post", "/api/jobs/apply") => json!({"jobs": [{"name": "a", "group": "demo", "type": "noop"}]}),
         ("post", "/api/jobs/{id}/rename") => json!({"name": "x"}),

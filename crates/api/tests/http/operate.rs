@@ -57,12 +57,12 @@ async fn second_operation_is_refused_while_the_first_goes_on() {
 #[tokio::test]
 async fn partition_clock_is_set_by_a_command_to_its_shard() {
     let site = site().await;
-    let set = json!({"at": "2026-01-01T00:00:00Z"});
+    let set = json!({"at": "2026-01-01T00:00:00.000Z"});
     let answered = send(site.post("/api/operate/partitions/0/set-time", &set)).await;
     assert_eq!(answered.status, 200, "{answered:?}");
     let seen = site.owner.seen();
     assert_eq!(seen[0].shard, ShardId(0));
-    assert_eq!(seen[0].command, Command::SetTime { now: "2026-01-01T00:00:00Z".parse().unwrap() });
+    assert_eq!(seen[0].command, Command::SetTime { now: "2026-01-01T00:00:00.000Z".parse().unwrap() });
     for (partition, body, field) in
         [("1", &set, "partition"), ("x", &set, "partition"), ("0", &json!({"at": "noon"}), "body")]
     {

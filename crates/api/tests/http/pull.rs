@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tidemill_api::Config;
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, ShardId, TaskId,
+    Answer, Command, GrantId, LiveAnswer, Outcome, PulledGrant, Rejection, ShardId, TaskId, Timestamp,
 };
 use tidemill_store::hints::{Hints, Life, Mark, Turn};
 use tidemill_store::rows::PullGrantRow;

@@ -36,7 +36,7 @@ async fn lists_are_paged_and_filtered() {
         ("job=8192", 0),
         ("group=other", 0),
         ("from=2025-03-03T01:00:00%2B01:00", 2),
-        ("to=2025-03-03T00:00:00Z", 1),
+        ("to=2025-03-03T00:00:00.000Z", 1),
     ] {
         let page = send(site.get(&format!("/api/batches?{filter}"))).await.body;
         assert_eq!(page["items"].as_array().unwrap().len(), count, "{filter}");
@@ -66,15 +66,15 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
               "cpu_ms": 40,
               "duration_ms": 5000,
               "exit_code": 0,
-              "finished_at": "2025-03-01T00:00:05Z",
-              "granted_at": "2025-03-01T00:00:00Z",
+              "finished_at": "2025-03-01T00:00:05.000Z",
+              "granted_at": "2025-03-01T00:00:00.000Z",
               "id": 4097,
               "job": 4096,
               "message": "",
               "peak_memory_kib": 2048,
               "result": "success",
               "signal": null,
-              "started_at": "2025-03-01T00:00:00Z",
+              "started_at": "2025-03-01T00:00:00.000Z",
               "user_code": null,
               "values": {},
               "worker": "w1"
@@ -87,10 +87,10 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "counted_parents": 0,
           "dependencies": [
             {
-              "logical_time": "2025-03-01T00:00:00Z",
+              "logical_time": "2025-03-01T00:00:00.000Z",
               "mapping": "offset",
               "met": true,
-              "met_at": "2025-03-01T00:00:00Z",
+              "met_at": "2025-03-01T00:00:00.000Z",
               "parent": 12288,
               "parent_name": "other/other"
             }
@@ -101,8 +101,8 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "final_message": null,
           "final_result": null,
           "final_token": null,
-          "finished_at": "2025-03-02T00:00:05Z",
-          "generated_at": "2025-03-02T00:00:00Z",
+          "finished_at": "2025-03-02T00:00:05.000Z",
+          "generated_at": "2025-03-02T00:00:00.000Z",
           "group": "demo",
           "id": 4097,
           "job": 4096,
@@ -110,7 +110,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "job_version": 1,
           "kill_requested_at": null,
           "killed_by": null,
-          "logical_time": "2025-03-02T00:00:00Z",
+          "logical_time": "2025-03-02T00:00:00.000Z",
           "mark_reason": null,
           "marked": null,
           "marked_at": null,
@@ -123,7 +123,7 @@ async fn a_batch_shows_what_it_waited_for_and_its_attempts() {
           "overrides": [],
           "parameters": {},
           "quality": null,
-          "ready_at": "2025-03-02T00:00:00Z",
+          "ready_at": "2025-03-02T00:00:00.000Z",
           "rerun": null,
           "rerun_number": null,
           "result": "success",
@@ -195,7 +195,7 @@ async fn a_job_may_have_the_name_of_a_call() {
 #[tokio::test]
 async fn preview_resolves_templates_on_the_clock_of_the_zone() {
     let site = Site::start(answers_done()).await;
-    let answered = send(site.get("/api/jobs/4096/preview?n=2&after=2025-03-29T00:00:00Z")).await;
+    let answered = send(site.get("/api/jobs/4096/preview?n=2&after=2025-03-29T00:00:00.000Z")).await;
     expect![[r#"
         200 application/json
         {
@@ -323,5 +323,5 @@ async fn a_deleted_job_is_not_listed_and_still_known_by_its_id() {
     row.deleted_at = Some(crate::rows::T0);
     Writer::new(&*site.tables).rows(vec![row]).commit(OFFSET + 1);
     assert_eq!(send(site.get("/api/jobs?group=other")).await.body["items"], json!([]));
-    assert_eq!(send(site.get("/api/jobs/12288")).await.body["deleted_at"], "2025-03-01T00:00:00Z");
+    assert_eq!(send(site.get("/api/jobs/12288")).await.body["deleted_at"], "2025-03-01T00:00:00.000Z");
 }

@@ -83,7 +83,7 @@ async fn roles_and_groups_bound_what_a_key_may_do() {
         }
     }
     // DEP-2, DEP-7, DEP-9: what concerns everything is not for everybody.
-    let report = json!({"code": "erp", "logical_time": "2026-03-01T00:00:00Z"});
+    let report = json!({"code": "erp", "logical_time": "2026-03-01T00:00:00.000Z"});
     let skip = json!({"what": "all", "reason": "late"});
     for (app, path, body, status) in [
         ("viewer", "/api/third-party", &report, 403),

@@ -10,7 +10,7 @@ use tidemill_store::rows::{
 };
 use tidemill_store::{Position, Row, RowBatch, TableChanges, Tables};
 
-/// 2025-03-01T00:00:00Z.
+/// 2025-03-01T00:00:00.000Z.
 pub(crate) const T0: i64 = 1_740_787_200_000;
 
 /// Writes rows, as the projector does, so that the tables stand at `offset` of partition 0.

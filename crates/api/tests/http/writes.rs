@@ -83,7 +83,7 @@ async fn every_write_sends_its_command_to_the_shard_that_decides() {
         [
             "0 {\"switch_job\":{\"job\":4096,\"enabled\":false}}",
             "1 {\"kill_batch\":{\"batch\":4097,\"reason\":\"wrong input\"}}",
-            "1 {\"rerun_batch\":{\"batch\":4097,\"job\":4096,\"logical_time\":\"2025-03-02T00:00:00Z\",\"recorded\":{\"run\":0}}}",
+            "1 {\"rerun_batch\":{\"batch\":4097,\"job\":4096,\"logical_time\":\"2025-03-02T00:00:00.000Z\",\"recorded\":{\"run\":0}}}",
             "1 {\"drain_worker\":{\"worker\":\"w1\"}}",
             "0 {\"define_group\":{\"name\":\"third\",\"worker_key\":\"ab\",\"settings\":{\"start_timeout_ms\":300000,\"lost_after_ms\":30000,\"lease_ms\":600000,\"lease_margin_ms\":5000,\"on_silence\":\"kill\",\"kill_grace_ms\":10000}}}",
             "0 {\"define_key\":{\"app\":\"new\",\"hash\":\"62249369389075490555a758353aec61500c6218fa597252d52dc4bd0148f12d\",\"role\":\"user\",\"groups\":[\"demo\"],\"first_only\":false}}",

@@ -11,9 +11,8 @@ use std::fmt;
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tidemill_model::Timestamp;
 
-use tidemill_model::JobDefinition;
+use tidemill_model::{JobDefinition, Timestamp};
 
 use crate::Zone;
 pub use field::JobField;

@@ -110,7 +110,7 @@ fn offsets_count_the_parents_periods() {
         back(2),
         "2025-01-01T00:00:00Z",
         expect![
-            "mapping 'offset 2': cron '0 0 0 1 1 ? 2024-2025' in UTC has no logical time before 2024-01-01T00:00:00Z"
+            "mapping 'offset 2': cron '0 0 0 1 1 ? 2024-2025' in UTC has no logical time before 2024-01-01T00:00:00.000Z"
         ],
     );
 }

@@ -48,7 +48,7 @@ fn rotations_are_what_the_table_says() {
 /// PUL-3: a number or a time out of range is refused by field, value and rule; in JSON too.
 #[test]
 fn rotations_out_of_range_are_refused() {
-    let start = at("2025-01-01T00:00:00Z");
+    let start = at("2025-01-01T00:00:00.000Z");
     let minutes = |n| Rotation::every_minutes(n, start).unwrap_err().to_string();
     let days = |n| Rotation::every_days(n, "08:00", zone("UTC"), start).unwrap_err().to_string();
     let said =
@@ -64,9 +64,9 @@ fn rotations_out_of_range_are_refused() {
         assert_eq!(refused, format!("rotation: at '{time}' must be HH:MM, 00:00 to 23:59"));
     }
     let json = |text: &str| serde_json::from_str::<Rotation>(text).unwrap_err().to_string();
-    let refused = json(r#"{"every_minutes":{"minutes":0,"start":"2025-01-01T00:00:00Z"}}"#);
+    let refused = json(r#"{"every_minutes":{"minutes":0,"start":"2025-01-01T00:00:00.000Z"}}"#);
     assert!(refused.starts_with("rotation: minutes 0 must be 1 to 527040"), "{refused}");
-    let refused = json(r#"{"every_minutes":{"minutes":-1,"start":"2025-01-01T00:00:00Z"}}"#);
+    let refused = json(r#"{"every_minutes":{"minutes":-1,"start":"2025-01-01T00:00:00.000Z"}}"#);
     assert!(refused.contains("-1"), "{refused}");
 }
 
@@ -75,12 +75,12 @@ fn rotations_out_of_range_are_refused() {
 fn rotations_are_written_and_read() {
     let forms = [
         (
-            Rotation::every_minutes(45, at("2025-01-01T00:00:00Z")),
-            r#"{"every_minutes":{"minutes":45,"start":"2025-01-01T00:00:00Z"}}"#,
+            Rotation::every_minutes(45, at("2025-01-01T00:00:00.000Z")),
+            r#"{"every_minutes":{"minutes":45,"start":"2025-01-01T00:00:00.000Z"}}"#,
         ),
         (
-            Rotation::every_days(3, "08:05", zone("Asia/Shanghai"), at("2025-01-01T00:00:00Z")),
-            r#"{"every_days":{"days":3,"at":"08:05","zone":"Asia/Shanghai","start":"2025-01-01T00:00:00Z"}}"#,
+            Rotation::every_days(3, "08:05", zone("Asia/Shanghai"), at("2025-01-01T00:00:00.000Z")),
+            r#"{"every_days":{"days":3,"at":"08:05","zone":"Asia/Shanghai","start":"2025-01-01T00:00:00.000Z"}}"#,
         ),
     ];
     for (rotation, text) in forms {

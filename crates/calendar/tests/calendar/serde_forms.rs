@@ -24,7 +24,7 @@ fn written_forms_round_trip() {
     check(&Mapping::Latest, expect![[r#""latest""#]]);
     check(&Template::parse("a ${yyyy}").unwrap(), expect![[r#""a ${yyyy}""#]]);
     let fire = daily.next_after(at("2025-01-01T00:00:00Z")).unwrap();
-    check(&fire, expect![[r#"{"at":"2025-01-01T23:01:00Z","logical_time":"2025-01-01T23:00:00Z"}"#]]);
+    check(&fire, expect![[r#"{"at":"2025-01-01T23:01:00.000Z","logical_time":"2025-01-01T23:00:00.000Z"}"#]]);
 }
 
 /// JOB-6: what does not parse as text does not deserialize either, and says why.

@@ -10,8 +10,7 @@ use tidemill_calendar::{
     Cron, DayRule, Days, Fire, Mapping, Period, Rule, Schedule, Timetable, check_mapping, parent_times,
     same_grid,
 };
-use tidemill_model::Timestamp;
-use tidemill_model::{Calendar, CalendarDays, CalendarSpec, CalendarUse, Firing, Shift};
+use tidemill_model::{Calendar, CalendarDays, CalendarSpec, CalendarUse, Firing, Shift, Timestamp};
 
 use crate::properties::{ZONES, cron_expressions, instants, list_of};
 use crate::{at, cron, every, local, zone};

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    AttemptResult, Dependency, Incarnation, JobId, Mapping, Nonce, Origin, TimeoutKind, Token, WorkerId,
+    AttemptResult, Dependency, Incarnation, JobId, Mapping, Nonce, Origin, TimeoutKind, Timestamp, Token,
+    WorkerId,
 };
 
 use super::blocked::Blocker;

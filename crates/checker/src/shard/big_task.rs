@@ -1,8 +1,7 @@
 //! Attempts that run far longer than their job's usually do.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, JobDefinition};
+use tidemill_model::{BatchId, JobDefinition, Timestamp};
 
 use super::Shard;
 use crate::Invariant;

@@ -1,7 +1,6 @@
 //! Batches that a failed parent blocks.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, JobId, Mapping, WaivedParent};
+use tidemill_model::{BatchId, Event, JobId, Mapping, Timestamp, WaivedParent};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};

@@ -6,9 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Calendar, CalendarDays, CalendarName, CalendarSpec, CalendarUse, Fire, Firing, JobId, Shift, Weekday,
+    Calendar, CalendarDays, CalendarName, CalendarSpec, CalendarUse, Fire, Firing, JobId, Shift, Timestamp,
+    Weekday,
 };
 
 use super::Shard;

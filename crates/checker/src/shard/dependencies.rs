@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, CountedParents, Dependency, JobId, Mapping};
+use tidemill_model::{BatchId, CountedParents, Dependency, JobId, Mapping, Timestamp};
 
 use super::Shard;
 use super::batch::Waits;

@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Dependency, Event, JobId};
+use tidemill_model::{Dependency, Event, JobId, Timestamp};
 
 use super::Shard;
 

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, Command, Event, JobId, Origin, Outcome, Rejection, RerunDefinition, RunSkip, ShardMessage,
+    Timestamp,
 };
 
 use super::Shard;

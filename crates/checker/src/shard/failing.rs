@@ -1,7 +1,6 @@
 //! A fire that cannot be decided: tried again three times, then suspended and told.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{AlarmKind, JobId};
+use tidemill_model::{AlarmKind, JobId, Timestamp};
 
 use super::Shard;
 use crate::Invariant;

@@ -1,8 +1,7 @@
 //! What a batch does when a parent failed for good.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    BatchId, BatchResult, JobDefinition, JobId, Mapping, OnParentFailure, RunIf, WaivedParent,
+    BatchId, BatchResult, JobDefinition, JobId, Mapping, OnParentFailure, RunIf, Timestamp, WaivedParent,
 };
 
 use super::Shard;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Fire, JobId, SkipReason};
+use tidemill_model::{Fire, JobId, SkipReason, Timestamp};
 
 use super::Shard;
 use super::job::Version;

@@ -1,8 +1,7 @@
 //! What may not be assigned: beyond the latest allowed logical time, before the earliest start.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Freeze, FreezeScope};
+use tidemill_model::{BatchId, Freeze, FreezeScope, Timestamp};
 
 use super::Shard;
 use super::job::Version;

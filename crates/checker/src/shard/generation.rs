@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, JobId, Origin};
+use tidemill_model::{BatchId, Event, JobId, Origin, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Account, Backoff, BatchId, BatchResult, ExitCodes, Fire, Firing, JobDefinition, JobId, JobType, Mapping,
-    PoolUse, Priority, ScheduleSpec, SuccessCheck, WorkerLabel,
+    PoolUse, Priority, ScheduleSpec, SuccessCheck, Timestamp, WorkerLabel,
 };
 
 use super::Shard;

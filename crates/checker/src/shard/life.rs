@@ -1,10 +1,9 @@
 //! What happens to a batch between generation and result.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, BatchResult, Command, Event, Incarnation, JobId,
-    MAX_VALUES_BYTES, Nonce, ReturnReason, Token, WorkerId,
+    MAX_VALUES_BYTES, Nonce, ReturnReason, Timestamp, Token, WorkerId,
 };
 
 use super::Shard;

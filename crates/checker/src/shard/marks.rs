@@ -1,7 +1,6 @@
 //! A person says how a batch ended.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Actor, BatchId, BatchResult, Command, Event, JobId};
+use tidemill_model::{Actor, BatchId, BatchResult, Command, Event, JobId, Timestamp};
 
 use super::Shard;
 use super::moves::ELSEWHERE;

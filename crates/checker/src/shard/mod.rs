@@ -45,9 +45,9 @@ mod worker;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    AlarmKind, BatchId, BatchResult, Event, GroupSettings, JobId, Recorded, ShardId, Token, WorkerId,
+    AlarmKind, BatchId, BatchResult, Event, GroupSettings, JobId, Recorded, ShardId, Timestamp, Token,
+    WorkerId,
 };
 
 use self::applies::Applies;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Fire, JobDefinition, JobId, MovedJob, MovedRuns};
+use tidemill_model::{BatchId, Fire, JobDefinition, JobId, MovedJob, MovedRuns, Timestamp};
 
 use super::Shard;
 use super::job::Run;

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, civil};
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, DataPath, JobDefinition, MAX_PATH_BYTES};
+use tidemill_model::{BatchId, DataPath, JobDefinition, MAX_PATH_BYTES, Timestamp};
 
 use super::Shard;
 use super::job::Version;

@@ -1,7 +1,6 @@
 //! A batch is given to a worker.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, JobId, Token, WorkerId};
+use tidemill_model::{BatchId, JobId, Timestamp, Token, WorkerId};
 
 use super::Shard;
 use super::batch::{Assignment, Batch, Phase};

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, PermitReport, Pool, PoolName, PoolUse, ShardId};
+use tidemill_model::{BatchId, Event, PermitReport, Pool, PoolName, PoolUse, ShardId, Timestamp};
 
 use super::Shard;
 use crate::Invariant;

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Event, JobDefinition, JobId, Mapping, OrderedRun, PlannedBatch, RerunDefinition, RerunId, RerunOnly,
-    RerunOrder, RerunResult, RerunWish, RunEnd, SkippedTimes, TimesSkip, ToldRun,
+    RerunOrder, RerunResult, RerunWish, RunEnd, SkippedTimes, TimesSkip, Timestamp, ToldRun,
 };
 
 use crate::Invariant;

@@ -1,8 +1,7 @@
 //! What a failed attempt leads to, by its exit code and number.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{AttemptResult, BatchId};
+use tidemill_model::{AttemptResult, BatchId, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase};

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Dependency, JobId, Mapping};
+use tidemill_model::{Dependency, JobId, Mapping, Timestamp};
 
 use super::Shard;
 use super::job::{Job, Version};

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, Thing, ThingId, WaivedParent};
+use tidemill_model::{BatchId, Event, Thing, ThingId, Timestamp, WaivedParent};
 
 use super::Shard;
 use super::batch::{Batch, Phase, Waits};

@@ -2,8 +2,7 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Zoned};
-use tidemill_model::Timestamp;
-use tidemill_model::{AlarmKind, BatchId, JobDefinition, JobId, TimeOfDay, TimeoutKind, Timeouts};
+use tidemill_model::{AlarmKind, BatchId, JobDefinition, JobId, TimeOfDay, TimeoutKind, Timeouts, Timestamp};
 
 use super::Shard;
 use super::batch::{Batch, Phase};

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptResult, BatchId, Command, Event, GroupSettings, Incarnation, JobType, OnSilence, Reserved,
-    WorkerId, WorkerLabel,
+    Timestamp, WorkerId, WorkerLabel,
 };
 
 use super::Shard;

@@ -171,16 +171,20 @@ fn requests() -> Vec<Case> {
 
 fn clocks() -> Vec<Case> {
     let hourly = || {
-        let first = ("2026-03-02T10:01:00Z", "2026-03-02T10:00:00Z");
+        let first = ("2026-03-02T10:01:00.000Z", "2026-03-02T10:00:00.000Z");
         History::new().timer([scheduled(1, json!({"period": "hour", "zone": "UTC"}), first)])
     };
     let fire = || {
-        let next = json!({"at": "2026-03-02T11:01:00Z", "logical_time": "2026-03-02T11:00:00Z"});
-        generated(1, 1, json!({"origin": "schedule", "logical_time": "2026-03-02T10:00:00Z", "next": next}))
+        let next = json!({"at": "2026-03-02T11:01:00.000Z", "logical_time": "2026-03-02T11:00:00.000Z"});
+        generated(
+            1,
+            1,
+            json!({"origin": "schedule", "logical_time": "2026-03-02T10:00:00.000Z", "next": next}),
+        )
     };
     let fact = json!({"shard": 1, "actor": {"app": ""}, "command": {"resume_worker": {"worker": "w"}}});
     let bytes = serde_json::to_vec(&fact).unwrap();
-    let before = || hourly().given(0, &fact).at("2026-03-02T10:01:01Z");
+    let before = || hourly().given(0, &fact).at("2026-03-02T10:01:01.000Z");
     let fires = || (Source::Timer, Outcome::Done, vec![fire()]);
     vec![case(
         Invariant::TimersNeverOvertakeCommands,
@@ -196,8 +200,8 @@ fn outside() -> Vec<Case> {
     let grant = |nonce: &str| -> Value {
         json!({"granted": {"incarnation": "i", "nonce": nonce, "spec": {
             "token": token(1), "batch": 1, "attempt": 1, "job": job_id(1), "job_name": "j1", "group": "g",
-            "type": "noop", "program": "none", "logical_time": "2026-03-02T09:00:00Z",
-            "logical_time_text": "2026-03-02T09:00:00Z", "run": 0,
+            "type": "noop", "program": "none", "logical_time": "2026-03-02T09:00:00.000Z",
+            "logical_time_text": "2026-03-02T09:00:00.000Z", "run": 0,
         }}})
     };
     let refused = Outcome::Refused(Rejection::JobDisabled { job: 1 });

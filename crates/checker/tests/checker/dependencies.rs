@@ -9,7 +9,7 @@ use crate::kit::{
     registered, scheduled, started, world,
 };
 
-const NINE: &str = "2026-03-02T09:00:00Z";
+const NINE: &str = "2026-03-02T09:00:00.000Z";
 
 /// Batch 1 of job 1, and batch 2 of job 2 that waits for it.
 fn pair() -> History {
@@ -146,8 +146,8 @@ pub(crate) fn cases() -> Vec<Case> {
 /// DEP-3: the parent's schedule passes 10:00 over, for which the child waits by this mapping.
 fn skips() -> Vec<Case> {
     let rule = Invariant::SkippedTimesNotWaitedFor;
-    let ten = "2026-03-02T10:00:00Z";
-    let next = json!({"at": "2026-03-02T11:01:00Z", "logical_time": "2026-03-02T11:00:00Z"});
+    let ten = "2026-03-02T10:00:00.000Z";
+    let next = json!({"at": "2026-03-02T11:01:00.000Z", "logical_time": "2026-03-02T11:00:00.000Z"});
     let passed = |mapping: &str| {
         let waits = json!({"parent": job_id(1), "mapping": mapping, "times": [ten]});
         let skipped = json!({"fires_skipped": {
@@ -155,8 +155,8 @@ fn skips() -> Vec<Case> {
         }});
         let schedule = json!({"period": "hour", "zone": "UTC"});
         History::new()
-            .timer([scheduled(1, schedule, ("2026-03-02T10:01:00Z", ten)), job(2, json!({}))])
-            .at("2026-03-02T10:01:00Z")
+            .timer([scheduled(1, schedule, ("2026-03-02T10:01:00.000Z", ten)), job(2, json!({}))])
+            .at("2026-03-02T10:01:00.000Z")
             .command([generated(2, 2, json!({"dependencies": [waits]}))])
             .timer([event(skipped)])
     };
@@ -172,10 +172,10 @@ fn skips() -> Vec<Case> {
         let waits = json!({"parent": job_id(1), "mapping": "same", "times": [ten]});
         let schedule = json!({"period": "hour", "zone": "UTC"});
         History::new()
-            .timer([scheduled(1, schedule, ("2026-03-02T10:01:00Z", ten)), job(2, json!({}))])
+            .timer([scheduled(1, schedule, ("2026-03-02T10:01:00.000Z", ten)), job(2, json!({}))])
             .command([generated(2, 2, json!({"dependencies": [waits]}))])
             .command([event(json!({"job_switched": {"job": job_id(1), "enabled": false}}))])
-            .at("2026-03-02T10:01:30Z")
+            .at("2026-03-02T10:01:30.000Z")
     };
     let on =
         || off().command([event(json!({"job_switched": {"job": job_id(1), "enabled": true, "next": next}}))]);
@@ -205,7 +205,7 @@ fn skips() -> Vec<Case> {
 /// DEP-8: batch 2 waits for batch 1, which failed.
 fn blocks() -> Vec<Case> {
     let rule = Invariant::BlockedBatchesSaySo;
-    let noon = "2026-03-02T12:00:00Z";
+    let noon = "2026-03-02T12:00:00.000Z";
     let failed = || runs(ruled(json!({})), "failed").at(noon);
     let blocked = |since: &str| {
         let by = json!({"batch": batch_id(2), "parent": job_id(1), "logical_time": NINE, "since": since});

@@ -6,7 +6,7 @@ use tidemill_model::{Outcome, Rejection};
 
 use crate::kit::{Case, History, batch_id, case, done, event, generated, job, job_id};
 
-const TIME: &str = "2026-03-02T09:00:00Z";
+const TIME: &str = "2026-03-02T09:00:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
     let rule = Invariant::RerunsKeepTheirFacts;

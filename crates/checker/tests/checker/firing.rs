@@ -15,7 +15,7 @@ fn fire(at: &str, logical_time: &str) -> Value {
 }
 
 fn hour(hour: u32) -> Value {
-    fire(&format!("2026-03-02T{hour:02}:01:00Z"), &format!("2026-03-02T{hour:02}:00:00Z"))
+    fire(&format!("2026-03-02T{hour:02}:01:00.000Z"), &format!("2026-03-02T{hour:02}:00:00.000Z"))
 }
 
 /// Job 1, hourly, followed in this way; first at 10:01 on a Monday.
@@ -27,7 +27,7 @@ fn hourly(firing: Value) -> Event {
 
 fn fired(n: u64, at: u32, next: Value, more: Value) -> Event {
     let mut batch = json!({
-        "origin": "schedule", "logical_time": format!("2026-03-02T{at:02}:00:00Z"), "next": next,
+        "origin": "schedule", "logical_time": format!("2026-03-02T{at:02}:00:00.000Z"), "next": next,
     });
     batch.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     generated(n, 1, batch)
@@ -47,7 +47,7 @@ fn calendar(version: u32, more: Value) -> Event {
 
 fn kept(more: Value) -> History {
     History::new()
-        .at("2026-03-02T09:30:00Z")
+        .at("2026-03-02T09:30:00.000Z")
         .command([calendar(1, more)])
         .command([hourly(json!({"calendar": {"name": "cn"}}))])
 }
@@ -59,9 +59,9 @@ fn moved(next: Value) -> Event {
 fn calendars() -> Vec<Case> {
     let rule = Invariant::CalendarsFollowed;
     let at_ten =
-        |more: Value| kept(json!({})).at("2026-03-02T10:01:00Z").timer([fired(1, 10, hour(11), more)]);
+        |more: Value| kept(json!({})).at("2026-03-02T10:01:00.000Z").timer([fired(1, 10, hour(11), more)]);
     let holiday = || kept(json!({})).command([calendar(2, json!({"holidays": ["2026-03-02"]}))]);
-    let tomorrow = fire("2026-03-03T00:01:00Z", "2026-03-03T00:00:00Z");
+    let tomorrow = fire("2026-03-03T00:01:00.000Z", "2026-03-03T00:00:00.000Z");
     let defined = |version: u32| {
         let calendar = json!({"version": version, "spec": {"name": "cn"}});
         History::new().on(0, 0).command([event(json!({"calendar_defined": {"calendar": calendar}}))])
@@ -108,33 +108,38 @@ fn calendars() -> Vec<Case> {
 fn left_out() -> Vec<Case> {
     let rule = Invariant::DueTimesGeneratedOrSkipped;
     let from_three = json!({"working_days": [], "holidays": ["2026-03-03"]});
-    let next_day = fire("2026-03-04T00:01:00Z", "2026-03-04T00:00:00Z");
+    let next_day = fire("2026-03-04T00:01:00.000Z", "2026-03-04T00:00:00.000Z");
     let last = |next: Value| {
         let history = kept(from_three.clone());
         (10..23)
             .fold(history, |history, at| {
-                let now = format!("2026-03-02T{at:02}:01:00Z");
+                let now = format!("2026-03-02T{at:02}:01:00.000Z");
                 history.at(&now).timer([fired(u64::from(at) - 9, at, hour(at + 1), json!({"calendar": 1}))])
             })
-            .at("2026-03-02T23:01:00Z")
+            .at("2026-03-02T23:01:00.000Z")
             .timer([fired(14, 23, next, json!({"calendar": 1}))])
     };
     let skips = |count: u64| {
-        let skip =
-            skipped("2026-03-03T00:00:00Z", "2026-03-03T23:00:00Z", count, "calendar", next_day.clone());
-        last(next_day.clone()).at("2026-03-04T00:01:00Z").timer([skip])
+        let skip = skipped(
+            "2026-03-03T00:00:00.000Z",
+            "2026-03-03T23:00:00.000Z",
+            count,
+            "calendar",
+            next_day.clone(),
+        );
+        last(next_day.clone()).at("2026-03-04T00:01:00.000Z").timer([skip])
     };
-    let excluded = fire("2026-03-03T00:01:00Z", "2026-03-03T00:00:00Z");
+    let excluded = fire("2026-03-03T00:01:00.000Z", "2026-03-03T00:00:00.000Z");
     // Due before the calendar closed the day: it is not moved any more, and counts.
     let closed_meanwhile = |count: u64| {
-        let ten = "2026-03-02T10:00:00Z";
+        let ten = "2026-03-02T10:00:00.000Z";
         let firing = json!({"calendar": {"name": "cn"}, "max_lateness_ms": 60_000});
-        let tomorrow = fire("2026-03-03T00:01:00Z", "2026-03-03T00:00:00Z");
+        let tomorrow = fire("2026-03-03T00:01:00.000Z", "2026-03-03T00:00:00.000Z");
         History::new()
-            .at("2026-03-02T09:30:00Z")
+            .at("2026-03-02T09:30:00.000Z")
             .command([calendar(1, json!({}))])
             .command([hourly(firing)])
-            .at("2026-03-02T11:00:00Z")
+            .at("2026-03-02T11:00:00.000Z")
             .command([calendar(2, json!({"holidays": ["2026-03-02"]}))])
             .timer([moved(hour(10))])
             .timer([skipped(ten, ten, count, "too_late", tomorrow)])
@@ -160,21 +165,21 @@ fn overlaps() -> Vec<Case> {
     let rule = Invariant::OverlapsAsTheJobSays;
     let first = |overlap: &str| {
         History::new()
-            .at("2026-03-02T09:30:00Z")
+            .at("2026-03-02T09:30:00.000Z")
             .command([hourly(json!({"overlap": overlap}))])
-            .at("2026-03-02T10:01:00Z")
+            .at("2026-03-02T10:01:00.000Z")
             .timer([fired(1, 10, hour(11), json!({}))])
-            .at("2026-03-02T11:01:00Z")
+            .at("2026-03-02T11:01:00.000Z")
     };
-    let eleven = "2026-03-02T11:00:00Z";
+    let eleven = "2026-03-02T11:00:00.000Z";
     let second = || fired(2, 11, hour(12), json!({}));
     let skip = |reason: &str| skipped(eleven, eleven, 1, reason, hour(12));
     let late = |firing: Value| {
         History::new()
-            .at("2026-03-02T09:30:00Z")
+            .at("2026-03-02T09:30:00.000Z")
             .command([hourly(firing)])
-            .at("2026-03-02T10:30:00Z")
-            .timer([skipped("2026-03-02T10:00:00Z", "2026-03-02T10:00:00Z", 1, "too_late", hour(11))])
+            .at("2026-03-02T10:30:00.000Z")
+            .timer([skipped("2026-03-02T10:00:00.000Z", "2026-03-02T10:00:00.000Z", 1, "too_late", hour(11))])
     };
     vec![
         case(
@@ -208,7 +213,7 @@ fn failing() -> Vec<Case> {
     let rule = Invariant::FailingGenerationTold;
     let failed = |failures: u32, retry_at: Option<&str>| {
         let failed = json!({"generation_failed": {
-            "job": job_id(1), "logical_time": "2026-03-02T10:00:00Z", "failures": failures, "reason": "x",
+            "job": job_id(1), "logical_time": "2026-03-02T10:00:00.000Z", "failures": failures, "reason": "x",
             "retry_at": retry_at,
         }});
         event(failed)
@@ -222,16 +227,16 @@ fn failing() -> Vec<Case> {
     };
     let thrice = || {
         let begun = History::new()
-            .at("2026-03-02T09:30:00Z")
+            .at("2026-03-02T09:30:00.000Z")
             .command([hourly(json!({}))])
-            .at("2026-03-02T10:01:00Z")
-            .timer([failed(1, Some("2026-03-02T10:01:05Z"))]);
+            .at("2026-03-02T10:01:00.000Z")
+            .timer([failed(1, Some("2026-03-02T10:01:05.000Z"))]);
         begun
-            .at("2026-03-02T10:01:05Z")
-            .timer([failed(2, Some("2026-03-02T10:01:10Z"))])
-            .at("2026-03-02T10:01:10Z")
-            .timer([failed(3, Some("2026-03-02T10:01:15Z"))])
-            .at("2026-03-02T10:01:15Z")
+            .at("2026-03-02T10:01:05.000Z")
+            .timer([failed(2, Some("2026-03-02T10:01:10.000Z"))])
+            .at("2026-03-02T10:01:10.000Z")
+            .timer([failed(3, Some("2026-03-02T10:01:15.000Z"))])
+            .at("2026-03-02T10:01:15.000Z")
     };
     let good = || thrice().timer([failed(4, None), suspended(), alarm(job_id(1))]);
     vec![
@@ -242,7 +247,7 @@ fn failing() -> Vec<Case> {
             thrice().timer([failed(4, None), suspended(), harmless()]),
         ),
         case(rule, "GEN-4: it is tried no more after the third time", good(), {
-            let again = failed(4, Some("2026-03-02T10:01:20Z"));
+            let again = failed(4, Some("2026-03-02T10:01:20.000Z"));
             thrice().timer([again])
         }),
         case(rule, "GEN-4: an alarm for nothing", good(), thrice().timer([alarm(job_id(1))])),

@@ -6,7 +6,7 @@ use tidemill_model::{BatchId, Event, ShardId};
 
 use crate::kit::{Case, History, batch_id, case, definition, event, finished, generated, group, job, job_id};
 
-const NINE: &str = "2026-03-02T09:00:00Z";
+const NINE: &str = "2026-03-02T09:00:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
     let was_so = Invariant::HeardOfOtherGroupsWasSo;

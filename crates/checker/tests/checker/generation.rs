@@ -13,7 +13,7 @@ pub(crate) fn cases() -> Vec<Case> {
     [identity(), fires(), fires_elsewhere(), children()].into_iter().flatten().collect()
 }
 
-const LATER: &str = "2026-03-02T09:30:00Z";
+const LATER: &str = "2026-03-02T09:30:00.000Z";
 
 fn identity() -> Vec<Case> {
     let second = |run: u32| generated(2, 1, json!({"run": run, "origin": "rerun"}));
@@ -117,59 +117,69 @@ fn skipped(from: &str, to: &str, count: u64, next: Value) -> Event {
 }
 
 fn hourly() -> History {
-    let first = ("2026-03-02T10:01:00Z", "2026-03-02T10:00:00Z");
+    let first = ("2026-03-02T10:01:00.000Z", "2026-03-02T10:00:00.000Z");
     History::new()
         .timer([scheduled(1, json!({"period": "hour", "zone": "UTC"}), first)])
-        .at("2026-03-02T10:01:00Z")
+        .at("2026-03-02T10:01:00.000Z")
 }
 
 fn fires() -> Vec<Case> {
     let rule = Invariant::DueTimesGeneratedOrSkipped;
-    let (ten, eleven) = ("2026-03-02T10:00:00Z", fire("2026-03-02T11:01:00Z", "2026-03-02T11:00:00Z"));
-    let noon = fire("2026-03-02T12:01:00Z", "2026-03-02T12:00:00Z");
+    let (ten, eleven) =
+        ("2026-03-02T10:00:00.000Z", fire("2026-03-02T11:01:00.000Z", "2026-03-02T11:00:00.000Z"));
+    let noon = fire("2026-03-02T12:01:00.000Z", "2026-03-02T12:00:00.000Z");
     let good = || hourly().timer([fired(1, ten, eleven.clone())]);
     let redefined = |next: Value| {
         let schedule = json!({"period": "hour", "zone": "UTC"});
         let definition = definition(1, json!({"version": 2, "schedule": schedule}));
         event(json!({"job_received": {"definition": definition, "enabled": true, "next": next}}))
     };
-    let first = fire("2026-03-02T10:01:00Z", ten);
+    let first = fire("2026-03-02T10:01:00.000Z", ten);
     vec![
         case(rule, "JOB-3: an hour is left out", good(), hourly().timer([fired(1, ten, noon.clone())])),
         case(
             rule,
             "GEN-2: the fire to come is passed over",
             good(),
-            hourly().at("2026-03-02T11:01:00Z").timer([fired(1, "2026-03-02T11:00:00Z", noon.clone())]),
+            hourly().at("2026-03-02T11:01:00.000Z").timer([fired(
+                1,
+                "2026-03-02T11:00:00.000Z",
+                noon.clone(),
+            )]),
         ),
         case(
             rule,
             "before its time",
             good(),
-            hourly().at("2026-03-02T10:00:59Z").timer([fired(1, ten, eleven.clone())]),
+            hourly().at("2026-03-02T10:00:59.000Z").timer([fired(1, ten, eleven.clone())]),
         ),
         case(
             rule,
             "a skip counts wrong",
-            hourly().at("2026-03-02T12:00:30Z").timer([skipped(
+            hourly().at("2026-03-02T12:00:30.000Z").timer([skipped(
                 ten,
-                "2026-03-02T11:00:00Z",
+                "2026-03-02T11:00:00.000Z",
                 2,
                 noon.clone(),
             )]),
-            hourly().at("2026-03-02T12:00:30Z").timer([skipped(ten, "2026-03-02T11:00:00Z", 3, noon)]),
+            hourly().at("2026-03-02T12:00:30.000Z").timer([skipped(
+                ten,
+                "2026-03-02T11:00:00.000Z",
+                3,
+                noon,
+            )]),
         ),
         case(
             rule,
             "GEN-3: a new definition drops what was due",
-            hourly().at("2026-03-02T10:30:00Z").command([redefined(first)]),
-            hourly().at("2026-03-02T10:30:00Z").command([redefined(eleven.clone())]),
+            hourly().at("2026-03-02T10:30:00.000Z").command([redefined(first)]),
+            hourly().at("2026-03-02T10:30:00.000Z").command([redefined(eleven.clone())]),
         ),
         case(
             rule,
             "something due is left at rest",
             good().at_rest(),
-            hourly().at("2026-03-02T10:30:00Z").timer([crate::kit::harmless()]).at_rest(),
+            hourly().at("2026-03-02T10:30:00.000Z").timer([crate::kit::harmless()]).at_rest(),
         ),
     ]
 }
@@ -178,21 +188,21 @@ fn fires_elsewhere() -> Vec<Case> {
     let rule = Invariant::DueTimesGeneratedOrSkipped;
     let weekdays = || {
         let schedule = json!({"cron": "0 0 6 ? * MON-FRI", "zone": "UTC"});
-        let friday = ("2026-03-06T06:00:00Z", "2026-03-06T06:00:00Z");
+        let friday = ("2026-03-06T06:00:00.000Z", "2026-03-06T06:00:00.000Z");
         History::new()
-            .at("2026-03-05T07:00:00Z")
+            .at("2026-03-05T07:00:00.000Z")
             .timer([scheduled(1, schedule, friday)])
-            .at("2026-03-06T06:00:00Z")
+            .at("2026-03-06T06:00:00.000Z")
     };
     let cron = |day: &str| {
-        let next = format!("2026-03-{day}T06:00:00Z");
-        weekdays().timer([fired(1, "2026-03-06T06:00:00Z", fire(&next, &next))])
+        let next = format!("2026-03-{day}T06:00:00.000Z");
+        weekdays().timer([fired(1, "2026-03-06T06:00:00.000Z", fire(&next, &next))])
     };
     let overlap = |again: &str| {
         let schedule = json!({"cron": "0 30 2 * * ?", "zone": "Europe/Berlin"});
-        let first = "2026-10-25T00:30:00Z";
+        let first = "2026-10-25T00:30:00.000Z";
         History::new()
-            .at("2026-10-24T12:00:00Z")
+            .at("2026-10-24T12:00:00.000Z")
             .timer([scheduled(1, schedule, (first, first))])
             .at(first)
             .timer([fired(1, first, fire(again, again))])
@@ -202,8 +212,8 @@ fn fires_elsewhere() -> Vec<Case> {
         case(
             rule,
             "JOB-3: a local time that comes twice fires once",
-            overlap("2026-10-26T01:30:00Z"),
-            overlap("2026-10-25T01:30:00Z"),
+            overlap("2026-10-26T01:30:00.000Z"),
+            overlap("2026-10-25T01:30:00.000Z"),
         ),
     ]
 }
@@ -213,7 +223,8 @@ fn children() -> Vec<Case> {
         let child = job(3, json!({"parents": [{"job": job_id(1), "mapping": "same"}]}));
         world().command([child]).command([generated(1, 1, json!({}))])
     };
-    let dependencies = json!([{"parent": job_id(1), "mapping": "same", "times": ["2026-03-02T09:00:00Z"]}]);
+    let dependencies =
+        json!([{"parent": job_id(1), "mapping": "same", "times": ["2026-03-02T09:00:00.000Z"]}]);
     let born =
         || family().timer([generated(2, 3, json!({"origin": "parent", "dependencies": dependencies}))]);
     assert!(batch_id(2) > batch_id(1));

@@ -71,14 +71,14 @@ pub(crate) fn cases() -> Vec<Case> {
         case(
             Invariant::NowNeverGoesBack,
             "a step back, which only an operator may order",
-            owned().at("2026-03-02T09:00:00Z").then(set_back),
-            owned().at("2026-03-02T09:00:00Z").timer([harmless()]),
+            owned().at("2026-03-02T09:00:00.000Z").then(set_back),
+            owned().at("2026-03-02T09:00:00.000Z").timer([harmless()]),
         ),
         case(
             Invariant::NowNotAheadOfTheLog,
             "a day ahead for one envelope",
             owned(),
-            owned().envelope(&Envelope { now: at("2026-03-03T10:00:30Z"), ..empty() }),
+            owned().envelope(&Envelope { now: at("2026-03-03T10:00:30.000Z"), ..empty() }),
         ),
         case(
             Invariant::ShardsStayInTheirPartition,
@@ -98,13 +98,13 @@ fn uncaused() -> Envelope {
 }
 
 fn set_back(history: History) -> History {
-    let set = event(json!({"time_set": {"now": "2026-03-02T09:00:00Z"}}));
+    let set = event(json!({"time_set": {"now": "2026-03-02T09:00:00.000Z"}}));
     let envelope = Envelope {
         causes: vec![tidemill_model::Cause { source: Source::Timer, outcome: Outcome::Done, events: 1 }],
         events: vec![Recorded { shard: ShardId(1), event: set }],
         ..empty()
     };
-    history.at(T0).envelope(&envelope).at("2026-03-02T09:00:01Z").timer([harmless()])
+    history.at(T0).envelope(&envelope).at("2026-03-02T09:00:01.000Z").timer([harmless()])
 }
 
 fn flip_last(mut history: History) -> History {

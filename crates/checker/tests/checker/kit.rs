@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tidemill_checker::{Checker, Invariant, Options, Report};
 use tidemill_log::{Frame, Genesis, Hash, Head, Kind, LogId, Tip};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Cause, Envelope, Event, JobId, Outcome, Recorded, Reply, RequestId, Resume, ShardId,
-    Source, Token, WorkMessage,
+    Source, Timestamp, Token, WorkMessage,
 };
 
-pub(crate) const T0: &str = "2026-03-02T10:00:30Z";
+pub(crate) const T0: &str = "2026-03-02T10:00:30.000Z";
 
 #[derive(Clone)]
 pub(crate) enum Step {
@@ -342,7 +341,7 @@ pub(crate) fn registered(worker: &str, incarnation: &str, slots: u32) -> Event {
 /// Batch `n` of job `of`, run 0, for 09:00.
 pub(crate) fn generated(n: u64, of: u64, more: Value) -> Event {
     let base = json!({
-        "batch": batch_id(n), "job": job_id(of), "version": 1, "logical_time": "2026-03-02T09:00:00Z",
+        "batch": batch_id(n), "job": job_id(of), "version": 1, "logical_time": "2026-03-02T09:00:00.000Z",
         "origin": "manual",
     });
     event(json!({"batch_generated": merged(base, more)}))
@@ -351,7 +350,7 @@ pub(crate) fn generated(n: u64, of: u64, more: Value) -> Event {
 pub(crate) fn assigned(batch: u64, tok: u64, worker: &str, attempt: u32) -> Event {
     event(json!({"batch_assigned": {
         "batch": batch_id(batch), "attempt": attempt, "token": token(tok), "worker": worker,
-        "start_by": "2026-03-02T10:30:00Z",
+        "start_by": "2026-03-02T10:30:00.000Z",
     }}))
 }
 

@@ -33,7 +33,7 @@ fn failed(until: &str) -> History {
     running().command([ended(1, 1, "w", 1, "failed"), retry(1, 2, until)])
 }
 
-const MINUTE: &str = "2026-03-02T10:01:30Z";
+const MINUTE: &str = "2026-03-02T10:01:30.000Z";
 
 fn again() -> History {
     failed(MINUTE).at(MINUTE).timer([retry_due(1), assigned(1, 2, "w", 2)])
@@ -84,7 +84,7 @@ fn over(result: &str) -> History {
 fn final_assigned(tok: u64, worker: &str) -> Event {
     event(json!({"final_command_assigned": {
         "batch": batch_id(1), "job": job_id(3), "token": token(tok), "worker": worker,
-        "start_by": "2026-03-02T10:30:00Z",
+        "start_by": "2026-03-02T10:30:00.000Z",
     }}))
 }
 
@@ -309,7 +309,7 @@ fn accounts() -> Vec<Case> {
 }
 
 fn limits() -> Vec<Case> {
-    let other = || json!({"logical_time": "2026-03-02T08:00:00Z"});
+    let other = || json!({"logical_time": "2026-03-02T08:00:00.000Z"});
     let two = |of: u64| world().command([generated(1, of, json!({}))]).command([generated(2, of, other())]);
     let both = |history: History| history.timer([assigned(1, 1, "w", 1), assigned(2, 2, "w", 1)]);
     let small = || two(1).command([registered("w", "j", 1)]);
@@ -434,7 +434,7 @@ fn starts() -> Vec<Case> {
         case(
             Invariant::StartTimeoutKept,
             "DSP-5: taken away before its time is over",
-            given_to_w().at("2026-03-02T10:30:00Z").timer([returned(1, 1, "w", json!("not_started"))]),
+            given_to_w().at("2026-03-02T10:30:00.000Z").timer([returned(1, 1, "w", json!("not_started"))]),
             given_to_w().timer([returned(1, 1, "w", json!("not_started"))]),
         ),
     ]
@@ -468,7 +468,7 @@ fn attempts() -> Vec<Case> {
             Invariant::RetryIntervalKept,
             "EXE-3: a second short",
             failed(MINUTE),
-            failed("2026-03-02T10:01:29Z"),
+            failed("2026-03-02T10:01:29.000Z"),
         ),
         case(
             Invariant::RetryIntervalKept,
@@ -501,7 +501,7 @@ fn ends() -> Vec<Case> {
     let killing = || running().command([kill(1, 1)]);
     let anchors = || {
         let anchor = job(3, json!({"type": "anchor", "parents": [{"job": job_id(1), "mapping": "same"}]}));
-        let waits = json!([{"parent": job_id(1), "mapping": "same", "times": ["2026-03-02T09:00:00Z"]}]);
+        let waits = json!([{"parent": job_id(1), "mapping": "same", "times": ["2026-03-02T09:00:00.000Z"]}]);
         world()
             .command([anchor])
             .command([generated(1, 1, json!({})), generated(2, 3, json!({"dependencies": waits}))])
@@ -540,7 +540,7 @@ fn ends() -> Vec<Case> {
 
 fn mark(batch: u64, result: &str, more: serde_json::Value) -> Event {
     let mut fields = json!({
-        "batch": batch_id(batch), "job": job_id(1), "logical_time": "2026-03-02T09:00:00Z", "result": result,
+        "batch": batch_id(batch), "job": job_id(1), "logical_time": "2026-03-02T09:00:00.000Z", "result": result,
         "by": {"app": "me"}, "reason": "as seen",
     });
     fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -555,7 +555,7 @@ fn held() -> Vec<Case> {
         event(json!({"freeze_received": {"scope": "group", "freeze": freeze}}))
     };
     let frozen = |latest: &str| waiting().command([freeze(Some(latest))]);
-    let (nine, before) = ("2026-03-02T09:00:00Z", "2026-03-02T08:59:59Z");
+    let (nine, before) = ("2026-03-02T09:00:00.000Z", "2026-03-02T08:59:59.000Z");
     let given = |history: History| history.timer([assigned(1, 1, "w", 1)]);
     let anchor = |latest: &str| {
         let world = world().command([job(3, json!({"type": "anchor"})), freeze(Some(latest))]);
@@ -567,7 +567,7 @@ fn held() -> Vec<Case> {
     };
     let minutes = || json!({"earliest_start_ms": 3_660_000});
     let until = |at: &str| json!({"earliest_start": at});
-    let one = || early(minutes(), until("2026-03-02T10:01:00Z"));
+    let one = || early(minutes(), until("2026-03-02T10:01:00.000Z"));
     let due = || event(json!({"start_due": {"batch": batch_id(1)}}));
     let hourly = |at: &str| {
         let schedule = json!({"schedule": {"period": "hour", "zone": "UTC"}, "earliest_start_ms": 60_000});
@@ -576,7 +576,7 @@ fn held() -> Vec<Case> {
     };
     let kept = Invariant::EarliestStartKept;
     let set_back = |was_due: bool| {
-        let then = one().at("2026-03-02T10:01:00Z");
+        let then = one().at("2026-03-02T10:01:00.000Z");
         let then = if was_due { then.timer([due()]) } else { then };
         then.timer([event(json!({"time_set": {"now": T0}}))]).at(T0)
     };
@@ -589,16 +589,21 @@ fn held() -> Vec<Case> {
             given(frozen(before)),
         ),
         case(rule, "an anchor is completed beyond it", anchor(nine), anchor(before)),
-        case(kept, "assigned before", given(one().at("2026-03-02T10:01:00Z").timer([due()])), given(one())),
+        case(
+            kept,
+            "assigned before",
+            given(one().at("2026-03-02T10:01:00.000Z").timer([due()])),
+            given(one()),
+        ),
         case(
             kept,
             "due before its time",
-            one().at("2026-03-02T10:01:00Z").timer([due()]),
+            one().at("2026-03-02T10:01:00.000Z").timer([due()]),
             one().timer([due()]),
         ),
         case(kept, "the clock set back before it was due", given(set_back(true)), given(set_back(false))),
-        case(kept, "not what its job asks for", one(), early(minutes(), until("2026-03-02T10:00:59Z"))),
-        case(kept, "not from the base time of its period", hourly("2026-03-02T09:02:00Z"), hourly(nine)),
+        case(kept, "not what its job asks for", one(), early(minutes(), until("2026-03-02T10:00:59.000Z"))),
+        case(kept, "not from the base time of its period", hourly("2026-03-02T09:02:00.000Z"), hourly(nine)),
         case(kept, "its job asks for none", waiting(), early(json!({}), until(nine))),
     ]
 }
@@ -702,14 +707,14 @@ fn retries() -> Vec<Case> {
         case(
             Invariant::RetryIntervalKept,
             "the second pause is as long as the first",
-            grown(false, "2026-03-02T10:03:30Z"),
-            grown(false, "2026-03-02T10:02:30Z"),
+            grown(false, "2026-03-02T10:03:30.000Z"),
+            grown(false, "2026-03-02T10:02:30.000Z"),
         ),
         case(
             Invariant::RetryIntervalKept,
             "less than a half of it",
-            grown(true, "2026-03-02T10:02:31Z"),
-            grown(true, "2026-03-02T10:02:29Z"),
+            grown(true, "2026-03-02T10:02:31.000Z"),
+            grown(true, "2026-03-02T10:02:29.000Z"),
         ),
     ]
 }
@@ -725,8 +730,8 @@ fn marks() -> Vec<Case> {
     };
     let rerun = || done().command([generated(2, 1, json!({"run": 1, "origin": "rerun"}))]);
     let next = || {
-        json!({"dependencies": [{"parent": job_id(1), "times": ["2026-03-02T09:00:00Z"],
-        "mapping": "same", "met": ["2026-03-02T09:00:00Z"]}]})
+        json!({"dependencies": [{"parent": job_id(1), "times": ["2026-03-02T09:00:00.000Z"],
+        "mapping": "same", "met": ["2026-03-02T09:00:00.000Z"]}]})
     };
     vec![
         case(rule, "nobody says so", marked("failed"), {
@@ -740,7 +745,7 @@ fn marks() -> Vec<Case> {
         }),
         case(rule, "killed, and not as it was marked", killed("success"), killed("killed")),
         case(rule, "of another time", marked("skipped"), {
-            done().command([mark(1, "skipped", json!({"logical_time": "2026-03-02T08:00:00Z"}))])
+            done().command([mark(1, "skipped", json!({"logical_time": "2026-03-02T08:00:00.000Z"}))])
         }),
         case(rule, "of a run that is not the newest", marked("failed"), {
             rerun().command([mark(1, "failed", json!({}))])
@@ -804,7 +809,7 @@ fn marked(kind: &str, deadline: &str) -> [Event; 2] {
 
 fn timeouts() -> Vec<Case> {
     let rule = Invariant::TimeoutsMarkedOnce;
-    let (ten, twenty) = ("2026-03-02T10:10:30Z", "2026-03-02T10:20:30Z");
+    let (ten, twenty) = ("2026-03-02T10:10:30.000Z", "2026-03-02T10:20:30.000Z");
     let waited = || timed().at(ten).timer(marked("dependency", ten));
     let started = || timed().timer([assigned(1, 1, "w", 1)]).command([granted(1, 1, "w", "i")]);
     let failed_late = || {
@@ -826,10 +831,10 @@ fn timeouts() -> Vec<Case> {
             rule,
             "TMO-1: marked before its time",
             waited(),
-            timed().at("2026-03-02T10:10:29Z").timer(marked("dependency", ten)),
+            timed().at("2026-03-02T10:10:29.000Z").timer(marked("dependency", ten)),
         ),
         case(rule, "TMO-1: marked for another time", waited(), {
-            let other = "2026-03-02T10:09:30Z";
+            let other = "2026-03-02T10:09:30.000Z";
             timed().at(other).timer(marked("dependency", other))
         }),
         case(rule, "TMO-1: marked twice", waited(), waited().pass(1).timer(marked("dependency", ten))),
@@ -849,8 +854,8 @@ fn timeouts() -> Vec<Case> {
         case(
             rule,
             "TMO-2: not at the first such time of day",
-            of_day("2026-03-03T07:00:00Z"),
-            of_day("2026-03-04T07:00:00Z"),
+            of_day("2026-03-03T07:00:00.000Z"),
+            of_day("2026-03-04T07:00:00.000Z"),
         ),
         case(rule, "ALM-5: a mark without its alarm", waited(), {
             timed().at(ten).timer([mark.clone(), harmless()])

@@ -8,7 +8,7 @@ use crate::kit::{
     Case, History, case, definition, event, finished, generated, group, job, job_id, scheduled,
 };
 
-const NINE: &str = "2026-03-02T09:00:00Z";
+const NINE: &str = "2026-03-02T09:00:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
     let rule = Invariant::MovedJobsKeepTheirRuns;
@@ -35,7 +35,7 @@ pub(crate) fn cases() -> Vec<Case> {
             moved(ran(), &known(), &with(json!({"run": 1})))
         }),
         case(rule, "the fire that is to come is lost", good(), {
-            let next = ("2026-03-02T10:01:00Z", "2026-03-02T10:00:00Z");
+            let next = ("2026-03-02T10:01:00.000Z", "2026-03-02T10:00:00.000Z");
             let hourly = scheduled(1, json!({"period": "hour", "zone": "UTC"}), next);
             let before = catalogue([asked()]).on(1, 1).command([group(), hourly]);
             moved(before, &json!({}), &json!({}))
@@ -46,7 +46,7 @@ pub(crate) fn cases() -> Vec<Case> {
         }),
         case(rule, "it goes to another group than was asked for", good(), {
             let asked = event(json!({"job_move_asked": {
-                "job": job_id(1), "from": 1, "to": "g", "until": "2026-03-02T11:00:00Z",
+                "job": job_id(1), "from": 1, "to": "g", "until": "2026-03-02T11:00:00.000Z",
             }}));
             let ran = catalogue([asked]).on(1, 1).command([group(), anchor(), generated(1, 1, json!({}))]);
             moved(ran.command([finished(1, "success")]), &known(), &known())
@@ -84,7 +84,7 @@ fn catalogue<const N: usize>(more: [Event; N]) -> History {
 
 fn asked() -> Event {
     event(json!({"job_move_asked": {
-        "job": job_id(1), "from": 1, "to": "h", "until": "2026-03-02T11:00:00Z",
+        "job": job_id(1), "from": 1, "to": "h", "until": "2026-03-02T11:00:00.000Z",
     }}))
 }
 

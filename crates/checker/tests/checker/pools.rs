@@ -86,7 +86,7 @@ pub(crate) fn cases() -> Vec<Case> {
 fn two(pool: Event) -> History {
     let uses = json!({"max_concurrent": 2, "pools": [{"name": "p", "weight": 1}]});
     let known = History::new().command([group(), pool, job(1, uses), registered("w", "i", 9)]);
-    let other = json!({"logical_time": "2026-03-02T08:00:00Z"});
+    let other = json!({"logical_time": "2026-03-02T08:00:00.000Z"});
     known.command([generated(1, 1, json!({}))]).command([generated(2, 1, other)])
 }
 

@@ -8,7 +8,7 @@ use tidemill_model::{Answer, Event, GrantId, Outcome, ShardId, TaskId};
 use crate::kit::{Case, History, T0, case, event, group};
 
 /// When the usual task starts, half a minute before all begins.
-const START: &str = "2026-03-02T10:00:00Z";
+const START: &str = "2026-03-02T10:00:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
     [granting(), order(), ending(), answers(), tasks(), moves()].into_iter().flatten().collect()
@@ -22,35 +22,38 @@ fn granting() -> Vec<Case> {
     let once = |start: &str| json!({"when": {"once": {"start": start}}});
     let minutes = json!({"when": {"every_minutes": {"n": 7, "start": START}}});
     let days = json!({"when": {"every_days": {
-        "n": 2, "at": "11:00", "zone": "Europe/Berlin", "start": "2026-02-26T00:00:00Z",
+        "n": 2, "at": "11:00", "zone": "Europe/Berlin", "start": "2026-02-26T00:00:00.000Z",
     }}});
     let next = |next: &str| json!({"next": next});
     vec![
         case(due, "PUL-5: a start that has not come", good(), {
-            let start = "2026-03-02T10:01:00Z";
+            let start = "2026-03-02T10:01:00.000Z";
             bad(once(start), json!({"start": start}))
         }),
         case(due, "PUL-5: a start before the window", good(), {
-            let late = with(1, once("2026-03-02T04:00:30Z"));
-            late.pass(1).command([grant(1, 1, "ann", json!({"start": "2026-03-02T04:00:30Z"}))])
+            let late = with(1, once("2026-03-02T04:00:30.000Z"));
+            late.pass(1).command([grant(1, 1, "ann", json!({"start": "2026-03-02T04:00:30.000Z"}))])
         }),
         case(
             due,
             "PUL-3: off the grid of minutes",
-            bad(minutes.clone(), next("2026-03-02T10:07:00Z")),
-            bad(minutes.clone(), json!({"start": "2026-03-02T10:00:01Z", "next": "2026-03-02T10:07:00Z"})),
+            bad(minutes.clone(), next("2026-03-02T10:07:00.000Z")),
+            bad(
+                minutes.clone(),
+                json!({"start": "2026-03-02T10:00:01.000Z", "next": "2026-03-02T10:07:00.000Z"}),
+            ),
         ),
         case(
             due,
             "PUL-3: off the grid of days",
-            bad(days.clone(), next("2026-03-04T10:00:00Z")),
-            bad(days, json!({"start": "2026-03-02T09:00:00Z", "next": "2026-03-04T10:00:00Z"})),
+            bad(days.clone(), next("2026-03-04T10:00:00.000Z")),
+            bad(days, json!({"start": "2026-03-02T09:00:00.000Z", "next": "2026-03-04T10:00:00.000Z"})),
         ),
         case(
             due,
             "PUL-3: another next start",
-            bad(minutes.clone(), next("2026-03-02T10:07:00Z")),
-            bad(minutes, next("2026-03-02T10:14:00Z")),
+            bad(minutes.clone(), next("2026-03-02T10:07:00.000Z")),
+            bad(minutes, next("2026-03-02T10:14:00.000Z")),
         ),
         case(due, "no member", good(), with(1, json!({})).command([grant(1, 1, "eve", json!({}))])),
         case(due, "PUL-2: a task for somebody else", good(), {
@@ -111,9 +114,9 @@ fn granting() -> Vec<Case> {
 
 fn order() -> Vec<Case> {
     let rule = Invariant::EarliestTaskFirst;
-    let earlier = json!({"when": {"once": {"start": "2026-03-02T09:00:00Z"}}});
+    let earlier = json!({"when": {"once": {"start": "2026-03-02T09:00:00.000Z"}}});
     let two = || with(1, json!({"dispatch_times": 3, "repeat": true})).command([task(2, earlier.clone())]);
-    let first = json!({"start": "2026-03-02T09:00:00Z"});
+    let first = json!({"start": "2026-03-02T09:00:00.000Z"});
     // Since the window begins at what was completed last, a task with the same start comes next, or the same again.
     let repeated = || with(1, json!({"dispatch_times": 3, "repeat": true})).then(done).then(task_two);
     let same = json!({});
@@ -141,7 +144,7 @@ fn ending() -> Vec<Case> {
     let leased = |expires: &str| {
         with(1, json!({"lease_s": 60})).command([grant(1, 1, "ann", json!({"expires_at": expires}))])
     };
-    let over = "2026-03-02T10:01:30Z";
+    let over = "2026-03-02T10:01:30.000Z";
     let back = || given().command([returned(1, 1, "ann")]);
     vec![
         case(late, "PUL-7: completed twice", completed(), completed().command([complete(1, 1, "ann")])),
@@ -165,7 +168,7 @@ fn ending() -> Vec<Case> {
             leased(over).pass(59).timer([expired(1, 1, "ann")])
         }),
         case(leases, "PUL-13: a lease that the task does not have", leased(over), {
-            leased("2026-03-02T10:02:30Z")
+            leased("2026-03-02T10:02:30.000Z")
         }),
         case(
             leases,
@@ -192,7 +195,7 @@ fn answers() -> Vec<Case> {
         Outcome::Answered(Answer::Pulled(serde_json::from_value(merged(base, more)).unwrap()))
     };
     let pull = |history: History, user: &str, outcome| history.answers("p", pull_of(user), outcome);
-    let later = || with(1, json!({"when": {"once": {"start": "2026-03-02T11:00:00Z"}}}));
+    let later = || with(1, json!({"when": {"once": {"start": "2026-03-02T11:00:00.000Z"}}}));
     let completed = |result: &str| {
         let done = given().command([complete(1, 1, "ann")]);
         let wish = json!({"complete_task": {"user": "ann", "grant": grant_id(1), "result": result}});
@@ -226,7 +229,7 @@ fn answers() -> Vec<Case> {
         case(
             rule,
             "PUL-6: when to ask again",
-            pull(later(), "bob", nothing(Some("2026-03-02T11:00:00Z"))),
+            pull(later(), "bob", nothing(Some("2026-03-02T11:00:00.000Z"))),
             pull(later(), "bob", nothing(None)),
         ),
         case(rule, "PUL-7: completed with another result", completed("done"), completed("other")),
@@ -246,7 +249,7 @@ fn tasks() -> Vec<Case> {
         History::new().command([event(json!({"group_received": group}))])
     };
     let purge = |before: &str| event(json!({"tasks_purged": {"before": before, "tasks": [task_id(1)]}}));
-    let later = || with(1, json!({})).at("2026-04-02T10:00:30Z");
+    let later = || with(1, json!({})).at("2026-04-02T10:00:30.000Z");
     vec![
         case(
             limits,
@@ -279,7 +282,7 @@ fn tasks() -> Vec<Case> {
             limited().command([rotating(1)]).command([rotating(2)]),
         ),
         case(limits, "PUL-2: a once task that nobody may get", with(1, json!({})), {
-            with(1, json!({"when": {"once": {"start": "2026-03-02T04:00:29Z"}}}))
+            with(1, json!({"when": {"once": {"start": "2026-03-02T04:00:29.000Z"}}}))
         }),
         case(
             Invariant::MintedIdsGrow,
@@ -290,16 +293,16 @@ fn tasks() -> Vec<Case> {
         case(
             purged,
             "PUL-14: purged before its time",
-            later().timer([purge("2026-03-03T10:00:30Z")]),
-            later().timer([purge("2026-03-03T10:00:31Z")]),
+            later().timer([purge("2026-03-03T10:00:30.000Z")]),
+            later().timer([purge("2026-03-03T10:00:31.000Z")]),
         ),
         case(
             purged,
             "PUL-14: the horizon goes back",
-            later().timer([purge("2026-03-03T00:00:00Z")]),
+            later().timer([purge("2026-03-03T00:00:00.000Z")]),
             later()
-                .timer([purge("2026-03-03T00:00:00Z")])
-                .timer([event(json!({"tasks_purged": {"before": "2026-03-02T23:00:00Z", "tasks": []}}))]),
+                .timer([purge("2026-03-03T00:00:00.000Z")])
+                .timer([event(json!({"tasks_purged": {"before": "2026-03-02T23:00:00.000Z", "tasks": []}}))]),
         ),
     ]
 }

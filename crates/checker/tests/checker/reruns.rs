@@ -6,8 +6,8 @@ use tidemill_model::Event;
 
 use crate::kit::{Case, History, batch_id, case, definition, event, finished, generated, job, job_id};
 
-const DAY: [&str; 2] = ["2026-06-29T00:00:00Z", "2026-06-30T00:00:00Z"];
-const LATER: &str = "2026-07-01T00:00:00Z";
+const DAY: [&str; 2] = ["2026-06-29T00:00:00.000Z", "2026-06-30T00:00:00.000Z"];
+const LATER: &str = "2026-07-01T00:00:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
     let rule = Invariant::RerunsKeepToPlan;

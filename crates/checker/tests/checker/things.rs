@@ -65,7 +65,7 @@ fn word(allowed: bool) -> Event {
     event(json!({"quality_answered": {"batch": batch_id(1), "allowed": allowed, "by": {"app": "dq"}}}))
 }
 
-const LATER: &str = "2026-03-02T10:01:30Z";
+const LATER: &str = "2026-03-02T10:01:30.000Z";
 
 fn asked() -> History {
     gated().timer([requested(1, LATER)])
@@ -79,12 +79,12 @@ fn overridden(more: Value) -> Event {
 
 /// Batch 1 waits for job 2, of which nothing is known.
 fn orphan() -> History {
-    let waits = json!({"parent": job_id(2), "mapping": "same", "times": ["2026-03-02T09:00:00Z"]});
+    let waits = json!({"parent": job_id(2), "mapping": "same", "times": ["2026-03-02T09:00:00.000Z"]});
     world().command([generated(1, 1, json!({"dependencies": [waits]}))])
 }
 
 fn without_parent(unmet: u32) -> Event {
-    let parent = json!({"job": job_id(2), "logical_time": "2026-03-02T09:00:00Z"});
+    let parent = json!({"job": job_id(2), "logical_time": "2026-03-02T09:00:00.000Z"});
     overridden(json!({"parents": [parent], "unmet": unmet}))
 }
 
@@ -184,7 +184,7 @@ fn quality() -> Vec<Case> {
         world()
             .command([waited(1, "/a"), generated(1, 1, json!({"things": [thing(1)], "quality_gate": true}))])
     };
-    let again = "2026-03-02T10:02:30Z";
+    let again = "2026-03-02T10:02:30.000Z";
     vec![
         case(
             rule,

@@ -22,14 +22,14 @@ fn lost() -> Event {
 }
 
 fn given_up() -> [Event; 2] {
-    [ended(1, 1, "w", 1, "lost"), retry(1, 2, "2026-03-02T10:11:35Z")]
+    [ended(1, 1, "w", 1, "lost"), retry(1, 2, "2026-03-02T10:11:35.000Z")]
 }
 
 fn leases() -> Vec<Case> {
     let rule = Invariant::NoAttemptBeforeLeaseOver;
     let silent = || running().pass(31).observed([lost()]);
     // The default lease is 600 s, its margin 5 s.
-    let over = || silent().at("2026-03-02T10:10:35Z");
+    let over = || silent().at("2026-03-02T10:10:35.000Z");
     let [gone, again] = given_up();
     let group = |settings: serde_json::Value| {
         event(json!({"group_received": {"group": 1, "name": "g", "worker_key": "k", "settings": settings}}))
@@ -55,25 +55,29 @@ fn leases() -> Vec<Case> {
             rule,
             "the lease is cut short",
             over().observed([of("lease_expired", "w", "i")]),
-            silent().at("2026-03-02T10:10:34Z").observed([of("lease_expired", "w", "i")]),
+            silent().at("2026-03-02T10:10:34.000Z").observed([of("lease_expired", "w", "i")]),
         ),
         case(
             rule,
             "a group that holds gives nothing up",
-            hold().at("2026-03-02T10:10:35Z").command([registered("w", "j", 4), gone.clone(), again.clone()]),
-            hold().at("2026-03-02T10:10:35Z").observed([of("lease_expired", "w", "i"), gone, again]),
+            hold().at("2026-03-02T10:10:35.000Z").command([
+                registered("w", "j", 4),
+                gone.clone(),
+                again.clone(),
+            ]),
+            hold().at("2026-03-02T10:10:35.000Z").observed([of("lease_expired", "w", "i"), gone, again]),
         ),
         case(
             rule,
             "a lease ends as it was told, whatever the group's is by now",
-            shorter().at("2026-03-02T10:10:35Z").observed([of("lease_expired", "w", "i")]),
-            shorter().at("2026-03-02T10:05:00Z").observed([of("lease_expired", "w", "i")]),
+            shorter().at("2026-03-02T10:10:35.000Z").observed([of("lease_expired", "w", "i")]),
+            shorter().at("2026-03-02T10:05:00.000Z").observed([of("lease_expired", "w", "i")]),
         ),
         case(
             rule,
             "what an earlier life was told counts while something of it may run",
-            reborn().at("2026-03-02T10:12:00Z").observed([of("lease_expired", "w", "j")]),
-            reborn().at("2026-03-02T10:05:00Z").observed([of("lease_expired", "w", "j")]),
+            reborn().at("2026-03-02T10:12:00.000Z").observed([of("lease_expired", "w", "j")]),
+            reborn().at("2026-03-02T10:05:00.000Z").observed([of("lease_expired", "w", "j")]),
         ),
     ]
 }
@@ -99,7 +103,7 @@ fn lives() -> Vec<Case> {
             rule,
             "expired without loss",
             silent(),
-            world().at("2026-03-02T11:00:00Z").observed([of("lease_expired", "w", "i")]),
+            world().at("2026-03-02T11:00:00.000Z").observed([of("lease_expired", "w", "i")]),
         ),
         case(
             Invariant::StartGrantedOnlyToAssigned,
@@ -150,7 +154,7 @@ fn conditions() -> Vec<Case> {
 /// The end of a lost attempt may come from the worker itself.
 #[test]
 fn a_worker_may_report_its_own_attempt_as_lost() {
-    let history = running().command([ended(1, 1, "w", 1, "lost"), retry(1, 2, "2026-03-02T10:01:30Z")]);
+    let history = running().command([ended(1, 1, "w", 1, "lost"), retry(1, 2, "2026-03-02T10:01:30.000Z")]);
     let report = history.check();
     assert!(report.is_clean(), "{report}");
     assert_eq!(finished(1, "failed").kind(), "batch.finished");

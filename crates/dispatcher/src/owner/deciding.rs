@@ -3,8 +3,7 @@
 
 use tidemill_engine::{Draft, Effect};
 use tidemill_log::{Hash, Head, Kind};
-use tidemill_model::CommandRecord;
-use tidemill_model::Timestamp;
+use tidemill_model::{CommandRecord, Timestamp};
 
 use super::{Ends, Output, Owner, RESEND_AFTER_MS, SAY_AGAIN_AFTER_MS};
 use crate::silence::speaker;

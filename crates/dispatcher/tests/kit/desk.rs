@@ -6,10 +6,9 @@ use jiff::SignedDuration;
 use tidemill_dispatcher::{Config, Input, Moment, Output, Owner, Role, Start};
 use tidemill_engine::Effect;
 use tidemill_log::{Frame, Genesis, Hash, Head, LogId, Record};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AttemptOutcome, AttemptResult, Command, CommandRecord, Envelope, Event, GroupSettings, Heartbeat,
-    Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, StartRequest, Token, WorkerId,
+    Incarnation, InstanceId, JobId, Nonce, RequestId, ShardId, StartRequest, Timestamp, Token, WorkerId,
 };
 
 use super::journal::{History, kind_of};

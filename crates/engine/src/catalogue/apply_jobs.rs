@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Event, FieldError, GroupName, JobChange, JobChangeKind, JobDefinition, JobId, JobName,
-    JobSpec, Mapping, Parent, Rejection, Removal, ShardId,
+    JobSpec, Mapping, Parent, Rejection, Removal, ShardId, Timestamp,
 };
 
 use super::accept::{

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Actor, Answer, Event, Freeze, FreezeScope, GroupName, Rejection, ShardId, ShardMessage, bounds,
+    Actor, Answer, Event, Freeze, FreezeScope, GroupName, Rejection, ShardId, ShardMessage, Timestamp, bounds,
 };
 
 use super::Catalogue;

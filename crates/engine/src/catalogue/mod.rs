@@ -27,10 +27,9 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Command, Event, GroupId, GroupName, GroupSettings, JobDefinition, JobId, JobName, Rejection, RequestId,
-    ShardId, ShardMessage,
+    ShardId, ShardMessage, Timestamp,
 };
 
 pub(crate) use self::accept::{check_parameters, check_program};

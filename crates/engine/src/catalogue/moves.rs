@@ -21,10 +21,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Event, GroupName, InstanceId, JobDefinition, JobId, Mapping, MovedJob, Parent, Rejection,
-    RequestId, ShardId, ShardMessage,
+    RequestId, ShardId, ShardMessage, Timestamp,
 };
 
 use super::apply_jobs::{Checked, MAX_LISTED_PARENTS};

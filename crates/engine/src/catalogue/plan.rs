@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, ApplyPlan, FieldDiff, GroupId, GroupName, GroupSettings, JobChangeKind, JobDefinition, JobId,
-    JobSpec, JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId,
+    JobSpec, JobType, LiveAnswer, Parent, PlannedChange, Rejection, ShardId, Timestamp,
 };
 
 use super::accounts::Vouch;

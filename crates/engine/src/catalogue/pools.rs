@@ -15,10 +15,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, Event, FieldError, GroupName, JobSpec, LiveAnswer, PermitReport, Pool, PoolHolder, PoolName,
-    PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, bounds,
+    PoolSpec, PoolUse, Rate, Rejection, ShardId, ShardMessage, Timestamp, bounds,
 };
 
 use super::Catalogue;

@@ -16,10 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Command, Event, InstanceId, JobId, Outcome, Rejection, Removal, RequestId, ShardId,
-    ShardMessage, UnfinishedJob,
+    ShardMessage, Timestamp, UnfinishedJob,
 };
 
 use super::Catalogue;

@@ -8,10 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AlarmKind, Answer, CheckReport, Event, MAX_CODE_BYTES, Rejection, Severity, ShardId, ShardMessage,
-    ThirdPartyReport,
+    ThirdPartyReport, Timestamp,
 };
 
 use super::Catalogue;

@@ -14,10 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Event, GroupName, InstanceId, JobId, JobSpec, Outcome, PoolName, Rejection, Removal,
-    RequestId, RerunId,
+    RequestId, RerunId, Timestamp,
 };
 
 use super::Catalogue;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     AlarmKind, AttemptOutcome, BatchId, BatchResult, Event, Incarnation, JobDefinition, JobId, Nonce, Origin,
-    ReturnReason, RunEnd, ShardId, ShardMessage, Token, WorkerId,
+    ReturnReason, RunEnd, ShardId, ShardMessage, Timestamp, Token, WorkerId,
 };
 
 use super::batch::{Batch, Grant, PauseAfter, Phase, WaitsFor};

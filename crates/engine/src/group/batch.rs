@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, BatchId, BatchState, Dependency, Incarnation, JobDefinition, JobId, Mapping, Nonce, Origin,
-    Parent, Token, WaivedParent, WorkerId,
+    Parent, Timestamp, Token, WaivedParent, WorkerId,
 };
 
 use super::counted::Counted;

@@ -1,8 +1,7 @@
 //! An attempt that runs far longer than its job's attempts usually do: people are told, once (ALM-5).
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{AlarmKind, BatchId, Event, JobDefinition, Severity};
+use tidemill_model::{AlarmKind, BatchId, Event, JobDefinition, Severity, Timestamp};
 
 use super::batch::{Batch, Phase};
 use super::{GroupShard, Timer};

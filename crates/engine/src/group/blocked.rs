@@ -18,8 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Condition, Event, JobId, Mapping, WaivedParent};
+use tidemill_model::{BatchId, Condition, Event, JobId, Mapping, Timestamp, WaivedParent};
 
 use super::GroupShard;
 use super::batch::{Batch, Phase, WaitsFor};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection};
+use tidemill_model::{
+    Actor, Answer, BatchId, BatchResult, Event, JobId, Origin, RecordedBatch, Rejection, Timestamp,
+};
 
 use super::GroupShard;
 use super::history::Newest;

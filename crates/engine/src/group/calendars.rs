@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
-use tidemill_model::Timestamp;
-use tidemill_model::{Calendar, CalendarName, Event, Fire, Firing, JobDefinition, JobId, ScheduleSpec};
+use tidemill_model::{
+    Calendar, CalendarName, Event, Fire, Firing, JobDefinition, JobId, ScheduleSpec, Timestamp,
+};
 
 use super::GroupShard;
 

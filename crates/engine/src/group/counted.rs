@@ -11,8 +11,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, CountedParents, JobDefinition, JobId, Mapping, Parent, WaivedParent};
+use tidemill_model::{
+    BatchId, CountedParents, JobDefinition, JobId, Mapping, Parent, Timestamp, WaivedParent,
+};
 
 use super::GroupShard;
 use super::batch::{Batch, Waiter};

@@ -1,7 +1,6 @@
 //! Which rule a command falls under.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Actor, Command, Rejection, WorkMessage, WorkerId};
+use tidemill_model::{Actor, Command, Rejection, Timestamp, WorkMessage, WorkerId};
 
 use super::GroupShard;
 use super::by_hand::{ByHand, Rerun};

@@ -1,7 +1,8 @@
 //! What the catalogue and other groups tell a group's shard.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Command, Event, Fire, JobDefinition, JobId, Rejection, ShardId, ShardMessage};
+use tidemill_model::{
+    Command, Event, Fire, JobDefinition, JobId, Rejection, ShardId, ShardMessage, Timestamp,
+};
 
 use super::GroupShard;
 use crate::decision::Decision;

@@ -1,9 +1,8 @@
 //! What the state itself asks for: waiters to be told, children to be generated, timers that are due,
 //! anchors to be completed, and ready batches for which there is a slot. One small decision at a time.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    BatchId, BatchResult, Event, FinalResult, JobId, JobType, PoolName, ReturnReason, WorkerId,
+    BatchId, BatchResult, Event, FinalResult, JobId, JobType, PoolName, ReturnReason, Timestamp, WorkerId,
 };
 
 use super::batch::{Phase, Waiter, WaitsFor};

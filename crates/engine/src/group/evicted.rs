@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchResult, JobDefinition, MovedRuns};
+use tidemill_model::{BatchResult, JobDefinition, MovedRuns, Timestamp};
 
 use super::history::Newest;
 use super::kept_texts::{Kept, KeptTexts, Texts};

@@ -3,8 +3,7 @@
 //! jobs within one minute are told to administrators, once a minute.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{AlarmKind, Event, JobDefinition, JobId, Severity};
+use tidemill_model::{AlarmKind, Event, JobDefinition, JobId, Severity, Timestamp};
 
 use super::{GroupShard, Timer};
 

@@ -10,9 +10,9 @@
 //! *Invariant:* the batches that are to be ended for their parents stand in [`GroupShard::concluding`]; whether one
 //! does is looked at again whenever a parent's newest run, what it has heard of it, or its own phase changes.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, OnParentFailure, Parent, RunIf, WaivedParent,
+    BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, OnParentFailure, Parent, RunIf, Timestamp,
+    WaivedParent,
 };
 
 use super::GroupShard;

@@ -16,11 +16,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AlarmKind, AttemptOutcome, AttemptResult, BatchId, BatchResult, Ending, Event, FinalResult,
-    Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity, StartRequest, Token, WorkMessage,
-    WorkerId,
+    Incarnation, JobDefinition, Nonce, Rejection, RunSpec, Severity, StartRequest, Timestamp, Token,
+    WorkMessage, WorkerId,
 };
 
 use super::batch::Batch;

@@ -1,8 +1,9 @@
 //! How an attempt's end becomes a retry or a result.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Rejection, Token, Usage};
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Rejection, Timestamp, Token, Usage,
+};
 
 use super::GroupShard;
 use super::batch::Batch;

@@ -14,8 +14,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchResult, Follow, JobId, ShardId, ShardMessage, Standing};
+use tidemill_model::{BatchResult, Follow, JobId, ShardId, ShardMessage, Standing, Timestamp};
 
 use super::GroupShard;
 use super::kept_texts::Kept;

@@ -30,8 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::{Days, Timetable};
-use tidemill_model::Timestamp;
-use tidemill_model::{Dependency, Follow, ForeignParent, JobId, ShardId, ShardMessage, Standing};
+use tidemill_model::{Dependency, Follow, ForeignParent, JobId, ShardId, ShardMessage, Standing, Timestamp};
 
 use super::former::FormerNames;
 use super::{GroupShard, Trigger};

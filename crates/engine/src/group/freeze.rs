@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Condition, Freeze, FreezeScope, JobDefinition};
+use tidemill_model::{BatchId, Condition, Freeze, FreezeScope, JobDefinition, Timestamp};
 
 use super::batch::{Batch, Phase};
 use super::{GroupShard, Timer};

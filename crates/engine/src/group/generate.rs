@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use tidemill_calendar::{Timetable, Zone};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, CountedParents, Dependency, Event, Fire, JobDefinition, JobId, Mapping, MissedRuns, Origin,
-    Parent, SkipReason,
+    Parent, SkipReason, Timestamp,
 };
 
 use super::failure::counts;

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, BatchResult, JobDefinition};
+use tidemill_model::{BatchId, BatchResult, JobDefinition, Timestamp};
 
 use super::kept_texts::Texts;
 

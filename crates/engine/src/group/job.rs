@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PARENTS};
+use tidemill_model::{BatchId, BatchResult, Fire, JobDefinition, JobId, LISTED_PARENTS, Timestamp};
 
 use super::counted::same_parents;
 use super::evicted::Evicted;

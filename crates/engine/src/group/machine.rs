@@ -1,8 +1,7 @@
 //! MON-7: how workers' machines stand. A heartbeat that says nothing new makes no event.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{Event, GroupSettings, Measure, WorkerId};
+use tidemill_model::{Event, GroupSettings, Measure, Timestamp, WorkerId};
 
 use super::GroupShard;
 use super::worker::Machine;

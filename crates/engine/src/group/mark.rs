@@ -8,8 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Actor, Answer, BatchId, BatchResult, Event, JobId, MarkedResult, Rejection, bounds};
+use tidemill_model::{
+    Actor, Answer, BatchId, BatchResult, Event, JobId, MarkedResult, Rejection, Timestamp, bounds,
+};
 
 use super::GroupShard;
 use crate::decision::Decision;

@@ -68,10 +68,10 @@ mod workers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, BatchId, BatchResult, GrantId, GroupId, GroupName, GroupSettings, Incarnation, JobId,
-    LISTED_PARENTS, OnSilence, RerunPlace, RunSpec, ShardId, TimeoutKind, Token, WorkMessage, WorkerId,
+    LISTED_PARENTS, OnSilence, RerunPlace, RunSpec, ShardId, TimeoutKind, Timestamp, Token, WorkMessage,
+    WorkerId,
 };
 
 pub(crate) use self::batch::Batch;

@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchResult, Event, Fire, JobDefinition, JobId, MovedJob, MovedRuns, Rejection, ShardId, ShardMessage,
+    Timestamp,
 };
 
 use super::GroupShard;

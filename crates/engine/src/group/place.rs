@@ -1,8 +1,7 @@
 //! Which batch goes to which worker.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, PoolName, Priority, Token, WorkerId};
+use tidemill_model::{BatchId, Event, PoolName, Priority, Timestamp, Token, WorkerId};
 
 use super::GroupShard;
 use super::batch::Batch;

@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    BatchId, Event, PermitReport, Pool, PoolName, PoolUse, Priority, Rate, ShardId, ShardMessage, Token,
+    BatchId, Event, PermitReport, Pool, PoolName, PoolUse, Priority, Rate, ShardId, ShardMessage, Timestamp,
+    Token,
 };
 
 use super::GroupShard;

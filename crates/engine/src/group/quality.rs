@@ -13,10 +13,9 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, AlarmKind, BatchId, Condition, Event, Incarnation, LiveAnswer, QualityAsk, Rejection,
-    ReturnReason, Severity,
+    ReturnReason, Severity, Timestamp,
 };
 
 use super::batch::{Batch, Phase};

@@ -15,8 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority, WorkerLabel};
+use tidemill_model::{BatchId, JobDefinition, JobType, PoolUse, Priority, Timestamp, WorkerLabel};
 
 use super::turns::{Came, Turns};
 

@@ -1,10 +1,9 @@
 //! What workers say of assignments and attempts. A word about a token that is not theirs, or not live any
 //! more, changes nothing and is on record as refused.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     AttemptOutcome, AttemptResult, BatchId, BatchResult, Event, Nonce, Rejection, ReturnReason, StartRequest,
-    Token, Usage, WorkMessage, WorkerId,
+    Timestamp, Token, Usage, WorkMessage, WorkerId,
 };
 
 use super::GroupShard;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Account, Actor, AskedRuns, Event, JobDefinition, JobId, Origin, RerunDefinition, RerunOnly, RerunPlace,
-    RunSkip, StartRun, ToldRun,
+    RunSkip, StartRun, Timestamp, ToldRun,
 };
 
 use super::GroupShard;

@@ -2,8 +2,9 @@
 //! over. A worker may hold more of them than one decision may end, so this goes on in steps, in order of
 //! token.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Token, WorkerId};
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, BatchId, Event, ReturnReason, Timestamp, Token, WorkerId,
+};
 
 use super::GroupShard;
 use super::batch::Phase;

@@ -24,8 +24,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::JobId;
-use tidemill_model::Timestamp;
+use tidemill_model::{JobId, Timestamp};
 
 use super::GroupShard;
 use super::job::Job;

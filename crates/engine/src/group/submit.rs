@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Answer, BatchId, Event, JobDefinition, JobId, Mapping, MissedRuns, OnParentFailure, Origin, Parent,
-    Rejection, RunIf, Submission,
+    Rejection, RunIf, Submission, Timestamp,
 };
 
 use super::GroupShard;

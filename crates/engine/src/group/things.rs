@@ -17,11 +17,10 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use rustc_hash::FxHashMap;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, BatchId, Condition, DataPath, Event, JobDefinition, JobId, LiveAnswer, MAX_ANSWERS, PathAnswer,
-    PathCheck, Rejection, ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Token, WantedThing,
-    WorkerId,
+    PathCheck, Rejection, ReturnReason, ShardId, Thing, ThingId, ThirdPartyReport, Timestamp, Token,
+    WantedThing, WorkerId,
 };
 
 use super::GroupShard;

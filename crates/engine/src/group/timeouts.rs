@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use jiff::tz::TimeZone;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, BatchId, BatchResult, Event, JobDefinition, JobId, Severity, TimeOfDay, TimeoutKind, Timeouts,
+    Timestamp,
 };
 
 use super::batch::{Batch, Phase};
@@ -293,14 +293,14 @@ mod tests {
     #[test]
     fn time_of_day_is_the_first_one_after_the_base_time() {
         let table = [
-            ("UTC", "2026-03-02T00:01:00Z", "07:00:00", "2026-03-02T07:00:00Z"),
-            ("UTC", "2026-03-02T07:00:00Z", "07:00:00", "2026-03-03T07:00:00Z"),
-            ("UTC", "2026-02-28T23:00:00Z", "07:00:00", "2026-03-01T07:00:00Z"),
-            ("Asia/Shanghai", "2026-03-01T16:01:00Z", "07:00:00", "2026-03-01T23:00:00Z"),
+            ("UTC", "2026-03-02T00:01:00Z", "07:00:00", "2026-03-02T07:00:00.000Z"),
+            ("UTC", "2026-03-02T07:00:00Z", "07:00:00", "2026-03-03T07:00:00.000Z"),
+            ("UTC", "2026-02-28T23:00:00Z", "07:00:00", "2026-03-01T07:00:00.000Z"),
+            ("Asia/Shanghai", "2026-03-01T16:01:00Z", "07:00:00", "2026-03-01T23:00:00.000Z"),
             // Clocks go forward at 02:00 and back at 03:00.
-            ("Europe/Berlin", "2026-03-28T23:01:00Z", "02:30:00", "2026-03-29T01:30:00Z"),
-            ("Europe/Berlin", "2026-10-24T22:01:00Z", "02:30:00", "2026-10-25T00:30:00Z"),
-            ("Europe/Berlin", "2026-10-25T00:31:00Z", "02:30:00", "2026-10-26T01:30:00Z"),
+            ("Europe/Berlin", "2026-03-28T23:01:00Z", "02:30:00", "2026-03-29T01:30:00.000Z"),
+            ("Europe/Berlin", "2026-10-24T22:01:00Z", "02:30:00", "2026-10-25T00:30:00.000Z"),
+            ("Europe/Berlin", "2026-10-25T00:31:00Z", "02:30:00", "2026-10-26T01:30:00.000Z"),
         ];
         for (zone, after, time, expected) in table {
             assert_eq!(next(zone, after, time), expected, "{zone} {after} {time}");

@@ -9,8 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{BatchId, Event, FinalResult, JobDefinition, Priority, WorkerId};
+use tidemill_model::{BatchId, Event, FinalResult, JobDefinition, Priority, Timestamp, WorkerId};
 
 use super::GroupShard;
 use super::finale::{Ended, alarm, demand};

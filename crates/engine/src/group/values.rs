@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_calendar::Template;
-use tidemill_model::Timestamp;
-use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES};
+use tidemill_model::{AttemptOutcome, BatchId, JobId, MAX_VALUES_BYTES, Timestamp};
 
 use super::GroupShard;
 use super::batch::Batch;

@@ -1,9 +1,8 @@
 //! DEP-7: a person lets a batch run without some of its conditions, on record with name and reason.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, WaivedParent, Waiver,
-    bounds,
+    Actor, BatchId, Event, MAX_CODE_BYTES, MAX_PATH_BYTES, Rejection, Thing, ThingId, Timestamp,
+    WaivedParent, Waiver, bounds,
 };
 
 use super::GroupShard;

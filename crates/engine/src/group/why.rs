@@ -1,9 +1,8 @@
 //! DEP-8: every condition that keeps a batch from running, and since when.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     BatchId, BatchState, Condition, JobDefinition, JobId, LeftOut, LiveAnswer, LiveQuery, Mapping,
-    PoolHolder, PoolName, PoolSpec, Rate, WaivedParent, Why, WorkerId,
+    PoolHolder, PoolName, PoolSpec, Rate, Timestamp, WaivedParent, Why, WorkerId,
 };
 
 use super::GroupShard;

@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Token, WorkerId, WorkerLabel,
+    Incarnation, JobDefinition, JobType, Measure, Priority, Reserved, Timestamp, Token, WorkerId, WorkerLabel,
 };
 
 use super::lease::Told;

@@ -1,9 +1,9 @@
 //! Workers come, fall silent, come back, and stop taking work.
 
 use ed25519_dalek::{Signature, VerifyingKey};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Token, WorkMessage, WorkerId,
+    Event, GroupSettings, Heartbeat, Incarnation, Registration, Rejection, Timestamp, Token, WorkMessage,
+    WorkerId,
 };
 
 use super::lease::Lease;

@@ -13,11 +13,10 @@ use std::collections::VecDeque;
 use ed25519_dalek::{Signer, SigningKey};
 use jiff::SignedDuration;
 use tidemill_engine::{Courier, Draft, Effect, Partition, Rig, effects};
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, Condition, Envelope, Event, GroupName, GroupSettings,
     JobId, JobSpec, LiveAnswer, LiveQuery, Outcome, Program, Reply, RequestId, Resume, ShardId, Submission,
-    WorkMessage, WorkerId,
+    Timestamp, WorkMessage, WorkerId,
 };
 
 pub(crate) use self::print::{brief, rejection};

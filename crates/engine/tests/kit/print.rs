@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Event, JobId, Outcome, PermitReport, SkippedTimes};
+use tidemill_model::{Event, JobId, Outcome, PermitReport, SkippedTimes, Timestamp};
 
 fn time(time: &Timestamp) -> String {
     let text = time.to_string();
-    text.trim_end_matches(":00Z").replace('T', " ")
+    text.replace(".000Z", "Z").trim_end_matches(":00Z").replace('T', " ")
 }
 
 /// One event in short; nothing for messages between shards.

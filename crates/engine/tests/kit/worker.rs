@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    AttemptOutcome, AttemptResult, Command, Heartbeat, Incarnation, Nonce, Registration, StartRequest, Token,
-    WorkMessage, WorkerId,
+    AttemptOutcome, AttemptResult, Command, Heartbeat, Incarnation, Nonce, Registration, StartRequest,
+    Timestamp, Token, WorkMessage, WorkerId,
 };
 
 use super::{group, sign};

@@ -1,11 +1,10 @@
 //! What a client gets when it pulls.
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Parameters;
-use crate::{GrantId, TaskId};
+use crate::{GrantId, TaskId, Timestamp};
 
 /// A task that was given to a user, as it was when it was given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,11 +1,10 @@
 //! How often a task was given, and what became of it (BYD-10).
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::TaskSpec;
-use crate::TaskId;
+use crate::{TaskId, Timestamp};
 
 /// The grants of a task or of one occurrence. `taken` = `live` + `completed` + `returned` + `expired`, always.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

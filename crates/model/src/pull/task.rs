@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Timestamp;
 use jiff::civil::Time;
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -11,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::UserName;
-use crate::{FieldError, GroupName, TemplateName, bounds};
+use crate::{FieldError, GroupName, TemplateName, Timestamp, bounds};
 
 /// The parameters of a task: a JSON object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -217,7 +216,7 @@ mod tests {
 
     fn task() -> Value {
         json!({
-            "executor": {"group": "demo"}, "when": {"every_minutes": {"n": 5, "start": "2026-03-01T10:00:00Z"}},
+            "executor": {"group": "demo"}, "when": {"every_minutes": {"n": 5, "start": "2026-03-01T10:00:00.000Z"}},
             "parameters": {"path": "/a", "share": 0.1}, "dispatch_times": 6,
         })
     }
@@ -227,7 +226,7 @@ mod tests {
         let read = TaskSpec::from_value(task()).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), task());
         let given =
-            json!({"executor": {"user": "a@b.c"}, "when": {"once": {"start": "2026-03-01T10:00:00Z"}}});
+            json!({"executor": {"user": "a@b.c"}, "when": {"once": {"start": "2026-03-01T10:00:00.000Z"}}});
         assert_eq!(TaskSpec::from_value(given).unwrap().dispatch_times, 1);
     }
 
@@ -248,7 +247,7 @@ mod tests {
             let error = TaskSpec::from_value(value).unwrap_err();
             assert_eq!((error.field.as_str(), error.value.as_str()), (field, given), "{error}");
         }
-        let days = json!({"n": 1, "at": "25:00", "zone": "UTC", "start": "2026-03-01T10:00:00Z"});
+        let days = json!({"n": 1, "at": "25:00", "zone": "UTC", "start": "2026-03-01T10:00:00.000Z"});
         let mut value = task();
         value["when"] = json!({"every_days": days});
         let error = TaskSpec::from_value(value).unwrap_err();

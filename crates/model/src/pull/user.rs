@@ -3,12 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Ledger, PulledGrant, TaskSpec};
-use crate::{GrantId, TaskId, bounds};
+use crate::{GrantId, TaskId, Timestamp, bounds};
 
 /// Why a text is not a user's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Event, Executor, GrantId, Ledger, MovedTask, TaskId, TaskSpec, UserName};
+use tidemill_model::{Event, Executor, GrantId, Ledger, MovedTask, TaskId, TaskSpec, Timestamp, UserName};
 use tidemill_store::rows::{
     PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVersionRow, PullUserRow, TaskTemplateRow,
 };

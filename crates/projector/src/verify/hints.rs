@@ -15,8 +15,7 @@ use std::time::{Duration, Instant};
 
 use tidemill_engine::Partition;
 use tidemill_log::{Log, Topic};
-use tidemill_model::Timestamp;
-use tidemill_model::{LiveAnswer, LiveQuery, ShardId, UserName};
+use tidemill_model::{LiveAnswer, LiveQuery, ShardId, Timestamp, UserName};
 use tidemill_store::hints::{Hint, Hints, Look, Place};
 
 use super::{Difference, RECORDS, Report};

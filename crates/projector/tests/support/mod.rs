@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidemill_log::{Chain, From, Kind, Log, MemoryLog, Producer, Tip, Topic, append_wait};
-use tidemill_model::Timestamp;
-use tidemill_model::{Envelope, Event, Recorded, ShardId};
+use tidemill_model::{Envelope, Event, Recorded, ShardId, Timestamp};
 use tidemill_store::{SqliteTables, Tables};
 
 pub(crate) const START_MS: i64 = 1_772_359_200_000;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tidemill_model::Timestamp;
-use tidemill_model::{FieldError, JobSpec, Rejection};
+use tidemill_model::{FieldError, JobSpec, Rejection, Timestamp};
 
 use super::{Session, wait, write};
 use crate::cli::{JobCommand, OutputFormat, Parameter};

@@ -14,7 +14,7 @@ fn key_of_another_request_is_refused() {
     let id = |job: &str| server.json(&["job", "show", &format!("default/{job}")])["id"].clone();
     let run = |job: &str| format!("/api/jobs/{}/run", id(job));
     let (a, b) = (run("a"), run("b"));
-    let at = |hour: u32| json!({"logical_time": format!("2026-01-01T{hour:02}:00:00Z")});
+    let at = |hour: u32| json!({"logical_time": format!("2026-01-01T{hour:02}:00:00.000Z")});
     let (status, first) = server.post(&a, "key", &at(1));
     assert_eq!(status, 200, "{first}");
     for (path, body) in [(&a, at(2)), (&b, at(1)), (&a, json!({}))] {

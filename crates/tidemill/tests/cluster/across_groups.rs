@@ -2,8 +2,7 @@
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use tidemill_model::ShardId;
-use tidemill_model::Timestamp;
+use tidemill_model::{ShardId, Timestamp};
 
 use crate::kit::{Cluster, History, until};
 
@@ -119,7 +118,7 @@ fn a_freeze_is_in_force_where_it_is_said_to_be() {
     late.sort_unstable();
     cluster.signal(&hangs, Signal::STOP);
     let freeze =
-        || cluster.post("/api/freeze", &json!({"latest": "2020-01-01T00:00:00Z", "reason": "moved"}));
+        || cluster.post("/api/freeze", &json!({"latest": "2020-01-01T00:00:00.000Z", "reason": "moved"}));
     let mut named: Vec<String> = serde_json::from_value(freeze()["not_yet_in"].clone()).unwrap();
     named.sort_unstable();
     assert_eq!(named, late);

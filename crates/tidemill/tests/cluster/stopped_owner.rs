@@ -9,8 +9,7 @@ use jiff::SignedDuration;
 use rustix::process::Signal;
 use serde_json::Value;
 use tidemill_log::Log;
-use tidemill_model::Timestamp;
-use tidemill_model::{Actor, Answer, Command, JobId, Outcome, Reply, ShardId};
+use tidemill_model::{Actor, Answer, Command, JobId, Outcome, Reply, ShardId, Timestamp};
 use tidemill_producers::{Config, Submitter, Wish, instance_id, request_id};
 
 use crate::kit::{Cluster, History, PATIENCE, until};
@@ -123,7 +122,7 @@ fn send(log: Arc<dyn Log>, job: JobId, granted: &Arc<AtomicI64>, enough: &Atomic
 }
 
 fn second(n: i64) -> Timestamp {
-    let begin: Timestamp = "2024-01-01T00:00:00Z".parse().unwrap();
+    let begin: Timestamp = "2024-01-01T00:00:00.000Z".parse().unwrap();
     begin + SignedDuration::from_secs(n)
 }
 

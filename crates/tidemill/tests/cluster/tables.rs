@@ -36,7 +36,7 @@ fn tables_come_back_under_load() {
     thread::scope(|scope| {
         let ends = Ends(&enough);
         scope.spawn(|| {
-            let begin: Timestamp = "2024-01-01T00:00:00Z".parse().unwrap();
+            let begin: Timestamp = "2024-01-01T00:00:00.000Z".parse().unwrap();
             while !enough.load(Ordering::SeqCst) {
                 let n = done.load(Ordering::SeqCst);
                 cluster.run_job(&job, begin + SignedDuration::from_secs(n as i64));

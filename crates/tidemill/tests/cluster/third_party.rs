@@ -18,7 +18,7 @@ fn reports_on_a_topic_release_batches() {
         cluster.json(&["job", "run", "demo/load", "--concurrent", "--logical-time", time])["batch"]
             .to_string()
     };
-    let first = run("2026-03-01T00:00:00Z");
+    let first = run("2026-03-01T00:00:00.000Z");
     let why = until("it waits", || {
         let why = cluster.json(&["batch", "why", &first]);
         (why["conditions"][0]["kind"] == "third_party").then_some(why)
@@ -26,19 +26,20 @@ fn reports_on_a_topic_release_batches() {
     let then = tidemill_model::Timestamp::from(jiff::Timestamp::now()).to_string();
     let producer = site.producer().unwrap();
     let ready = |time: &str| json!({"code": "erp", "logical_time": time}).to_string();
-    for value in ["nonsense".to_owned(), ready("2026-03-01T00:00:00Z"), ready("2026-03-02T00:00:00Z")] {
+    for value in ["nonsense".to_owned(), ready("2026-03-01T00:00:00.000Z"), ready("2026-03-02T00:00:00.000Z")]
+    {
         let (key, value) = (b"erp", value.into_bytes());
         let patience = std::time::Duration::from_secs(30);
         tidemill_log::append_wait(&*producer, Topic::Events, 0, key, value, patience).unwrap();
     }
-    cluster.succeeded("from=2026-03-01T00:00:00Z&to=2026-03-01T00:00:01Z", 1);
+    cluster.succeeded("from=2026-03-01T00:00:00.000Z&to=2026-03-01T00:00:01.000Z", 1);
     assert_eq!(why["conditions"].as_array().unwrap().len(), 1, "{why}");
     // DSP-1: what kept it then, from the journal at the broker.
     let past = cluster.json(&["batch", "why", &first, "--as-of", &then]);
     assert_eq!(past["conditions"], why["conditions"], "{past}");
     // It was reported before anybody waited for it.
-    run("2026-03-02T00:00:00Z");
-    cluster.succeeded("from=2026-03-02T00:00:00Z&to=2026-03-02T00:00:01Z", 1);
+    run("2026-03-02T00:00:00.000Z");
+    cluster.succeeded("from=2026-03-02T00:00:00.000Z&to=2026-03-02T00:00:01.000Z", 1);
 
     let log = cluster.log();
     let letters = |partition| {

@@ -30,7 +30,7 @@ impl Clock {
     fn is_believed(&self) {
         let mut date = Command::new("date");
         date.arg("+%s").stdout(Stdio::piped());
-        let wanted: Timestamp = "2020-02-02T00:00:00Z".parse().unwrap();
+        let wanted: Timestamp = "2020-02-02T00:00:00.000Z".parse().unwrap();
         self.set(&mut date, wanted);
         let told = super::text(&date.output().unwrap().stdout);
         let told = Timestamp::from_second(told.trim().parse().unwrap()).unwrap();

@@ -1,7 +1,6 @@
 //! What a user gets next.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{TaskId, UserName};
+use tidemill_model::{TaskId, Timestamp, UserName};
 
 use super::members::Member;
 use super::tasks::Task;

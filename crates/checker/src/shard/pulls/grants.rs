@@ -2,8 +2,7 @@
 
 use jiff::SignedDuration;
 use tidemill_log::Hash;
-use tidemill_model::Timestamp;
-use tidemill_model::{Event, GrantId, TaskId, UserName};
+use tidemill_model::{Event, GrantId, TaskId, Timestamp, UserName};
 
 use super::due::is_done;
 use super::members::Last;

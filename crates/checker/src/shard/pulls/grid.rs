@@ -3,8 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
-use tidemill_model::Timestamp;
-use tidemill_model::When;
+use tidemill_model::{Timestamp, When};
 
 /// The occurrences of a task.
 #[derive(Debug)]

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{GrantId, MovedTask, TaskId, UserHistory, UserName};
+use tidemill_model::{GrantId, MovedTask, TaskId, Timestamp, UserHistory, UserName};
 
 use super::{Counts, Pulls, Rules};
 use crate::Invariant;

@@ -16,8 +16,7 @@ mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Event, GrantId, GroupSettings, TaskId, UserName};
+use tidemill_model::{Event, GrantId, GroupSettings, TaskId, Timestamp, UserName};
 
 use self::members::Member;
 use self::tasks::Task;

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Executor, MovedOccurrence, MovedTask, TaskId, TaskSpec, UserName};
+use tidemill_model::{Executor, MovedOccurrence, MovedTask, TaskId, TaskSpec, Timestamp, UserName};
 
 use super::grid::Grid;
 use super::{Counts, Given, Pulls, Rules};

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
     AskedRuns, Event, JobDefinition, JobSkip, Mapping, Rejection, RerunDefinition, RerunId, RerunOnly,
-    RerunOrder, RerunResult, RerunScope, ShardId, ShardMessage, SkippedJob, SkippedTimes, TimesSkip, ToldRun,
+    RerunOrder, RerunResult, RerunScope, ShardId, ShardMessage, SkippedJob, SkippedTimes, TimesSkip,
+    Timestamp, ToldRun,
 };
 
 use super::wish::{times_within, too_many_batches};

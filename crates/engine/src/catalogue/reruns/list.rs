@@ -1,8 +1,7 @@
 //! The plan is written down, part by part.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunId, RerunResult, RerunScope, Severity,
+    AlarmKind, Event, JobSkip, Mapping, PlannedBatch, RerunId, RerunResult, RerunScope, Severity, Timestamp,
 };
 
 use super::{CHUNK, Planned, Rerun, Stage};

@@ -23,10 +23,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, BatchId, BatchResult, Event, JobDefinition, JobId, Mapping, Rejection, RerunId,
-    RerunResult, RerunWish, ShardId, SkippedTimes,
+    RerunResult, RerunWish, ShardId, SkippedTimes, Timestamp,
 };
 
 use super::Catalogue;

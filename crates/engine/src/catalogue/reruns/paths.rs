@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use tidemill_calendar::{Template, Timetable};
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    BatchId, Cascade, DataPath, JobDefinition, JobId, PlannedJob, Rejection, RerunScope, RerunWish,
+    BatchId, Cascade, DataPath, JobDefinition, JobId, PlannedJob, Rejection, RerunScope, RerunWish, Timestamp,
 };
 
 use super::super::graph::Overlay;

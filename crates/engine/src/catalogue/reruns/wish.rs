@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tidemill_calendar::Timetable;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Cascade, ColdStartOf, Event, GroupName, JobId, Mapping, Period, PlannedJob, Rejection,
-    RerunDefinition, RerunId, RerunScope, RerunWish, ScheduleRule, ShardId, bounds,
+    RerunDefinition, RerunId, RerunScope, RerunWish, ScheduleRule, ShardId, Timestamp, bounds,
 };
 
 use super::super::graph::Overlay;

@@ -1,7 +1,6 @@
 //! Whether a task can be accepted as it is written: everything that is wrong with it, in one answer.
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Executor, FieldError, Rejection, TaskSpec, When, bounds};
+use tidemill_model::{Executor, FieldError, Rejection, TaskSpec, Timestamp, When, bounds};
 
 use super::task::{PullTask, rotation_of};
 use crate::group::GroupShard;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{Answer, Event, GrantId, PulledGrant, Rejection, UserName};
+use tidemill_model::{Answer, Event, GrantId, PulledGrant, Rejection, Timestamp, UserName};
 
 use super::users::{Grant, User};
 use crate::decision::Decision;

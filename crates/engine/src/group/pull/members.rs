@@ -5,10 +5,9 @@
 
 use std::collections::BTreeSet;
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    Event, GrantId, MovedOccurrence, MovedTask, Rejection, ShardId, ShardMessage, TaskId, UserHistory,
-    UserName,
+    Event, GrantId, MovedOccurrence, MovedTask, Rejection, ShardId, ShardMessage, TaskId, Timestamp,
+    UserHistory, UserName,
 };
 
 use super::task::{Occurrence, PullTask};

@@ -29,10 +29,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tidemill_model::Timestamp;
 use tidemill_model::{
     Actor, Answer, Command, Event, Executor, GrantId, Outcome, Rejection, TaskId, Template, TemplateName,
-    UserName,
+    Timestamp, UserName,
 };
 
 use self::complete::{Ended, Ending};

@@ -1,8 +1,7 @@
 //! PUL-14: what is old is forgotten, some of it at a time, so that no decision waits for a large deletion.
 
 use jiff::SignedDuration;
-use tidemill_model::Timestamp;
-use tidemill_model::{Event, TaskId};
+use tidemill_model::{Event, TaskId, Timestamp};
 
 use super::Pull;
 use crate::group::{GroupShard, Timer};

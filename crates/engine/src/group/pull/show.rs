@@ -1,8 +1,8 @@
 //! BYD-10, PUL-6: what people and clients ask about tasks and users.
 
-use tidemill_model::Timestamp;
 use tidemill_model::{
-    LastCompleted, LiveAnswer, NextDue, OccurrenceLedger, TaskId, TaskLedger, UserName, UserStanding,
+    LastCompleted, LiveAnswer, NextDue, OccurrenceLedger, TaskId, TaskLedger, Timestamp, UserName,
+    UserStanding,
 };
 
 use super::users::Last;

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidemill_calendar::{Rotation, Zone};
-use tidemill_model::Timestamp;
-use tidemill_model::{Ledger, TaskSpec, When};
+use tidemill_model::{Ledger, TaskSpec, Timestamp, When};
 
 /// A task of the group or of one of its users.
 #[derive(Debug, Clone, PartialEq)]

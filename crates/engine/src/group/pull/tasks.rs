@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{Answer, Event, Executor, Rejection, TaskId, TaskSpec};
+use tidemill_model::{Answer, Event, Executor, Rejection, TaskId, TaskSpec, Timestamp};
 
 use super::task::PullTask;
 use crate::decision::Decision;

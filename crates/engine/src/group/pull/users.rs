@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidemill_model::Timestamp;
-use tidemill_model::{GrantId, PulledGrant, TaskId, TaskSpec};
+use tidemill_model::{GrantId, PulledGrant, TaskId, TaskSpec, Timestamp};
 
 /// What a user has of its own; absent for those who never pulled.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,8 +1,7 @@
 //! PUL-5: which occurrence a user gets.
 
 use jiff::SignedDuration;
-use tidemill_model::TaskId;
-use tidemill_model::Timestamp;
+use tidemill_model::{TaskId, Timestamp};
 
 use super::users::{Board, User};
 use crate::group::GroupShard;

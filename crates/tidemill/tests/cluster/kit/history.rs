@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidemill_model::Timestamp;
-use tidemill_model::{AttemptResult, BatchId, BatchResult, Event, JobId, Token};
+use tidemill_model::{AttemptResult, BatchId, BatchResult, Event, JobId, Timestamp, Token};
 
 /// One batch.
 pub(crate) struct Story {
