@@ -153,7 +153,7 @@ fn overlap_needs_a_fitting_maximum() {
     refused(
         &mut world,
         json!({"schedule": hourly, "valid_from": "2026-01-02T00:00:00.000Z", "valid_until": "2026-01-01T00:00:00.000Z"}),
-        "valid_until: \"2026-01-01T00:00:00Z\": must be after valid_from",
+        "valid_until: \"2026-01-01T00:00:00.000Z\": must be after valid_from",
     );
     refused(
         &mut world,

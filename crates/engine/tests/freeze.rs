@@ -176,7 +176,7 @@ fn nothing_is_assigned_before_its_earliest_start() {
         b2 generated c 2026-07-01 11:00 run 0, of p 0/1
         b1 finished success
         b2 satisfied p 2026-07-01 11:00, unmet 0
-        earliest_start: its earliest start is 2026-07-01T11:21:00Z
+        earliest_start: its earliest start is 2026-07-01T11:21:00.000Z
         b2 start due
         b2 assigned t1 attempt 1 to w
         b2 granted t1
