@@ -36,9 +36,11 @@ help: ## list the targets
 run: ## the demo: one process, nothing to install, until Ctrl-C
 	$(if $(DATA),TIDEMILL_DATA="$(DATA)") $(CARGO) run --locked -p tidemill -- demo $(if $(ONCE),--once)
 
-# Ends what it started, whatever the outcome; services that ran before stay. They come up beside what needs none.
+# Ends what it started, whatever the outcome; services that ran before stay. They come up beside what needs none of them but
+# the packages that sources are built with, which come with the smallest.
 test: ## install and start the services, run every test, stop the services
 	@stopped=$$($(SERVICES) status | awk '$$2 == "stopped" { print $$1 }'); \
+	$(SERVICES) install redis || exit; \
 	$(SERVICES) start & starting=$$!; \
 	trap 'wait $$starting || true; [[ -z $$stopped ]] || $(SERVICES) stop $$stopped' EXIT; \
 	$(MAKE) fmt-check lint; \
