@@ -22,13 +22,13 @@ impl<'de> Deserialize<'de> for Unique {
 }
 
 /// Reads a value that may have so many levels.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 struct Reader {
     levels: usize,
 }
 
 impl Reader {
-    fn inner<E: Error>(&self) -> Result<Self, E> {
+    fn inner<E: Error>(self) -> Result<Self, E> {
         let levels = self.levels.checked_sub(1);
         let too_deep =
             || E::custom(format_args!("nests more than {MAX_DEPTH} arrays and objects in one another"));
@@ -82,7 +82,7 @@ impl<'de> Visitor<'de> for Reader {
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let inner = self.inner()?;
         let mut all = Vec::new();
-        while let Some(element) = elements.next_element_seed(inner.clone())? {
+        while let Some(element) = elements.next_element_seed(inner)? {
             all.push(element);
         }
         Ok(Value::Array(all))
@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for Reader {
             if name.starts_with(OF_THE_READER) {
                 return Err(A::Error::custom(format_args!("no name may begin with `{OF_THE_READER}`")));
             }
-            let value = members.next_value_seed(inner.clone())?;
+            let value = members.next_value_seed(inner)?;
             all.insert(name, value);
         }
         Ok(Value::Object(all))

@@ -1,7 +1,7 @@
 //! Points in time, in whole milliseconds.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
 use jiff::tz::TimeZone;
@@ -106,12 +106,6 @@ impl Timestamp {
         SignedDuration::from_millis(self.0 - earlier.0)
     }
 
-    /// From this time to another one; negative where that one is earlier.
-    #[must_use]
-    pub fn duration_until(self, later: Self) -> SignedDuration {
-        later.duration_since(self)
-    }
-
     /// So much later, cut to milliseconds.
     ///
     /// # Errors
@@ -181,12 +175,6 @@ impl Sub<SignedDuration> for Timestamp {
 
     fn sub(self, duration: SignedDuration) -> Self {
         Self::cut(self.jiff() - duration)
-    }
-}
-
-impl SubAssign<SignedDuration> for Timestamp {
-    fn sub_assign(&mut self, duration: SignedDuration) {
-        *self = *self - duration;
     }
 }
 

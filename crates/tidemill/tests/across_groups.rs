@@ -405,7 +405,7 @@ fn who_waits_for_a_disabled_parent_goes_on_when_it_is_enabled() {
             parents: [{job: default/tick, mapping: latest}]}\n",
     );
     server.run(&["job", "disable", "default/tick"]);
-    let owed = Timestamp::from_second(Timestamp::from(jiff::Timestamp::now()).as_second() + 2).unwrap();
+    let owed = Timestamp::from_second(jiff::Timestamp::now().as_second() + 2).unwrap();
     let run = |job: &str| {
         server.json(&["job", "run", job, "--logical-time", &owed.to_string()])["batch"].to_string()
     };

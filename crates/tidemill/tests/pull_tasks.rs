@@ -18,7 +18,7 @@ const TEMPLATES: &str = "templates:\n- name: copy\n  comment: copies a file\n  f
 
 /// So many minutes from now, to the second.
 fn minutes(from_now: i64) -> String {
-    let now = Timestamp::from_second(Timestamp::from(jiff::Timestamp::now()).as_second()).unwrap();
+    let now = Timestamp::from_second(jiff::Timestamp::now().as_second()).unwrap();
     (now + SignedDuration::from_mins(from_now)).to_string()
 }
 

@@ -85,7 +85,7 @@ fn each(
 }
 
 fn counting(look: &Look) -> Option<&Hint> {
-    look.counting(Timestamp::from(jiff::Timestamp::now()).as_millisecond())
+    look.counting(jiff::Timestamp::now().as_millisecond())
 }
 
 /// The state of the partition at the end of its journal, where that is, and when it was there.
