@@ -55,7 +55,7 @@ lint: ## clippy, warnings are errors
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 
 dependencies: ## which crate may import which, and licenses, banned crates and sources of all that is linked
-	$(CARGO) test --locked --all-features -p tidemill --test dependencies
+	$(CARGO) test --locked --all-features -p tidemill --test repository -- layering:: policy::
 
 # The workspace as it is built here: no crate of another platform is downloaded for it.
 DENY = $(CARGO) metadata --format-version 1 --locked --all-features --filter-platform \
@@ -121,7 +121,7 @@ paths: ## HDFS: BATCHES=100000 wait for PATHS=10000; its name node is killed mea
 	$(SERVICES) start kafka mariadb; \
 	eval "$$($(SERVICES) env kafka mariadb)"; \
 	TIDEMILL_PATHS_BATCHES=$(BATCHES) TIDEMILL_PATHS_PATHS=$(PATHS) \
-		$(CARGO) test --locked --all-features -p tidemill --test many_paths -- --nocapture --test-threads=1
+		$(CARGO) test --locked --all-features -p tidemill --test cluster many_paths -- --nocapture --test-threads=1
 
 # With the features of the tests, so that little is built again.
 chaos-build:
@@ -140,8 +140,7 @@ fuzz: ## mutations of tests/corpus for MINUTES=10
 	trap 'sort -rn "$$counts" | awk "{ sum += \$$1; print } END { print sum + 0, \"inputs in sum\" }"; rm -f "$$counts"' EXIT; \
 	export TIDEMILL_FUZZ_SEED=$(FUZZ_SEED) TIDEMILL_FUZZ_SECONDS=$$(( $(MINUTES) * 60 / $(FUZZ_TARGETS) )) \
 		TIDEMILL_FUZZ_COUNTS=$$counts; \
-	$(FUZZ_TEST) --test corpus -- --nocapture --test-threads=1; \
-	$(FUZZ_TEST) --lib --bin tidemill --test http corpus -- --nocapture --test-threads=1
+	$(FUZZ_TEST) --lib --bin tidemill --test suite corpus -- --nocapture --test-threads=1
 
 sim-modes: ## the same where the log loses what it acknowledged, or an event cannot be folded
 	set -e; for mode in lost-tail lost-topic failing-fold; do \
@@ -165,8 +164,8 @@ schemas: ## write schemas/ and the generated reference from the code
 	$(CARGO) run --locked -p tidemill-projector --example schemas
 	$(CARGO) run --locked -p tidemill-store --example tables_reference
 	$(CARGO) run --locked -p tidemill-checker --example checker_reference
-	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill-api --test http every_call
-	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test requirements
+	UPDATE_EXPECT=1 $(CARGO) test --locked -p tidemill-api --test suite every_call
+	UPDATE_REQUIREMENTS=1 $(CARGO) test --locked -p tidemill --test repository requirements
 
 services-start: ## Kafka, MariaDB, Redis, HDFS, S3 and OpenSearch for development
 	$(SERVICES) start

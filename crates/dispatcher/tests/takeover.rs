@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[allow(unused_imports, unused_macros, reason = "the suite is for the other binary")]
+#[path = "suite/kit/mod.rs"]
 mod kit;
 
 use std::io::Read;

@@ -16,7 +16,12 @@ mod clients;
 #[cfg(all(feature = "kafka-tls", feature = "redis", feature = "tls"))]
 mod encrypted;
 mod encryption;
+#[cfg(feature = "hdfs")]
+#[path = "../../../probe/tests/suite/kit/hdfs.rs"]
+mod hdfs;
 mod kit;
+#[cfg(feature = "hdfs")]
+mod many_paths;
 mod pipeline;
 mod placement;
 mod pools;
@@ -25,6 +30,9 @@ mod pull_tasks;
 mod pulling;
 mod reassign;
 mod reruns;
+#[cfg(feature = "hdfs")]
+#[path = "../server/mod.rs"]
+mod server;
 mod stopped_owner;
 mod stopping;
 mod tables;

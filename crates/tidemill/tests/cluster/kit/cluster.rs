@@ -154,20 +154,17 @@ impl Cluster {
     }
 
     /// Where the interface listens, `ip:port`.
-    #[allow(dead_code, reason = "the test of many paths kills none")]
     pub(crate) fn listens(&self) -> String {
         self.server.trim_start_matches("http://").to_owned()
     }
 
     /// The interface again, where it was.
-    #[allow(dead_code, reason = "the test of many paths kills none")]
     pub(crate) fn start_api_at(&mut self, name: &str, listen: &str) {
         self.start_role(name, "api", &[("API__LISTEN", listen)]);
         self.role(name).says(&["the interface listens on "]);
     }
 
     /// Another interface, with more settings; its address.
-    #[allow(dead_code, reason = "the test of many paths needs none")]
     pub(crate) fn start_another_api(&mut self, name: &str, settings: &[(&str, &str)]) -> String {
         self.start_role(name, "api", settings);
         let line = self.role(name).says(&["the interface listens on "]);
@@ -204,7 +201,6 @@ impl Cluster {
     }
 
     /// An executor on a machine whose load is what stands in a file, in the form of `/proc/loadavg`, with more settings.
-    #[allow(dead_code, reason = "the test of many paths needs none")]
     pub(crate) fn start_executor_under(&mut self, load: &Path, name: &str, settings: &[(&str, &str)]) {
         std::fs::create_dir_all(self.path(name)).unwrap();
         let key = format!("group-{GROUP}.key");
@@ -247,7 +243,6 @@ impl Cluster {
     }
 
     /// Where the interface listens, and the administrator's key.
-    #[allow(dead_code, reason = "the test of many paths uses it")]
     pub(crate) fn api(&self) -> (String, String) {
         let key = std::fs::read_to_string(self.path("admin").join("admin.key")).unwrap();
         (self.server.clone(), key.trim().to_owned())
@@ -295,7 +290,6 @@ impl Cluster {
     }
 
     /// A topic that is not of the log, and the way to write it: as if its events were another log's.
-    #[allow(dead_code, reason = "the test of many paths needs none")]
     pub(crate) fn topic_of_the_site(&mut self) -> (String, KafkaLog) {
         let mut kafka = self.kafka.clone();
         kafka.prefix.push_str("-site");

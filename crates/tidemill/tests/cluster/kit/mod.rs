@@ -7,7 +7,6 @@ mod history;
 mod journal;
 mod process;
 #[cfg(feature = "redis")]
-#[allow(dead_code, reason = "the test of many paths needs none")]
 mod redis;
 mod topics;
 

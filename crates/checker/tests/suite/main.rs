@@ -1,0 +1,26 @@
+//! Hand-made histories: for every rule a good one that passes, and a bad one that this rule alone names.
+
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod applies;
+mod bulks;
+mod cases;
+mod commands;
+mod corpus;
+mod dependencies;
+mod facts;
+mod files;
+mod firing;
+mod foreign;
+mod generation;
+mod journal;
+mod kit;
+mod life;
+mod moves;
+mod pools;
+mod pulls;
+mod removals;
+mod reruns;
+mod shards;
+mod things;
+mod workers;

@@ -1,0 +1,190 @@
+//! Rule 5: when a loss is accepted, and when it is not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidemill_dispatcher::{AcceptLossError, Loss, accept_loss};
+use tidemill_log::{
+    Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic,
+    Usage, Waker, append_wait,
+};
+use tidemill_model::{Envelope, Event, Resume, Timestamp};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Site {
+    log: Arc<dyn Log>,
+}
+
+impl Site {
+    /// A log with an owner that has done nothing.
+    fn new() -> Self {
+        let site = Self { log: Arc::new(MemoryLog::new(1)) };
+        site.claim("a");
+        site
+    }
+
+    /// A log whose owner was done with command 5 when the topic was lost.
+    fn lost() -> Self {
+        let site = Self::new();
+        site.done_with(5, "gone");
+        site
+    }
+
+    fn append(&self, topic: Topic, value: Vec<u8>) -> u64 {
+        append_wait(&*self.log.producer().unwrap(), topic, 0, b"", value, PATIENCE).unwrap()
+    }
+
+    fn claim(&self, owner: &str) {
+        self.append(Topic::Journal, self.head().claim(owner, "host:1").unwrap());
+    }
+
+    fn write(&self, kind: Kind, body: Vec<u8>) {
+        self.append(Topic::Journal, self.head().tip().next(kind, body).unwrap().0);
+    }
+
+    fn done_with(&self, offset: u64, hash: &str) {
+        let resume = Some(Resume { offset, hash: hash.to_owned() });
+        let envelope =
+            Envelope { now: Timestamp::UNIX_EPOCH, resume, causes: Vec::new(), events: Vec::new() };
+        self.write(Kind::Envelope, serde_json::to_vec(&envelope).unwrap());
+    }
+
+    fn journal(&self) -> (Head, Vec<Envelope>) {
+        let end = self.log.range(Topic::Journal, 0).unwrap().end;
+        let mut reader = self.log.reader(Topic::Journal, 0, From::Start).unwrap();
+        let (mut chain, mut envelopes, mut next) = (Chain::new(), Vec::new(), 0);
+        while next < end {
+            for record in reader.poll(100, PATIENCE).unwrap() {
+                next = record.offset + 1;
+                let frame = chain.accept(record.offset, &record.value).accepted();
+                let body = frame.filter(|frame| frame.kind == Kind::Envelope).map(|frame| frame.body);
+                envelopes.extend(body.map(|body| serde_json::from_slice::<Envelope>(&body).unwrap()));
+            }
+        }
+        (chain.head().unwrap().clone(), envelopes)
+    }
+
+    fn head(&self) -> Head {
+        self.journal().0
+    }
+
+    fn accept(&self, is_alive: &dyn Fn(&str) -> bool) -> Result<u64, AcceptLossError> {
+        let [by, reason, incarnation] = ["me", "restored", "accept-loss-1"].map(str::to_owned);
+        let loss = Loss { partition: 0, by, reason, incarnation };
+        accept_loss(&self.log, &loss, is_alive).map(|accepted| accepted.resumed_at)
+    }
+}
+
+#[test]
+fn accepted_loss_is_on_record_and_leaves_no_owner() {
+    let site = Site::lost();
+    for wish in ["undecided", "too"] {
+        site.append(Topic::Commands, wish.into());
+    }
+    assert_eq!(site.accept(&|_| false).unwrap(), 2);
+    let (head, envelopes) = site.journal();
+    assert!(head.resigned && head.epoch == 2, "{head:?}");
+    let last = envelopes.last().unwrap();
+    assert_eq!(last.resume.as_ref().unwrap().offset, 2);
+    assert!(last.now > Timestamp::UNIX_EPOCH);
+    let Event::LossAccepted { by, reason, done, kept_from, resumed_at } = &last.events[0].event else {
+        panic!("{last:?}")
+    };
+    assert_eq!((&**by, &**reason, *done, *kept_from, *resumed_at), ("me", "restored", 5, 0, 2));
+    let again = site.accept(&|_| false);
+    assert!(matches!(again, Err(AcceptLossError::NothingLost { offset: 2, .. })), "{again:?}");
+}
+
+#[test]
+fn nothing_is_accepted_where_no_command_was_ever_done_with() {
+    let refused = Site::new().accept(&|_| false);
+    assert!(matches!(refused, Err(AcceptLossError::NothingDone { .. })), "{refused:?}");
+}
+
+#[test]
+fn living_owner_is_asked_for_unless_it_has_left() {
+    let site = Site::lost();
+    let refused = site.accept(&|address| address == "host:1");
+    assert!(matches!(refused, Err(AcceptLossError::OwnerLives { .. })), "{refused:?}");
+    assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..0, "nothing was written");
+    site.write(Kind::Resigned, Vec::new());
+    assert_eq!(site.accept(&|_| true).unwrap(), 0);
+}
+
+/// Whoever writes in between makes claim, envelope and farewell void together.
+#[test]
+fn nothing_is_accepted_where_another_owner_is_faster() {
+    type Meanwhile = fn(&Site);
+    let meanwhile: [Meanwhile; 2] = [|site| site.claim("b"), |site| site.done_with(6, "later")];
+    for meanwhile in meanwhile {
+        let site = Site::lost();
+        let refused = site.accept(&|_| {
+            meanwhile(&site);
+            false
+        });
+        assert!(matches!(refused, Err(AcceptLossError::Outrun { .. })), "{refused:?}");
+        let (head, envelopes) = site.journal();
+        assert!(!head.resigned);
+        assert!(envelopes.iter().all(|envelope| envelope.events.is_empty()), "{envelopes:?}");
+    }
+}
+
+/// A broker that gives no commands in time, whatever its ends say.
+struct Silent(Arc<dyn Log>);
+
+struct SilentReader(Box<dyn Reader>);
+
+impl Reader for SilentReader {
+    fn poll(&mut self, _: usize, _: Duration) -> Result<Vec<Record>, Error> {
+        Ok(Vec::new())
+    }
+
+    fn waker(&self) -> Waker {
+        self.0.waker()
+    }
+}
+
+impl Log for Silent {
+    fn log_id(&self) -> &LogId {
+        self.0.log_id()
+    }
+
+    fn partitions(&self, topic: Topic) -> u32 {
+        self.0.partitions(topic)
+    }
+
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        self.0.producer()
+    }
+
+    fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
+        let reader = self.0.reader(topic, partition, from)?;
+        Ok(if topic == Topic::Commands { Box::new(SilentReader(reader)) } else { reader })
+    }
+
+    fn range(&self, topic: Topic, partition: u32) -> Result<std::ops::Range<u64>, Error> {
+        self.0.range(topic, partition)
+    }
+
+    fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
+        self.0.membership(member)
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        self.0.usage()
+    }
+}
+
+/// What a log does not give is not lost: what is undecided there must not be given up.
+#[test]
+fn nothing_is_accepted_where_the_log_does_not_answer() {
+    let mut site = Site::new();
+    site.append(Topic::Commands, b"done".to_vec());
+    site.append(Topic::Commands, b"undecided".to_vec());
+    site.done_with(0, &tidemill_log::Hash::of(b"done").to_string());
+    site.log = Arc::new(Silent(Arc::clone(&site.log)));
+    let refused = site.accept(&|_| false);
+    assert!(matches!(refused, Err(AcceptLossError::Owner(_))), "{refused:?}");
+    assert_eq!(site.log.range(Topic::Commands, 0).unwrap(), 0..2, "nothing was written");
+}

@@ -1,0 +1,3 @@
+//! The dispatcher on the embedded log.
+
+crate::kit::suite::suite!(crate::kit::site::Site::sqlite());

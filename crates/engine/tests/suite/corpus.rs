@@ -1,0 +1,141 @@
+//! Commands that anybody may append, and journals that nobody should have written: neither makes the engine
+//! panic, and what it decides folds to what it holds.
+
+use crate::kit::{GROUP, Script, World, every, job};
+use serde_json::{Value, json};
+use tidemill_corpus::corpus;
+use tidemill_engine::{Draft, Partition, effects};
+use tidemill_model::{CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, ShardId};
+
+/// A partition with jobs, a parent, a batch that runs, one that waits, and one that has failed.
+fn lived() -> World {
+    let mut world = World::new();
+    let jobs = world.define(vec![
+        job("a", json!({"schedule": every("hour"), "retries": 1})),
+        job("b", json!({"parents": ["a"], "max_concurrent": 2})),
+        job("c", json!({"type": "shell", "command": "echo ${yyyyMMdd}"})),
+    ]);
+    let worker = world.worker("w1", 2, Script::Fail);
+    world.pass_minutes(61);
+    world.played(&worker).script = Script::Run;
+    world.batch(jobs[2], None);
+    world.batch(jobs[1], Some("2026-07-01T00:00:00.000Z"));
+    world.pass_minutes(1);
+    world
+}
+
+/// Decides one command. What it drafted is in the journal's form, so that its fold can be compared.
+fn decided(world: &World, drafted: &mut Partition, record: CommandRecord, and_due: bool) -> Option<Envelope> {
+    let mut draft = Draft::new(drafted, world.wall, world.partition.resume().cloned());
+    draft.command(1_000, "hash".to_owned(), record);
+    if and_due {
+        draft.due(world.wall);
+    }
+    draft.finish(true).envelope
+}
+
+/// A refusal is kept as the answer to its request, and that is all: every shard is as it was, and whoever asks without an id
+/// leaves nothing at all but how far commands were read.
+fn refusal_changes_nothing(world: &World, record: CommandRecord) {
+    let has_id = record.request.is_some();
+    let mut drafted = world.partition.clone();
+    let Some(envelope) = decided(world, &mut drafted, record, false) else { return };
+    let [cause] = &*envelope.causes else { return };
+    if !matches!(cause.outcome, Outcome::Refused(_)) {
+        return;
+    }
+    let is_note =
+        |recorded: &tidemill_model::Recorded| matches!(recorded.event, Event::CommandQuarantined { .. });
+    assert!(envelope.events.iter().all(is_note), "a refusal comes with {:?}", envelope.events);
+    // One that is set aside may be the first that its shard hears of.
+    let before = |id| world.partition.shards().find(|(shard, _)| *shard == id);
+    let same = drafted
+        .shards()
+        .filter(|(id, _)| before(*id).is_some() || envelope.events.is_empty())
+        .eq(world.partition.shards());
+    assert!(same, "a refused command has changed a shard: {cause:?}");
+    if !has_id && envelope.events.is_empty() {
+        let mut silent = world.partition.clone();
+        let causes = Vec::new();
+        silent.apply(&Envelope { causes, ..envelope.clone() });
+        assert!(silent == drafted, "a refused command without an id has left something: {cause:?}");
+    }
+}
+
+/// EVT-2: any command is decided or refused; the envelope fits its frame and folds to the state that was drafted. What is
+/// refused changes nothing.
+#[test]
+fn any_command_is_decided() {
+    let world = lived();
+    corpus!("command").fuzz(1_500, |input| {
+        let Ok(record) = serde_json::from_slice::<CommandRecord>(input) else { return };
+        refusal_changes_nothing(&world, record.clone());
+        let mut drafted = world.partition.clone();
+        let Some(envelope) = decided(&world, &mut drafted, record, true) else { return };
+        let body = serde_json::to_vec(&envelope).unwrap();
+        assert!(body.len() < 512 * 1024 - 256, "an envelope of {} bytes", body.len());
+        let mut folded = world.partition.clone();
+        folded.apply(&serde_json::from_slice(&body).unwrap());
+        assert!(folded == drafted, "the fold differs from the draft");
+        effects(&folded, &envelope, 1_000);
+    });
+}
+
+/// What an owner lists has a bound of its own, whatever is asked for.
+const MOST_LISTED: usize = 1_000;
+
+fn listed(answer: &LiveAnswer) -> usize {
+    match answer {
+        LiveAnswer::Wanted { things, .. } => things.len(),
+        LiveAnswer::WantedQuality { asks, .. } => asks.len(),
+        LiveAnswer::Pool { holders } => holders.len(),
+        LiveAnswer::TaskLedger(ledger) => ledger.occurrences.len(),
+        LiveAnswer::Why(_)
+        | LiveAnswer::NewestBatch { .. }
+        | LiveAnswer::User(_)
+        | LiveAnswer::Planned(_)
+        | LiveAnswer::Refused(_)
+        | LiveAnswer::Told { .. }
+        | LiveAnswer::Post { .. }
+        | LiveAnswer::NotFound => 0,
+    }
+}
+
+/// Any question to an owner is answered, whichever shard it is put to, within the bounds of its lists; the answer survives
+/// its way over the live port.
+#[test]
+fn any_question_is_answered() {
+    let world = lived();
+    corpus!("question").fuzz(1_000, |input| {
+        let Ok(query) = serde_json::from_slice::<LiveQuery>(input) else { return };
+        for shard in [GROUP, ShardId::CATALOGUE, query.shard(None), query.shard(Some(GROUP))] {
+            let answer = world.partition.answer(shard, &query);
+            assert!(listed(&answer) <= MOST_LISTED, "{} of {query:?}", listed(&answer));
+            let text = serde_json::to_vec(&answer).unwrap();
+            assert_eq!(serde_json::from_slice::<LiveAnswer>(&text).unwrap(), answer);
+        }
+    });
+}
+
+/// EVT-2: whatever an accepted journal says, its fold is total; so is what an owner says after it.
+#[test]
+fn any_accepted_journal_folds() {
+    corpus!("fold").fuzz(250, |input| {
+        let Ok(journal) = serde_json::from_slice::<Vec<Value>>(input) else { return };
+        let mut partition = Partition::new(0, 1);
+        for (offset, body) in (2..).zip(journal) {
+            let Ok(envelope) = serde_json::from_value::<Envelope>(body) else { continue };
+            partition.apply(&envelope);
+            effects(&partition, &envelope, offset);
+            for recorded in &envelope.events {
+                let subject = recorded.event.subject();
+                if let Some(batch) = subject.strip_prefix("batch/").and_then(|id| id.parse().ok()) {
+                    partition.answer(GROUP, &LiveQuery::Why { batch });
+                }
+            }
+        }
+        partition.next_timer();
+        partition.outstanding();
+        assert!(partition.clone() == partition);
+    });
+}

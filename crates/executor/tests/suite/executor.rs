@@ -1,0 +1,416 @@
+//! The whole executor with real processes, on the memory log. The test is the owner.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Sender, bounded};
+use ed25519_dalek::{Signature, Signer as _, SigningKey};
+use tempfile::TempDir;
+use tidemill_executor::{Config, Error, Required};
+use tidemill_log::{
+    From, Log, MemoryLog, Reader, SqliteConfig, SqliteLog, Topic, append_wait, partition_of_key,
+};
+use tidemill_model::{
+    AttemptOutcome, AttemptResult, BatchId, Command, CommandRecord, GroupName, GroupSettings, JobId, JobName,
+    JobType, Program, Registration, RunSpec, ShardId, StartRequest, Token, Usage, WorkMessage,
+};
+
+/// Far above what anything here takes; reached only by a failure.
+const BOUND: Duration = Duration::from_secs(30);
+const SHARD: ShardId = ShardId(1);
+const KEY: &str = "the logs key of a test";
+
+fn name<T: TryFrom<&'static str>>(text: &'static str) -> T
+where
+    T::Error: std::fmt::Debug,
+{
+    T::try_from(text).unwrap()
+}
+
+/// The owner's side of the log.
+struct Owner {
+    log: Arc<dyn Log>,
+    commands: Box<dyn Reader>,
+    waiting: Vec<Command>,
+}
+
+impl Owner {
+    fn new() -> Self {
+        Self::on(Arc::new(MemoryLog::new(4)))
+    }
+
+    fn on(log: Arc<dyn Log>) -> Self {
+        let commands = log
+            .reader(Topic::Commands, SHARD.partition(log.partitions(Topic::Commands)), From::Start)
+            .unwrap();
+        Self { log, commands, waiting: Vec::new() }
+    }
+
+    /// The next command that is no heartbeat.
+    fn hear(&mut self) -> Command {
+        let end = Instant::now() + BOUND;
+        while self.waiting.is_empty() {
+            assert!(Instant::now() < end, "the worker says nothing");
+            for record in self.commands.poll(100, Duration::from_millis(100)).unwrap() {
+                let record: CommandRecord = serde_json::from_slice(&record.value).unwrap();
+                assert_eq!((record.shard, &*record.actor.app), (SHARD, "worker"));
+                if !matches!(record.command, Command::Heartbeat(_)) {
+                    self.waiting.push(record.command);
+                }
+            }
+        }
+        self.waiting.remove(0)
+    }
+
+    fn hear_registration(&mut self) -> Registration {
+        match self.hear() {
+            Command::RegisterWorker(registration) => *registration,
+            other => panic!("not a registration: {other:?}"),
+        }
+    }
+
+    fn hear_finished(&mut self, wanted: Token) -> (AttemptOutcome, Option<Usage>) {
+        match self.hear() {
+            Command::ReportFinished { token, outcome, usage, .. } if token == wanted => (outcome, usage),
+            other => panic!("not the end of {wanted}: {other:?}"),
+        }
+    }
+
+    fn say(&self, to: &Registration, message: &WorkMessage) {
+        let partition = partition_of_key(to.worker.as_str(), self.log.partitions(Topic::Work));
+        let (key, value) = (to.worker.as_str().as_bytes(), serde_json::to_vec(message).unwrap());
+        append_wait(&*self.log.producer().unwrap(), Topic::Work, partition, key, value, BOUND).unwrap();
+    }
+
+    fn welcome(&self, to: &Registration, granted: Vec<Token>) {
+        let incarnation = to.incarnation.clone();
+        let settings = GroupSettings::default();
+        self.say(to, &WorkMessage::Registered { incarnation, shard: SHARD, settings, granted });
+    }
+
+    fn hear_request(&mut self, to: &Registration, token: Token, job_type: &JobType) -> StartRequest {
+        let (worker, job_type) = (to.worker.clone(), job_type.clone());
+        self.say(to, &WorkMessage::Assigned { worker, token, job_type, checks: Vec::new() });
+        match self.hear() {
+            Command::RequestStart(request) if request.token == token => request,
+            other => panic!("not a request to start {token}: {other:?}"),
+        }
+    }
+
+    /// Assignment, request, grant.
+    fn grant(&mut self, to: &Registration, spec: &RunSpec) {
+        let request = self.hear_request(to, spec.token, &spec.job_type);
+        let (incarnation, nonce) = (request.incarnation, request.nonce);
+        self.say(to, &WorkMessage::Granted { incarnation, nonce, spec: Box::new(spec.clone()) });
+    }
+
+    fn hear_started(&mut self, wanted: Token) {
+        let command = self.hear();
+        assert!(matches!(command, Command::ReportStarted { token, .. } if token == wanted), "{command:?}");
+    }
+}
+
+/// A worker in a thread of its own.
+struct Executor {
+    stop: Sender<()>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+fn config(dir: &Path) -> Config {
+    let required = Required {
+        group: name("g"),
+        shard: SHARD,
+        data_dir: dir.to_owned(),
+        slots: BTreeMap::from([(name("shell"), 4), (name("python"), 1), (name("noop"), 1_000)]),
+        logs_key: KEY.to_owned(),
+        worker_private_key: "07".repeat(32),
+    };
+    let shim = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];
+    Config { shim, api_url: "http://api".to_owned(), ..Config::new(required) }
+}
+
+impl Executor {
+    fn start(owner: &Owner, config: Config) -> Self {
+        let (stop, stopped) = bounded(2);
+        let log = Arc::clone(&owner.log);
+        let thread = thread::spawn(move || tidemill_executor::run(config, log, stopped));
+        Self { stop, thread }
+    }
+
+    fn stop(&self) {
+        self.stop.send(()).unwrap();
+    }
+
+    fn join(self) {
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+fn spec(token: Token, job_type: &'static str, script: &str) -> RunSpec {
+    let program = if job_type == "noop" { Program::None } else { Program::Command(script.to_owned()) };
+    RunSpec {
+        token,
+        batch: BatchId(77),
+        attempt: 2,
+        job: JobId(5),
+        job_name: JobName::try_from("job").unwrap(),
+        group: GroupName::try_from("g").unwrap(),
+        job_type: name(job_type),
+        program,
+        logical_time: tidemill_model::Timestamp::UNIX_EPOCH,
+        logical_time_text: "1970-01-01T01:00:00+01:00".to_owned(),
+        run: 3,
+        parameters: BTreeMap::from([("in-dir".to_owned(), "/a b".to_owned())]),
+        execution_timeout_ms: None,
+        run_as: None,
+        output_path: None,
+        ending: None,
+    }
+}
+
+/// Status line and body.
+fn get(address: &str, path: &str, key: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.0\r\nAuthorization: Bearer {key}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+fn log_of(registration: &Registration, token: Token, query: &str) -> serde_json::Value {
+    let (status, body) = get(&registration.address, &format!("/logs/{token}{query}"), KEY);
+    assert!(status.contains("200"), "{status}: {body}");
+    serde_json::from_str(&body).unwrap()
+}
+
+/// EXE-1, EXE-2, EXE-11, LOG-2, LOG-3: from registration to the record, over the log.
+#[test]
+fn job_runs_with_its_environment_and_its_log_is_served() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    let key = SigningKey::from_bytes(&[7; 32]).verifying_key();
+    let signature: Vec<u8> =
+        (0..64).map(|i| u8::from_str_radix(&me.signature[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let text = Registration::signed_text(&me.group, &me.worker, &me.incarnation);
+    let signature = Signature::from_slice(&signature).unwrap();
+    key.verify_strict(text.as_bytes(), &signature).expect("signed by the group's key");
+    owner.welcome(&me, Vec::new());
+
+    let token = Token(4097);
+    owner.grant(&me, &spec(token, "shell", "env | grep TIDEMILL | sort; echo problem >&2; exit 4"));
+    owner.hear_started(token);
+    let (outcome, usage) = owner.hear_finished(token);
+    assert_eq!((outcome.result, outcome.exit_code), (AttemptResult::Failed, Some(4)));
+    assert!(usage.unwrap().peak_memory_kib > 0);
+
+    // What it shows to report a code (EXE-4): the group's signature over its token.
+    let attempt_key = SigningKey::from_bytes(&[7; 32]).sign(token.attempt_key_text().as_bytes()).to_bytes();
+    let attempt_key: String = attempt_key.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = format!(
+        "TIDEMILL_API=http://api\nTIDEMILL_ATTEMPT=2\nTIDEMILL_ATTEMPT_KEY={attempt_key}\nTIDEMILL_BATCH=77\n\
+         TIDEMILL_JOB=job\nTIDEMILL_LOGICAL_TIME=1970-01-01T01:00:00+01:00\nTIDEMILL_PARAM_IN_DIR=/a b\n\
+         TIDEMILL_RUN=3\nTIDEMILL_TOKEN=4097\nTIDEMILL_VALUES={}\nTIDEMILL_WORKER={}\n",
+        dir.path().join("attempts/4097/values.json").display(),
+        me.worker
+    );
+    let expected = &*expected;
+    let log = log_of(&me, token, "?type=1");
+    assert_eq!((log["content"].as_str(), log["is_end"].as_bool()), (Some(expected), Some(true)));
+    owner.say(&me, &WorkMessage::Recorded { token });
+    let ended = dir.path().join("ended/4097");
+    let end = Instant::now() + BOUND;
+    while !ended.is_dir() {
+        assert!(Instant::now() < end, "the attempt's directory stays");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let first = log_of(&me, token, "?lines=1&offset=24");
+    assert_eq!(
+        (first["content"].as_str(), first["is_end"].as_bool()),
+        (Some("TIDEMILL_ATTEMPT=2\n"), Some(false))
+    );
+    assert_eq!(log_of(&me, token, "?type=2")["content"], "problem\n");
+    assert_eq!(get(&me.address, "/logs/4097/download", KEY).1, expected);
+    for (path, key, status) in [
+        ("/logs/4097", "wrong", "401"),
+        ("/logs/4097/download", "wrong", "401"),
+        ("/logs/9", KEY, "404"),
+        ("/logs/4097?type=3", KEY, "400"),
+    ] {
+        let (got, body) = get(&me.address, path, key);
+        assert!(got.contains(status) && body.contains("\"code\""), "{path}: {got} {body}");
+    }
+    executor.stop();
+    executor.join();
+}
+
+/// EXE-5, LOG-2: what it has written can be read while it runs; killed is told apart from failed.
+#[test]
+fn running_job_can_be_followed_and_killed() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let token = Token(4097);
+    owner.grant(
+        &me,
+        &spec(token, "python", "import time\nprint('line')\nprint('un', end='')\ntime.sleep(1000)"),
+    );
+    owner.hear_started(token);
+    let end = Instant::now() + BOUND;
+    let log = loop {
+        let log = log_of(&me, token, "");
+        if log["offset"] != 0 {
+            break log;
+        }
+        assert!(Instant::now() < end, "no output: {log}");
+        thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!((log["content"].as_str(), log["is_end"].as_bool()), (Some("line\n"), Some(false)));
+    owner.say(&me, &WorkMessage::Kill { token, grace_ms: 5_000 });
+    let (outcome, _) = owner.hear_finished(token);
+    assert_eq!((outcome.result, outcome.signal), (AttemptResult::Killed, Some(15)));
+    let rest = log_of(&me, token, "?offset=5");
+    assert_eq!((rest["content"].as_str(), rest["is_end"].as_bool()), (Some("un"), Some(true)));
+    executor.stop();
+    owner.say(&me, &WorkMessage::Recorded { token });
+    executor.join();
+}
+
+/// A killed shim cannot tell; what it left is ended, and the worker says that the attempt is lost.
+#[test]
+fn tree_of_a_killed_shim_is_ended_and_reported_as_lost() {
+    check_killed_shim("echo $$ > pid; kill -9 $PPID; exec sleep 1000");
+}
+
+/// Without the server too, the worker finds it.
+#[test]
+fn tree_of_a_shim_that_was_killed_with_its_server_is_ended_and_reported_as_lost() {
+    check_killed_shim("echo $$ > pid; kill -9 $(ps -o ppid= -p $PPID) $PPID; exec sleep 1000");
+}
+
+fn check_killed_shim(script: &'static str) {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let token = Token(4097);
+    owner.grant(&me, &spec(token, "shell", script));
+    // The shim may be killed before it has said that the job runs.
+    let (outcome, _) = match owner.hear() {
+        Command::ReportStarted { .. } => owner.hear_finished(token),
+        Command::ReportFinished { outcome, usage, .. } => (outcome, usage),
+        other => panic!("neither started nor finished: {other:?}"),
+    };
+    assert_eq!(outcome.result, AttemptResult::Lost, "{outcome:?}");
+    let pid = fs::read_to_string(dir.path().join("attempts/4097/work/pid")).unwrap();
+    let environment = fs::read(format!("/proc/{}/environ", pid.trim())).unwrap_or_default();
+    assert!(!String::from_utf8_lossy(&environment).contains(me.worker.as_str()));
+    executor.stop();
+    owner.say(&me, &WorkMessage::Recorded { token });
+    executor.join();
+}
+
+/// EXE-8: the end of an attempt is not lost with the worker that saw it.
+#[test]
+fn restarted_worker_reports_what_ended_before() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let (ended, running) = (Token(4097), Token(8193));
+    owner.grant(&me, &spec(ended, "shell", "exit 0"));
+    owner.hear_started(ended);
+    owner.hear_finished(ended);
+    owner.grant(&me, &spec(running, "shell", "exec sleep 1000"));
+    owner.hear_started(running);
+    executor.stop();
+    executor.stop();
+    executor.join();
+
+    let executor = Executor::start(&owner, config(dir.path()));
+    let again = loop {
+        match owner.hear() {
+            Command::RegisterWorker(registration) => break *registration,
+            Command::ReportFinished { .. } => {}
+            other => panic!("neither a report nor a registration: {other:?}"),
+        }
+    };
+    assert_eq!((&again.worker, again.live.len()), (&me.worker, 0));
+    assert_ne!(again.incarnation, me.incarnation);
+    owner.welcome(&again, vec![ended, running, Token(12289)]);
+    assert_eq!(owner.hear_finished(ended).0.result, AttemptResult::Success);
+    assert_eq!(owner.hear_finished(running).0.result, AttemptResult::Lost);
+    assert_eq!(owner.hear_finished(Token(12289)).0.result, AttemptResult::Lost);
+    for token in [ended, running, Token(12289)] {
+        owner.say(&again, &WorkMessage::Recorded { token });
+    }
+    executor.stop();
+    executor.join();
+}
+
+/// OPS-6: a job that ends in time ends well.
+#[test]
+fn stopping_worker_lets_its_jobs_finish() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    let token = Token(4097);
+    owner.grant(&me, &spec(token, "shell", "while ! test -e go; do sleep 0.01; done"));
+    owner.hear_started(token);
+    executor.stop();
+    fs::write(dir.path().join("attempts/4097/work/go"), "").unwrap();
+    assert_eq!(owner.hear_finished(token).0.result, AttemptResult::Success);
+    owner.say(&me, &WorkMessage::Recorded { token });
+    executor.join();
+}
+
+#[test]
+fn noops_take_the_whole_way_without_a_process() {
+    let (dir, mut owner) = (TempDir::new().unwrap(), Owner::new());
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    for n in 1..=300 {
+        let token = Token(n << 12 | 1);
+        owner.grant(&me, &spec(token, "noop", ""));
+        owner.hear_started(token);
+        assert_eq!(owner.hear_finished(token).0.result, AttemptResult::Success);
+        owner.say(&me, &WorkMessage::Recorded { token });
+    }
+    executor.stop();
+    executor.join();
+    assert_eq!(fs::read_dir(dir.path().join("ended")).unwrap().count(), 0);
+}
+
+/// What the worker says in one turn is one commit of the embedded log, so that its owner finds start and end of a noop
+/// together.
+#[test]
+fn start_and_end_of_a_noop_are_read_together() {
+    let dir = TempDir::new().unwrap();
+    let log =
+        SqliteLog::open(&SqliteConfig::new(dir.path().join("log")), Box::new(|error| panic!("{error}")));
+    let mut owner = Owner::on(Arc::new(log.unwrap()));
+    let executor = Executor::start(&owner, config(dir.path()));
+    let me = owner.hear_registration();
+    owner.welcome(&me, Vec::new());
+    for n in 1..=50 {
+        let token = Token(n << 12 | 1);
+        owner.grant(&me, &spec(token, "noop", ""));
+        owner.hear_started(token);
+        let told = owner.waiting.first();
+        assert!(matches!(told, Some(Command::ReportFinished { token: of, .. }) if *of == token), "{told:?}");
+        owner.waiting.clear();
+        owner.say(&me, &WorkMessage::Recorded { token });
+    }
+    executor.stop();
+    executor.join();
+}

@@ -1,0 +1,6 @@
+//! The executor's tests, with real processes.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
+mod executor;
+mod shim;

@@ -1,0 +1,471 @@
+//! The shim with real processes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+use rustix::time::{ClockId, clock_gettime};
+use tempfile::TempDir;
+use tidemill_executor::{AttemptDir, ExitRecord, KilledBecause, Lease, News, ShimSpec, Shims};
+use tidemill_model::Token;
+
+/// Far above what anything here takes; reached only by a failure.
+const BOUND: Duration = Duration::from_secs(30);
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + BOUND;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "{what} did not happen within {BOUND:?}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn boottime_ms() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+}
+
+const TOKEN: Token = Token(4097);
+
+/// The directory of attempts, with the server of their shims.
+struct Site {
+    dir: TempDir,
+    shims: Shims,
+}
+
+impl Site {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let command = vec![env!("CARGO_BIN_EXE_tidemill-shim").to_owned()];
+        let shims = Shims::start(command, dir.path().to_owned()).unwrap();
+        Self { dir, shims }
+    }
+
+    fn attempt_dir(&self, token: Token) -> PathBuf {
+        self.dir.path().join(token.to_string())
+    }
+
+    /// A shim for an attempt whose directory is there.
+    fn shim(&self, token: Token, spec: &ShimSpec) -> UnixStream {
+        let mut worker = self.shims.begin(token).unwrap();
+        worker.set_read_timeout(Some(BOUND)).unwrap();
+        writeln!(worker, "{}", serde_json::to_string(spec).unwrap()).unwrap();
+        worker
+    }
+
+    fn begin(&self, token: Token, spec: &ShimSpec) -> UnixStream {
+        fs::create_dir_all(self.attempt_dir(token).join("work")).unwrap();
+        self.shim(token, spec)
+    }
+}
+
+/// What a shim says until it is gone.
+fn hear_all(mut worker: &UnixStream) -> Vec<News> {
+    let mut said = Vec::new();
+    worker.read_to_end(&mut said).unwrap();
+    let news = News::take(&mut said);
+    assert_eq!(said, b"", "what it says are whole lines");
+    news
+}
+
+fn script(script: &str) -> ShimSpec {
+    let env = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+    let argv = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+    ShimSpec { argv, env, grace_ms: 10_000, lease: None, limit_ms: None, run_as: None, umask: None }
+}
+
+/// One attempt with a server of its own.
+struct Attempt {
+    site: Site,
+    worker: UnixStream,
+}
+
+impl Attempt {
+    fn start(spec: &ShimSpec) -> Self {
+        let site = Site::start();
+        let worker = site.begin(TOKEN, spec);
+        Self { site, worker }
+    }
+
+    fn order(&mut self, line: &str) {
+        writeln!(self.worker, "{line}").unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.site.attempt_dir(TOKEN).join(name)
+    }
+
+    fn record(&self) -> Option<ExitRecord> {
+        AttemptDir::new(self.site.attempt_dir(TOKEN)).exit_record().unwrap()
+    }
+
+    /// As a worker that is gone, except that it still hears.
+    fn leave(&self) {
+        self.worker.shutdown(Shutdown::Write).unwrap();
+    }
+
+    /// Waits for the shim's own end.
+    fn end(&mut self) -> ExitRecord {
+        let news = hear_all(&self.worker);
+        let record = self.record().expect("a shim that has ended has written it down");
+        assert_eq!(news.last(), Some(&News::Ended(record.clone())));
+        record
+    }
+
+    fn stdout(&self) -> String {
+        fs::read_to_string(self.path("stdout")).unwrap()
+    }
+
+    /// A process number that the job wrote into a file of its working directory.
+    fn pid(&self, name: &str) -> u32 {
+        let file = self.path("work").join(name);
+        until(name, || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok())
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        // A test that failed half way leaves nothing behind: to the shim its worker is gone.
+        let _ = self.worker.shutdown(Shutdown::Write);
+        let _ = self.worker.read_to_end(&mut Vec::new());
+    }
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), signal).unwrap();
+}
+
+fn is_alive(pid: u32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
+}
+
+/// EXE-2: the job's environment is what was given and nothing else; its directory is its own.
+#[test]
+fn job_has_its_environment_directory_and_group() {
+    let mut spec = script("env; pwd; ps -o pgid= -p $$ | tr -d ' '; echo $$; echo oops >&2");
+    spec.env.insert("TIDEMILL_TOKEN".to_owned(), "a b\nc".to_owned());
+    let mut attempt = Attempt::start(&spec);
+    assert_eq!(attempt.end().exit_code, Some(0));
+    let stdout = attempt.stdout();
+    assert!(stdout.contains("TIDEMILL_TOKEN=a b\nc\n"), "{stdout}");
+    assert!(!stdout.contains("CARGO"), "{stdout}");
+    let lines: Vec<&str> = stdout.lines().rev().take(3).collect();
+    assert_eq!(lines[0], lines[1], "leads its own process group");
+    assert!(lines[2].ends_with("/work"), "{stdout}");
+    assert_eq!(fs::read_to_string(attempt.path("stderr")).unwrap(), "oops\n");
+}
+
+/// EXE-3
+#[test]
+fn exit_code_and_signal_are_told_apart() {
+    let record = Attempt::start(&script("exit 7")).end();
+    assert_eq!((record.exit_code, record.signal, record.killed_because), (Some(7), None, None));
+    let record = Attempt::start(&script("kill -9 $$")).end();
+    assert_eq!((record.exit_code, record.signal, record.killed_because), (None, Some(9), None));
+}
+
+/// TMO-5: what runs longer than it may is asked to end, and then made to, with everything that it began; nobody has
+/// to say so.
+#[test]
+fn attempt_over_its_limit_is_ended_with_its_whole_tree() {
+    let mut spec = script("trap '' TERM; sleep 1000 & echo $! > child; while :; do sleep 0.1; done");
+    // Long enough for the shell to come so far, however slow this is.
+    (spec.limit_ms, spec.grace_ms) = (Some(3_000), 200);
+    let mut attempt = Attempt::start(&spec);
+    let child = attempt.pid("child");
+    let record = attempt.end();
+    assert_eq!((record.killed_because, record.signal), (Some(KilledBecause::TimedOut), Some(9)));
+    assert!(record.duration_ms >= 3_200, "it had its time and its grace: {record:?}");
+    assert!(!std::path::Path::new(&format!("/proc/{child}")).exists(), "what it began is gone too");
+}
+
+/// TMO-5: what heeds TERM has its grace, and still was too long.
+#[test]
+fn attempt_over_its_limit_may_end_itself() {
+    let mut spec = script("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done");
+    spec.limit_ms = Some(3_000);
+    let mut attempt = Attempt::start(&spec);
+    let record = attempt.end();
+    assert_eq!((record.killed_because, record.exit_code), (Some(KilledBecause::TimedOut), Some(0)));
+    assert_eq!(attempt.stdout(), "bye\n");
+}
+
+#[test]
+fn program_that_is_not_there_is_told() {
+    let argv = vec!["/does/not/exist".to_owned()];
+    let spec = ShimSpec {
+        argv,
+        env: BTreeMap::new(),
+        grace_ms: 1,
+        lease: None,
+        limit_ms: None,
+        run_as: None,
+        umask: None,
+    };
+    let error = Attempt::start(&spec).end().error.unwrap();
+    assert!(error.contains("/does/not/exist") && error.contains("No such file"), "{error}");
+}
+
+/// LOG-1: output is not held in memory, whatever its size.
+#[test]
+fn two_hundred_megabytes_of_output_cost_the_shim_no_memory() {
+    let mut attempt = Attempt::start(&script(
+        "echo $PPID > shim; head -c 200000000 /dev/zero; touch done; read line < /dev/null; sleep 1000",
+    ));
+    let done = attempt.path("work/done");
+    until("the output", || done.exists().then_some(()));
+    let status = fs::read_to_string(format!("/proc/{}/status", attempt.pid("shim"))).unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let peak_kib: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();
+    assert!(peak_kib < 16_384, "peak of the shim: {peak_kib} KiB");
+    assert_eq!(fs::metadata(attempt.path("stdout")).unwrap().len(), 200_000_000);
+    attempt.order("kill 0 asked");
+    attempt.end();
+}
+
+/// EXE-7
+#[test]
+fn time_processor_and_memory_are_measured() {
+    let spin = "python3 -c 'b = bytearray(60_000_000); import time; t = time.process_time()\nwhile time.process_time() < t + 0.2: pass'";
+    let record = Attempt::start(&script(spin)).end();
+    assert_eq!(record.exit_code, Some(0), "{record:?}");
+    assert!(record.cpu_ms >= 200 && record.duration_ms >= 200, "{record:?}");
+    assert!(record.peak_memory_kib > 58_000, "{record:?}");
+}
+
+/// Leaves a process behind that is in a session of its own and whose parents are gone.
+const DAEMON: &str = "setsid sh -c 'setsid sh -c \"echo \\$\\$ > daemon.new; mv daemon.new daemon; exec sleep 1000\" & exit 0' & \
+     while ! test -e daemon; do sleep 0.01; done";
+
+/// EXE-5: what put itself into another session is still of the tree, and the end is told after its end.
+#[test]
+fn daemon_left_behind_is_ended_before_the_end_is_told() {
+    let mut attempt = Attempt::start(&script(DAEMON));
+    let daemon = attempt.pid("daemon");
+    let record = attempt.end();
+    assert_eq!((record.exit_code, record.killed_because), (Some(0), None));
+    assert!(!is_alive(daemon));
+}
+
+/// EXE-5
+#[test]
+fn kill_ends_the_whole_tree() {
+    let mut attempt = Attempt::start(&script("sleep 1000 & echo $! > child; sh -c 'sleep 1000; true'"));
+    let child = attempt.pid("child");
+    attempt.order("kill 10000 asked");
+    let record = attempt.end();
+    assert_eq!((record.signal, record.killed_because), (Some(15), Some(KilledBecause::Asked)));
+    assert!(!is_alive(child));
+    assert!(record.duration_ms < 10_000, "TERM was enough: {record:?}");
+}
+
+#[test]
+fn job_that_ignores_term_is_killed_after_the_grace() {
+    let mut attempt = Attempt::start(&script("trap '' TERM; echo $$ > main; while :; do sleep 0.05; done"));
+    attempt.pid("main");
+    attempt.order("kill 300 asked");
+    let record = attempt.end();
+    assert_eq!((record.signal, record.killed_because), (Some(9), Some(KilledBecause::Asked)));
+    assert!(record.duration_ms >= 300, "{record:?}");
+}
+
+/// TERM goes to what runs, not to what is then started to clean up.
+#[test]
+fn job_may_clean_up_within_the_grace() {
+    let mut attempt = Attempt::start(&script(
+        "trap 'sleep 0.1 && echo cleaned; exit 5' TERM; echo $$ > main; while :; do sleep 0.05; done",
+    ));
+    attempt.pid("main");
+    attempt.order("kill 10000 worker_stopped");
+    let record = attempt.end();
+    assert_eq!((record.exit_code, record.killed_because), (Some(5), Some(KilledBecause::WorkerStopped)));
+    assert_eq!(attempt.stdout(), "cleaned\n");
+}
+
+/// A stopped process hears no TERM unless it is continued.
+#[test]
+fn stopped_job_is_ended_too() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; kill -STOP $$"));
+    let main = attempt.pid("main");
+    until("the stop", || {
+        let stat = fs::read_to_string(format!("/proc/{main}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.starts_with('T').then_some(())
+    });
+    attempt.order("kill 10000 asked");
+    assert_eq!(attempt.end().signal, Some(15));
+}
+
+/// Nothing outlives its worker.
+#[test]
+fn tree_ends_when_the_worker_is_gone() {
+    let mut attempt = Attempt::start(&script(&format!("{DAEMON}; sleep 1000")));
+    let daemon = attempt.pid("daemon");
+    attempt.leave();
+    let record = attempt.end();
+    assert_eq!(record.killed_because, Some(KilledBecause::WorkerGone));
+    assert!(!is_alive(daemon));
+}
+
+/// Rule 9: the lease holds without the worker doing anything.
+#[test]
+fn tree_ends_when_the_lease_is_over_and_a_renewal_moves_that() {
+    let now = boottime_ms();
+    let mut spec = script("trap '' TERM; echo $$ > main; while :; do sleep 0.05; done");
+    spec.grace_ms = 50;
+    spec.lease = Some(Lease { term_at_ms: now + 60_000, kill_at_ms: now + 60_001 });
+    let mut attempt = Attempt::start(&spec);
+    attempt.pid("main");
+    let renewed = boottime_ms() + 400;
+    // An older time does not shorten it, a newer one lengthens it: here from 60 s on.
+    attempt.order("lease 1 2");
+    attempt.order(&format!("lease {} {}", now + 61_000, now + 62_000));
+    attempt.order("nonsense");
+    until("a while after the older time", || (boottime_ms() > renewed).then_some(()));
+    assert_eq!(attempt.record(), None);
+    drop(attempt);
+
+    // The shell has to ignore TERM by then.
+    spec.lease = Some(Lease { term_at_ms: boottime_ms() + 3_000, kill_at_ms: boottime_ms() + 3_300 });
+    let mut attempt = Attempt::start(&spec);
+    let record = attempt.end();
+    assert_eq!((record.signal, record.killed_because), (Some(9), Some(KilledBecause::Lease)));
+}
+
+/// A shim that is told to end, as when the machine stops, ends its job first.
+#[test]
+fn shim_that_gets_term_ends_its_job() {
+    let mut attempt = Attempt::start(&script("echo $PPID > shim; echo $$ > main; exec sleep 1000"));
+    let main = attempt.pid("main");
+    signal(attempt.pid("shim"), Signal::TERM);
+    assert_eq!(attempt.end().killed_because, Some(KilledBecause::WorkerStopped));
+    assert!(!is_alive(main));
+}
+
+/// Rule 8: what was started once is never started again.
+#[test]
+fn second_shim_of_an_attempt_starts_nothing() {
+    let spec = script("echo run >> runs");
+    let mut attempt = Attempt::start(&spec);
+    attempt.end();
+    assert_eq!(hear_all(&attempt.site.shim(TOKEN, &spec)), []);
+    assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
+}
+
+#[test]
+fn second_shim_beside_a_running_one_starts_nothing() {
+    let spec = script("echo run >> runs; echo $$ > main; exec sleep 1000");
+    let mut attempt = Attempt::start(&spec);
+    attempt.pid("main");
+    assert_eq!(hear_all(&attempt.site.shim(TOKEN, &spec)), []);
+    attempt.order("kill 0 asked");
+    attempt.end();
+    assert_eq!(fs::read_to_string(attempt.path("work/runs")).unwrap(), "run\n");
+}
+
+#[test]
+fn worker_hears_that_the_job_runs_and_how_it_ended() {
+    let attempt = Attempt::start(&script("exit 0"));
+    let news = hear_all(&attempt.worker);
+    assert_eq!(news, [News::Started, News::Ended(attempt.record().unwrap())]);
+}
+
+/// Rule 9: time that passed before the shim could begin counts too.
+#[test]
+fn lease_that_is_over_starts_nothing() {
+    let mut spec = script("echo run >> runs");
+    spec.lease = Some(Lease { term_at_ms: boottime_ms(), kill_at_ms: boottime_ms() });
+    let mut attempt = Attempt::start(&spec);
+    assert_eq!(attempt.end().killed_because, Some(KilledBecause::Lease));
+    assert!(!attempt.path("work/runs").exists());
+}
+
+#[test]
+fn half_an_order_starts_nothing() {
+    let site = Site::start();
+    fs::create_dir_all(site.attempt_dir(TOKEN).join("work")).unwrap();
+    let mut worker = site.shims.begin(TOKEN).unwrap();
+    let spec = serde_json::to_string(&script("exit 0")).unwrap();
+    worker.write_all(spec.as_bytes()).unwrap();
+    worker.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(hear_all(&worker), []);
+    assert!(!site.attempt_dir(TOKEN).join("stdout").exists());
+}
+
+/// EXE-5: nothing tells whose it was but that it is nobody's: it is in a session of its own, its parents are
+/// gone, and its environment is empty.
+#[test]
+fn tree_of_a_killed_shim_is_ended_before_its_socket() {
+    let site = Site::start();
+    let other = site.begin(Token(8193), &script("echo $$ > main; exec sleep 1000"));
+    let file = site.attempt_dir(Token(8193)).join("work/main");
+    let main = until("the other job", || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok());
+    let bare = DAEMON.replace("exec sleep", "exec env -i sleep");
+    let attempt =
+        Attempt { worker: site.begin(TOKEN, &script(&format!("{bare}; kill -9 $PPID; sleep 1000"))), site };
+    let daemon = attempt.pid("daemon");
+    assert!(!hear_all(&attempt.worker).iter().any(|news| matches!(news, News::Ended(_))));
+    assert!(!is_alive(daemon));
+    assert_eq!(attempt.record(), None);
+    assert!(is_alive(main), "the shim of another attempt and its job go on");
+    other.shutdown(Shutdown::Write).unwrap();
+    hear_all(&other);
+}
+
+#[test]
+fn killed_server_takes_no_shim_with_it_and_is_replaced() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
+    let main = attempt.pid("main");
+    let server = attempt.site.shims.server_id();
+    signal(server, Signal::KILL);
+    until("the end of the server", || (!is_alive(server)).then_some(()));
+    let next = attempt.site.begin(Token(8193), &script("exit 0"));
+    assert!(matches!(hear_all(&next)[..], [News::Started, News::Ended(_)]));
+    assert_ne!(attempt.site.shims.server_id(), server);
+    assert!(is_alive(main));
+    attempt.order("kill 10000 asked");
+    assert_eq!(attempt.end().killed_because, Some(KilledBecause::Asked));
+}
+
+/// What cannot be started is told, and nothing else suffers.
+#[test]
+fn server_without_room_for_another_socket_goes_on() {
+    let mut attempt = Attempt::start(&script("echo $$ > main; exec sleep 1000"));
+    attempt.pid("main");
+    let server = Pid::from_raw(attempt.site.shims.server_id().try_into().unwrap());
+    let limit = Rlimit { current: Some(5), maximum: Some(64) };
+    prlimit(server, Resource::Nofile, limit).unwrap();
+    let other = attempt.site.shims.begin(Token(8193)).unwrap();
+    assert_eq!(hear_all(&other), []);
+    let limit = Rlimit { current: Some(64), maximum: Some(64) };
+    prlimit(server, Resource::Nofile, limit).unwrap();
+    let next = attempt.site.begin(Token(12289), &script("exit 0"));
+    assert!(matches!(hear_all(&next)[..], [News::Started, News::Ended(_)]));
+    attempt.order("kill 0 asked");
+    attempt.end();
+}
+
+/// It waits for its shims, since only it can end what a killed one leaves.
+#[test]
+fn server_ends_after_its_worker_and_its_shims() {
+    let site = Site::start();
+    let server = site.shims.server_id();
+    let worker = site.begin(TOKEN, &script("echo $$ > main; exec sleep 1000"));
+    let Site { dir, shims } = site;
+    let main = dir.path().join("4097/work/main");
+    until("the job", || main.exists().then_some(()));
+    drop(shims);
+    assert!(is_alive(server));
+    worker.shutdown(Shutdown::Write).unwrap();
+    assert!(matches!(hear_all(&worker)[..], [News::Started, News::Ended(_)]));
+    until("the end of the server", || (!is_alive(server)).then_some(()));
+}

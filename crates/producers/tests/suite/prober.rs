@@ -1,0 +1,124 @@
+//! The prober at work: real paths of this host, a name node that never answers, and owners of a memory log.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::TcpListener;
+
+use crate::kit::{Site, until};
+use tidemill_model::{CheckReport, Command, Outcome, ShardId, ThingId};
+use tidemill_probe::Rhythm;
+use tidemill_producers::prober::{Config, start};
+
+const SHARD: ShardId = ShardId(1);
+
+/// So fast that a test can wait for it.
+fn config() -> Config {
+    let mut config = Config { look_every_ms: 100, ..Config::default() };
+    config.rhythm = Rhythm { longest_ms: 1_000, every_ms: 300, soon_ms: 100, ..Rhythm::default() };
+    config.rhythm.together_ms = 100;
+    config
+}
+
+/// Things that were told to be there.
+fn found(site: &Site) -> BTreeSet<ThingId> {
+    let answers = site.heard().into_iter().filter_map(|(shard, command)| match command {
+        Command::ReportPaths { answers } if shard == SHARD => Some(answers),
+        _ => None,
+    });
+    answers
+        .flatten()
+        .filter(|answer| answer.exists && answer.generation == 1)
+        .map(|answer| answer.thing)
+        .collect()
+}
+
+/// DEP-1, DEP-4: a path that comes is told to the shard that waits for it, and nothing else is.
+#[test]
+fn path_that_comes_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let site = Site::start(|_| Outcome::Done);
+    site.wait_for(SHARD, ["a", "b", "c"].map(path));
+    let prober = start(config(), site.outside("one")).unwrap();
+    until("all are asked for", || (prober.status().paths == 3).then_some(()));
+    fs::write(path("b"), "").unwrap();
+    let told = until("b is told", || Some(found(&site)).filter(|found| !found.is_empty()));
+    assert_eq!(told, BTreeSet::from([ThingId::mint(2, SHARD)]));
+    site.wait_for(SHARD, []);
+    until("nothing is waited for", || (prober.status().paths == 0).then_some(()));
+    prober.stop().unwrap();
+    assert!(site.heard().iter().all(|(_, command)| matches!(command, Command::ReportPaths { .. })));
+}
+
+/// DEP-1: several probers ask each path once between them; when one is gone, the other asks for all.
+#[test]
+fn probers_share_the_paths() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<String> =
+        (0..200).map(|n| dir.path().join(format!("{n}/x")).to_str().unwrap().to_owned()).collect();
+    let site = Site::start(|_| Outcome::Done);
+    site.log.suggest("one", vec![0, 3]);
+    site.log.suggest("other", vec![1, 2]);
+    site.wait_for(SHARD, paths.clone());
+    let [one, other] = ["one", "other"].map(|name| start(config(), site.outside(name)).unwrap());
+    until("they share", || {
+        let [ones, others] = [one.status().paths, other.status().paths];
+        (ones + others == 200 && ones > 0 && others > 0).then_some(())
+    });
+    other.stop().unwrap();
+    site.log.suggest("one", (0..4).collect());
+    until("one asks for all", || (one.status().paths == 200).then_some(()));
+    fs::create_dir_all(dir.path().join("77/x")).unwrap();
+    let told = until("it is found", || Some(found(&site)).filter(|found| !found.is_empty()));
+    assert_eq!(told, BTreeSet::from([ThingId::mint(78, SHARD)]));
+    one.stop().unwrap();
+}
+
+/// DEP-5, MON-6: a name node that takes calls and never answers. They are abandoned, counted and shown; the
+/// catalogue hears of it, and again when it is over; other paths are found meanwhile.
+#[cfg(feature = "hdfs")]
+#[test]
+fn hung_name_node_is_told_and_holds_up_no_other_path() {
+    let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let local = dir.path().to_str().unwrap().to_owned();
+    let name_node = format!("hdfs://{}", hung.local_addr().unwrap());
+    let site = Site::start(|_| Outcome::Done);
+    site.wait_for(SHARD, [format!("{name_node}/a"), local]);
+    let mut config = config();
+    config.paths.retry_pause_ms = 10;
+    config.paths.hdfs.limits.timeout_ms = 100;
+    let prober = start(config, site.outside("one")).unwrap();
+    until("the local path is found", || found(&site).contains(&ThingId::mint(2, SHARD)).then_some(()));
+    let reports = || -> Vec<CheckReport> {
+        let of = |(shard, command)| match command {
+            Command::ReportChecks(report) if shard == ShardId::CATALOGUE => Some(report),
+            _ => None,
+        };
+        site.heard().into_iter().filter_map(of).collect()
+    };
+    let report = until("it is told", || reports().into_iter().next());
+    assert_eq!((&*report.authority, &*report.prober), (name_node.as_str(), "one"));
+    assert!(report.failure.contains("no answer in time, tried 4 times"), "{report:?}");
+    let status = until("it is shown", || {
+        let status = prober.status();
+        let shown = status.authorities.iter().find(|it| it.authority == name_node)?.clone();
+        (shown.hung_calls >= 4).then_some((status.failing, shown))
+    });
+    assert_eq!(status.0, 1, "{status:?}");
+    until("its lateness is told", || reports().iter().any(|report| report.late_ms > 0).then_some(()));
+
+    site.wait_for(SHARD, []);
+    until("it is over", || {
+        let last = reports().pop()?;
+        (last.failure.is_empty() && last.late_ms == 0).then_some(())
+    });
+    prober.stop().unwrap();
+}
+
+#[test]
+fn configuration_out_of_range_is_refused_by_field() {
+    let site = Site::start(|_| Outcome::Done);
+    let refused = start(Config { look_every_ms: 1, ..Config::default() }, site.outside("one")).unwrap_err();
+    assert!(refused.to_string().contains("look_every_ms"), "{refused}");
+}

@@ -1,0 +1,218 @@
+//! The feed: from the journal with a cursor, and published to its topic.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::{Owner, catalogue, lives, log, shard};
+use serde_json::{Value, json};
+use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
+use tidemill_model::Timestamp;
+use tidemill_projector::{Error, FeedCursor, FeedReader, Progress, PublishConfig, Shutdown, publish};
+
+const LONG: Duration = Duration::from_secs(30);
+
+fn ids(reader: &mut FeedReader, most: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    while ids.len() < most {
+        let Some((_, event)) = reader.next(Duration::ZERO).unwrap() else { break };
+        let json: Value = serde_json::from_slice(&event.json).unwrap();
+        ids.push(format!("{} {}", json["source"].as_str().unwrap(), json["id"].as_str().unwrap()));
+    }
+    ids
+}
+
+fn journals() -> (MemoryLog, Arc<dyn Log>, Vec<u64>) {
+    let (memory, log) = log(2);
+    let mut ends = vec![Owner::claim(&*log, 0).decide(catalogue())];
+    let mut owner = Owner::claim(&*log, 1);
+    let mut last = owner.decide(shard());
+    for decision in lives(1, 30, 2) {
+        last = owner.decide(decision);
+    }
+    ends.push(last);
+    (memory, log, ends)
+}
+
+/// EVT-4: wherever a reader stops, the next one goes on there: nothing twice, nothing left out.
+#[test]
+fn feed_goes_on_after_every_cursor() {
+    let (_, log, _) = journals();
+    let start = FeedCursor::start(log.log_id());
+    let all = ids(&mut FeedReader::new(&*log, start.clone()).unwrap(), usize::MAX);
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+    for stop in (0..all.len()).step_by(13) {
+        let mut reader = FeedReader::new(&*log, start.clone()).unwrap();
+        let mut seen = ids(&mut reader, stop);
+        let cursor = FeedCursor::parse(&reader.cursor().to_string()).unwrap();
+        seen.extend(ids(&mut FeedReader::new(&*log, cursor).unwrap(), usize::MAX));
+        assert_eq!(seen.iter().collect::<BTreeSet<_>>(), all.iter().collect::<BTreeSet<_>>(), "{stop}");
+        assert_eq!(seen.len(), all.len(), "{stop}");
+    }
+}
+
+/// EVT-4: at a time the feed begins, in every partition, with the first event of that time or later; a cursor that it
+/// gives is good before another partition has had its first one.
+#[test]
+fn feed_begins_at_a_time() {
+    let (_, log) = log(2);
+    let (mut first, mut second) = (Owner::claim(&*log, 0), Owner::claim(&*log, 1));
+    first.decide(catalogue());
+    second.decide(shard());
+    let drained = |owner: &mut Owner| owner.decide(vec![(1, json!({"worker_drained": {"worker": "w-1"}}))]);
+    let last_before = drained(&mut second);
+    let since = second.now_ms + 1;
+    first.now_ms = since + 100;
+    let defined = first.decide(vec![(0, json!({"key_revoked": {"app": "etl"}}))]);
+    let at = Timestamp::from_millisecond(since).unwrap();
+    let cursor = FeedCursor::since(log.log_id(), at);
+    let cursor = FeedCursor::parse(&cursor.to_string()).unwrap();
+    let mut reader = FeedReader::new(&*log, cursor).unwrap();
+    let (cursor, event) = reader.next(LONG).unwrap().unwrap();
+    assert_eq!((event.offset, event.kind), (defined, "key.revoked"));
+    assert!(reader.next(Duration::ZERO).unwrap().is_none(), "{last_before} is earlier");
+    second.now_ms = since - 7;
+    let on_time = drained(&mut second);
+    let cursor = FeedCursor::parse(&cursor.to_string()).unwrap();
+    for reader in [&mut reader, &mut FeedReader::new(&*log, cursor).unwrap()] {
+        let (_, event) = reader.next(LONG).unwrap().unwrap();
+        assert_eq!((event.offset, event.kind), (on_time, "worker.drained"));
+        assert!(reader.next(Duration::ZERO).unwrap().is_none());
+    }
+}
+
+#[test]
+fn feed_after_the_end_has_only_what_comes() {
+    let (_, log, ends) = journals();
+    let records = ends.into_iter().enumerate().map(|(index, end)| (u32::try_from(index).unwrap(), end));
+    let mut reader = FeedReader::new(&*log, FeedCursor::after(log.log_id(), records)).unwrap();
+    assert!(reader.next(Duration::ZERO).unwrap().is_none());
+    let mut owner = Owner::claim(&*log, 1);
+    let offset = owner.decide(vec![(1, serde_json::json!({"worker_drained": {"worker": "w-1"}}))]);
+    let (_, event) = reader.next(LONG).unwrap().unwrap();
+    assert_eq!((event.offset, event.kind, event.subject.as_str()), (offset, "worker.drained", "worker/w-1"));
+}
+
+#[test]
+fn cursor_of_another_log_is_refused() {
+    let (_, one) = log(1);
+    let (_, other) = log(1);
+    let cursor = FeedCursor::start(other.log_id());
+    assert!(matches!(FeedReader::new(&*one, cursor), Err(Error::BadCursor { .. })));
+    assert!(matches!(FeedCursor::parse("%"), Err(Error::BadCursor { .. })));
+    let beyond = FeedCursor::after(one.log_id(), [(0, 99)]);
+    assert!(matches!(FeedReader::new(&*one, beyond), Err(Error::PositionMismatch { .. })));
+}
+
+/// Runs the publisher until it has read these journals to their ends.
+fn publish_to(log: &Arc<dyn Log>, ends: &[u64]) -> Result<(), Error> {
+    let (progress, shutdown) = (Progress::new(), Shutdown::new());
+    std::thread::scope(|scope| {
+        let config = PublishConfig { window: 20 };
+        let running = scope.spawn({
+            let (progress, shutdown) = (&progress, &shutdown);
+            move || publish(&config, log, progress, shutdown)
+        });
+        for (partition, end) in (0..).zip(ends) {
+            assert!(progress.wait_until(partition, *end, LONG));
+        }
+        shutdown.request();
+        running.join().unwrap()
+    })
+}
+
+fn published(log: &dyn Log) -> Vec<String> {
+    let mut found = Vec::new();
+    for partition in 0..log.partitions(Topic::Events) {
+        let end = log.range(Topic::Events, partition).unwrap().end;
+        let mut reader = log.reader(Topic::Events, partition, From::Start).unwrap();
+        let mut next = 0;
+        while next < end {
+            for record in reader.poll(1000, LONG).unwrap() {
+                next = record.offset + 1;
+                let json: Value = serde_json::from_slice(&record.value).unwrap();
+                assert_eq!(json["partitionkey"].as_str().unwrap().as_bytes(), record.key);
+                let (source, id) = (json["source"].as_str().unwrap(), json["id"].as_str().unwrap());
+                assert_eq!(source, format!("tidemill/{}/{partition}", log.log_id()));
+                found.push(format!("{source} {id}"));
+            }
+        }
+    }
+    found
+}
+
+fn expected(log: &dyn Log) -> BTreeSet<String> {
+    let mut reader = FeedReader::new(log, FeedCursor::start(log.log_id())).unwrap();
+    ids(&mut reader, usize::MAX).into_iter().collect()
+}
+
+/// EVT-4: one record per event, in the journal's order, in the journal's partition; a restart adds nothing.
+#[test]
+fn every_event_is_published_once_and_in_order() {
+    let (_, log, ends) = journals();
+    publish_to(&log, &ends).unwrap();
+    let first = published(&*log);
+    assert_eq!(first.len(), expected(&*log).len());
+    assert_eq!(first.iter().cloned().collect::<BTreeSet<_>>(), expected(&*log));
+    let mut owner = Owner::claim(&*log, 1);
+    let more = owner.decide(vec![(1, serde_json::json!({"worker_drained": {"worker": "w-1"}}))]);
+    publish_to(&log, &[ends[0], more]).unwrap();
+    let second = published(&*log);
+    assert_eq!(second.len(), first.len() + 1);
+    assert_eq!(second.iter().cloned().collect::<BTreeSet<_>>(), expected(&*log));
+}
+
+/// EVT-4: appends that fail, or whose outcome is lost, leave no event out.
+#[test]
+fn failed_appends_leave_no_event_out() {
+    use tidemill_log::memory::Fault;
+    let (memory, log, ends) = journals();
+    let mut count = 0_u32;
+    memory.set_faults(move |append| {
+        if append.topic != Topic::Events {
+            return Fault::None;
+        }
+        count += 1;
+        match count {
+            1 | 4 | 9 | 60 => Fault::DropUnknown,
+            23 => Fault::LandUnknown,
+            _ => Fault::None,
+        }
+    });
+    publish_to(&log, &ends).unwrap();
+    assert_eq!(published(&*log).into_iter().collect::<BTreeSet<_>>(), expected(&*log));
+}
+
+/// Rule 11: a topic that holds something else than this journal's feed stops the publisher by name.
+#[test]
+fn foreign_records_in_the_topic_stop_the_publisher() {
+    let (_, log, ends) = journals();
+    publish_to(&log, &ends).unwrap();
+    let mut reader = log.reader(Topic::Events, 0, From::Start).unwrap();
+    let record = reader.poll(1, LONG).unwrap().remove(0);
+    let other =
+        String::from_utf8(record.value.to_vec()).unwrap().replace("tidemill.group.defined", "tidemill.x.y");
+    let append = |value: &str| {
+        let producer = log.producer().unwrap();
+        append_wait(&*producer, Topic::Events, 0, b"0", value.as_bytes().to_vec(), LONG).unwrap();
+    };
+    append(&other);
+    let error = publish_to_failure(&log);
+    assert!(matches!(error, Error::PositionMismatch { partition: 0, .. }), "{error}");
+    append("not JSON");
+    let error = publish_to_failure(&log);
+    assert!(matches!(error, Error::ForeignFeed { partition: 0, .. }), "{error}");
+}
+
+/// Runs the publisher until a partition has ended with an error.
+fn publish_to_failure(log: &Arc<dyn Log>) -> Error {
+    let (progress, shutdown) = (Progress::new(), Shutdown::new());
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| publish(&PublishConfig::default(), log, &progress, &shutdown));
+        while progress.partitions().get(&0).is_none_or(|it| it.error.is_none()) {
+            std::thread::yield_now();
+        }
+        shutdown.request();
+        running.join().unwrap().unwrap_err()
+    })
+}

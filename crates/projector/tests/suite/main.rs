@@ -1,0 +1,15 @@
+//! The projector's tests.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
+mod corpus;
+mod feed;
+mod fold;
+mod hints;
+#[cfg(feature = "mysql")]
+mod mysql;
+mod pull;
+mod rebuild;
+mod run;
+mod schemas;
+mod support;

@@ -1,0 +1,91 @@
+//! The projection into MySQL or MariaDB, on the server that `TIDEMILL_TEST_MYSQL` names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::support::{Owner, catalogue, id, lives, log, shard};
+use mysql::prelude::Queryable;
+use mysql::{Conn, Opts};
+use tidemill_log::LogId;
+use tidemill_projector::{Config, Progress, Shutdown, rebuild, run, verify};
+use tidemill_store::{MysqlTables, ReadTables, Tables};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// A database that is dropped with it.
+struct Database {
+    server: String,
+    name: String,
+}
+
+impl Database {
+    fn new() -> Self {
+        let server = std::env::var("TIDEMILL_TEST_MYSQL").expect(
+            "TIDEMILL_TEST_MYSQL names a server: run `deploy/dev/services start mariadb`, \
+             then `eval \"$(deploy/dev/services env)\"`",
+        );
+        let database = Self { server, name: format!("tidemill_test_{}", LogId::random()) };
+        database.by_hand(&format!("CREATE DATABASE {}", database.name));
+        database
+    }
+
+    fn by_hand(&self, sql: &str) {
+        Conn::new(Opts::from_url(&self.server).unwrap()).unwrap().query_drop(sql).unwrap();
+    }
+
+    fn tables(&self) -> Arc<dyn Tables> {
+        let (address, _) = self.server.rsplit_once('/').unwrap();
+        Arc::new(MysqlTables::open(&format!("{address}/{}", self.name)).unwrap())
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.by_hand(&format!("DROP DATABASE {}", self.name));
+    }
+}
+
+/// EVT-2, EVT-7: partitions side by side, a rebuild under load, a swap; the rows are what the journal says.
+#[test]
+fn rebuild_swaps_the_tables_under_load() {
+    let (_, log) = log(3);
+    let database = Database::new();
+    let tables = database.tables();
+    let first = Owner::claim(&*log, 0).decide(catalogue());
+    let mut owner = Owner::claim(&*log, 1);
+    owner.decide(shard());
+    let (progress, shutdown, config) =
+        (Progress::new(), Shutdown::new(), Config { pace_ms: 1, cached_rows: 50, ..Config::default() });
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&config, &log, &tables, &progress, &shutdown));
+        assert!(progress.wait_until(0, first, LONG));
+        let load = scope.spawn(|| owner.decide_all(lives(1, 300, 5)));
+        // As another process would: with connections of its own.
+        let new = rebuild(&config, &*log, &*database.tables(), &Shutdown::new(), &mut |_| {}).unwrap();
+        let last = load.join().unwrap();
+        assert!(progress.wait_until(1, last, LONG));
+        let left: Vec<_> = tables.generations().unwrap().iter().map(|it| it.number).collect();
+        assert_eq!(left, [new]);
+        shutdown.request();
+        running.join().unwrap().unwrap();
+    });
+    let check = || verify(&*log, &*tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+    let report = check();
+    assert!(report.is_clean() && report.rows > 500, "{:#?}", report.differences);
+    let generation = report.generation;
+    let table = format!("{}.g{generation}_batches", database.name);
+    database.by_hand(&format!("UPDATE {table} SET message = 'by hand' WHERE id = {}", id(7)));
+    let report = check();
+    assert_eq!(
+        report.differences.iter().map(|it| (it.table, it.column)).collect::<Vec<_>>(),
+        [("batches", Some("message"))]
+    );
+    assert_eq!(&*tables.batch(id(7)).unwrap().unwrap().message, "by hand");
+}
+
+/// PUL-14: see there.
+#[test]
+fn versions_that_nobody_names_leave() {
+    let database = Database::new();
+    crate::support::versions_that_nobody_names_leave(&database.tables());
+}

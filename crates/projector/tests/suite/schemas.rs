@@ -1,0 +1,127 @@
+//! The committed schemas are those of the code, and the code reads what older code wrote.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tidemill_log::LogId;
+use tidemill_model::{Actor, Cause, Envelope, Event, Outcome, Recorded, RequestId, ShardId, Source};
+use tidemill_projector::{cloud_event, schemas};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schemas")
+}
+
+fn committed(folder: &str) -> BTreeMap<String, String> {
+    let files = fs::read_dir(root().join(folder)).unwrap().map(|file| file.unwrap().path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+    files.map(|path| (format!("{folder}/{}", name(&path)), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// EVT-3: the published schemas are generated, and the committed ones are these.
+#[test]
+fn committed_schemas_are_those_of_the_code() {
+    let generated = schemas::files();
+    for (path, text) in &generated {
+        let committed = fs::read_to_string(root().join(path)).unwrap_or_default();
+        assert!(&committed == text, "schemas/{path} is stale: run `make schemas`");
+    }
+    for path in committed("events").keys().chain(committed("commands").keys()) {
+        assert!(generated.contains_key(path), "schemas/{path} is of nothing any more: run `make schemas`");
+    }
+}
+
+/// EVT-3: every event type ever published has a golden file, and it is read as what it was.
+#[test]
+fn golden_files_are_read_and_written_back_the_same() {
+    let mut kinds = BTreeSet::new();
+    for (path, text) in committed("golden/v1") {
+        let event: Event = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let expected: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_value(&event).unwrap(), expected, "{path}");
+        assert_eq!(path, format!("golden/v1/{}.json", event.kind()));
+        kinds.insert(event.kind().to_owned());
+    }
+    assert_eq!(
+        kinds,
+        schemas::events().into_keys().collect(),
+        "run `make schemas`, and commit the new golden files"
+    );
+}
+
+/// EVT-3, EVT-4: what is published of every event fits its schema, and nothing else does.
+#[test]
+fn every_published_event_fits_its_schema() {
+    let log_id = LogId::random();
+    let schemas = schemas::events();
+    for event in schemas::samples() {
+        let kind = event.kind();
+        let validator = jsonschema::validator_for(&schemas[kind]).unwrap();
+        let published: Value =
+            serde_json::from_slice(&cloud_event(&log_id, 3, 9, 0, &envelope(event)).json).unwrap();
+        let errors: Vec<_> = validator.iter_errors(&published).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{kind}: {errors:?}");
+        let mut broken = published.clone();
+        broken["data"] = Value::from(7);
+        assert!(!validator.is_valid(&broken), "{kind} with data 7");
+        let mut other = published;
+        other["type"] = Value::from("tidemill.other.v1");
+        assert!(!validator.is_valid(&other), "{kind} as another type");
+    }
+}
+
+fn envelope(event: Event) -> Envelope {
+    let actor = Actor { app: "etl".into(), user: Some("ann".into()) };
+    let source = Source::Command { offset: 41, request: Some(RequestId::new("r-1")), reply_to: None, actor };
+    Envelope {
+        now: "2026-03-01T10:01:00.500Z".parse().unwrap(),
+        resume: None,
+        causes: vec![
+            Cause { source: Source::Timer, outcome: Outcome::Done, events: 0 },
+            Cause { source, outcome: Outcome::Done, events: 1 },
+        ],
+        events: vec![Recorded { shard: ShardId(1), event }],
+    }
+}
+
+/// EVT-4: the envelope follows CloudEvents 1.0, byte by byte the same every time.
+#[test]
+fn a_fact_is_published_as_a_cloud_event() {
+    let log_id = LogId::try_from("abc".to_owned()).unwrap();
+    let event = serde_json::from_str(r#"{"batch_finished":{"batch":4097,"result":"success"}}"#).unwrap();
+    let published = cloud_event(&log_id, 3, 9, 0, &envelope(event));
+    let expected = concat!(
+        r#"{"specversion":"1.0","id":"9-0","source":"tidemill/abc/3","type":"tidemill.batch.finished.v1","#,
+        r#""subject":"batch/4097","time":"2026-03-01T10:01:00.500Z","datacontenttype":"application/json","#,
+        r#""dataschema":"urn:tidemill:schema:events:batch.finished:v1","partitionkey":"1","cause":"command","#,
+        r#""causeoffset":"41","request":"r-1","actor":"etl","actoruser":"ann","#,
+        r#""data":{"batch":4097,"result":"success"}}"#,
+    );
+    assert_eq!(String::from_utf8(published.json).unwrap(), expected);
+    assert_eq!((published.kind, published.key.as_str()), ("batch.finished", "1"));
+}
+
+/// API-5: what a key hashes to is nobody's business.
+#[test]
+fn hash_of_a_key_is_not_published() {
+    let event = schemas::samples().into_iter().find(|event| event.kind() == "key.defined").unwrap();
+    let published = cloud_event(&LogId::random(), 0, 1, 0, &envelope(event));
+    let json = String::from_utf8(published.json).unwrap();
+    // The log's id is drawn, and has the same letters.
+    let data = json.split_once(r#""data":"#).unwrap().1;
+    assert!(data.contains(r#""hash":"""#) && !data.contains("ff00"), "{json}");
+}
+
+/// EVT-3: a command's record fits the schema of its kind.
+#[test]
+fn a_command_fits_its_schema_only() {
+    let record = serde_json::json!({
+        "shard": 1, "request": "r-1", "actor": {"app": "etl"}, "command": {"kill_batch": {"batch": 4097}},
+    });
+    let schemas = schemas::commands();
+    let fits = |name: &str| jsonschema::validator_for(&schemas[name]).unwrap().is_valid(&record);
+    assert!(fits("kill_batch"));
+    assert!(!fits("kill_job"));
+    assert!(!schemas.contains_key("planted_panic"));
+}

@@ -1,0 +1,49 @@
+//! One `tidemill standalone` with everything embedded, through the command line and REST.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
+
+mod accept_loss;
+mod across_groups;
+#[path = "../../../serving/tests/kit/authority.rs"]
+mod authority;
+mod bad_input;
+mod bulk;
+mod by_hand;
+#[path = "../clients/mod.rs"]
+mod clients;
+mod delete;
+mod dispatch;
+mod encryption;
+mod execution;
+mod failing_generation;
+mod fields;
+mod files;
+mod first_run;
+mod generation;
+mod history;
+mod journal;
+mod many_parents;
+mod moves;
+mod on_record;
+mod outage;
+mod past;
+mod paths;
+mod placement;
+mod pools;
+mod pull_tasks;
+mod pulling;
+mod quality;
+#[path = "../../../producers/tests/suite/kit/service.rs"]
+mod quality_service;
+mod renames;
+mod replay;
+mod reruns;
+mod retries;
+mod schedules;
+#[path = "../server/mod.rs"]
+mod server;
+#[cfg(all(feature = "mysql", feature = "parquet"))]
+mod sinks;
+mod standalone;
+mod things;
+mod timeouts;
