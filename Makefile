@@ -18,9 +18,9 @@ FUZZ_SEED ?= $(shell date +%s)
 FUZZ_TARGETS = $(shell grep -rho 'corpus!."' crates --include=*.rs | wc -l)
 SEED ?=
 # One build for both: no bug is in what sim runs, for nothing switches one on.
-SIMULATED = $(CARGO) run --locked --profile sim -p tidemill-testkit --features planted --bin
+SIMULATED = $(CARGO) run --locked --release -p tidemill-testkit --features planted --bin
 
-.PHONY: help run test test-rust test-examples test-feed test-contract contract fmt-check bench sim sim-modes sim-ci fuzz planted rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
+.PHONY: help run test test-rust test-examples test-feed test-contract contract fmt-check bench sim sim-modes sim-ci fuzz planted planted-ci nightly rerun-full chaos chaos-ci chaos-build paths fmt lint dependencies deny advisories sbom schemas \
 	services-start services-stop clean-services
 
 help: ## list the targets
@@ -77,6 +77,8 @@ sbom: ## tidemill.cdx.json: what a release is made of, as CycloneDX
 test-sbom:
 	"$$TIDEMILL_TEST_PYTHON" tests/python/sbom_test.py
 
+# Most tests wait for processes and services: more of them at once than cores.
+test-rust: export RUST_TEST_THREADS ?= 6
 test-rust: ## the Rust tests; wants the services and their addresses
 	$(CARGO) test --locked --workspace --all-features
 
@@ -112,8 +114,8 @@ sim: ## histories of a simulated cluster: SEEDS=0..10000
 chaos: chaos-build ## faults against real processes and services: MINUTES=10 SEED=…
 	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-chaos-ci: chaos-build ## three minutes of it, the short set, a new seed each time
-	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes 3 --short $(if $(SEED),--seed $(SEED)) $(ARGS)
+chaos-ci: chaos-build ## two minutes of it, the short set, a new seed each time
+	"$${CARGO_TARGET_DIR:-target}/debug/chaos" --minutes 2 --short $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 paths: ## HDFS: BATCHES=100000 wait for PATHS=10000; its name node is killed meanwhile, embedded and on Kafka
 	@stopped=$$($(SERVICES) status kafka mariadb | awk '$$2 == "stopped" { print $$1 }'); \
@@ -148,13 +150,26 @@ sim-modes: ## the same where the log loses what it acknowledged, or an event can
 	done
 
 # Builds what `planted` runs, too: to link either takes minutes of one core.
-sim-ci: ## three minutes of new histories, other ones in each run
-	$(CARGO) build --locked --profile sim -p tidemill-testkit --features planted --bins
+sim-ci: ## a minute of new histories, other ones in each run, and a few where the log loses what it had
+	$(CARGO) build --locked --release -p tidemill-testkit --features planted --bins
 	@base=$$(($$(date +%s) * 1000)); \
-	echo "again: sim --seeds $$base..$$((base + 1000000)) --minutes 3"; \
+	echo "again: sim --seeds $$base..$$((base + 1000000)) --minutes 1"; \
 	$(SIMULATED) sim -- \
-		--seeds $$base..$$((base + 1000000)) --minutes 3 --shrink; \
-	$(MAKE) sim-modes SEEDS=$$base..$$((base + 500))
+		--seeds $$base..$$((base + 1000000)) --minutes 1 --shrink; \
+	$(MAKE) sim-modes SEEDS=$$base..$$((base + 100))
+
+planted-ci: ## twelve of the planted bugs, others each hour
+	$(SIMULATED) planted -- --rotate 12 --turn $$(($$(date +%s) / 3600))
+
+# What CI leaves out for its time: run it before a release, and before a large change is called done.
+nightly: ## all of it: 20 minutes of histories, every planted bug, 10 minutes of chaos, 20 of fuzzing
+	@base=$$(($$(date +%s) * 1000)); \
+	echo "again: sim --seeds $$base..$$((base + 10000000)) --minutes 20"; \
+	$(SIMULATED) sim -- --seeds $$base..$$((base + 10000000)) --minutes 20 --shrink; \
+	$(MAKE) sim-modes SEEDS=$$base..$$((base + 2000))
+	$(MAKE) planted
+	$(MAKE) chaos MINUTES=10
+	$(MAKE) fuzz MINUTES=20
 
 fmt: ## format the Rust code
 	$(CARGO) fmt --all
