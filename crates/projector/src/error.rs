@@ -130,6 +130,20 @@ impl Error {
         move |source| Self::Tables { what, source }
     }
 
+    /// What a person does about a record that cannot be read; absent: that is not what failed.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&'static str> {
+        use tidemill_log::Error as Log;
+        match self {
+            Self::Journal { source: Log::Damaged { .. } | Log::Gap { .. }, .. } => Some(
+                "stop the processes that use the log, put a copy of the log back that is whole, or repair what stores it, \
+                 and start again",
+            ),
+            Self::Body { .. } => Some("use the version that wrote it, or a newer one"),
+            _ => None,
+        }
+    }
+
     /// Whether trying again later may help: a broker or a database that is away.
     #[must_use]
     pub fn is_outage(&self) -> bool {

@@ -55,4 +55,4 @@ pub use rebuild::{RebuildProgress, rebuild};
 pub use retry::{Session, keep};
 pub use run::{Config, run};
 pub use shutdown::Shutdown;
-pub use verify::{Difference, Report, VerifyConfig, verify, verify_hints, verify_within};
+pub use verify::{Difference, Report, Stand, Unreadable, VerifyConfig, verify, verify_hints, verify_within};

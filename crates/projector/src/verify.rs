@@ -2,6 +2,9 @@
 //!
 //! What is old may have left the tables (see [`crate::purge`]); it is left out on both sides.
 //!
+//! Tables may stand behind the journal. From there to the end that it had when this began the journal is only read, so that
+//! a record which the tables cannot go past is found ([`Stand`]).
+//!
 //! The journal is folded again, from its first record to where the tables stand, into rows on disk beside them
 //! ([`Scratch`]); then both are read in the order of their keys, a page at a time. So what this takes is disk for the
 //! rows of all tables once more, and of memory, whatever the size of the history (about 1 KB a row):
@@ -14,6 +17,7 @@
 
 mod hints;
 mod scratch;
+mod stand;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -29,6 +33,7 @@ use crate::purge::Old;
 use crate::{Error, Shutdown};
 pub use hints::verify_hints;
 use scratch::Scratch;
+pub use stand::{Stand, Unreadable};
 
 /// Records folded in one transaction.
 const RECORDS: usize = 128;
@@ -74,6 +79,8 @@ pub struct Difference {
 pub struct Report {
     /// The set of tables that was compared.
     pub generation: u32,
+    /// Where the tables stand in each journal, by partition.
+    pub stands: Vec<Stand>,
     /// Journal records folded; the chain holds over all of them.
     pub records: u64,
     /// Records among them that do not count.
@@ -95,10 +102,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether the tables are what the journal says.
+    /// Whether the tables are what the journal says, as far as they go, and can go on to its end.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.difference_count == 0
+        self.difference_count == 0 && self.stands.iter().all(|stand| stand.unreadable.is_none())
     }
 
     fn holds(&mut self, rows: usize) {
@@ -114,10 +121,11 @@ impl Report {
 }
 
 /// Folds the journal again and compares the tables in use with it, at the position where they stand; whatever is
-/// written meanwhile does not matter. `on_progress` hears how many records are folded, of how many.
+/// written meanwhile does not matter. The rest of the journal, up to the end that it has now, is read and no more.
+/// `on_progress` hears how many records are read, of how many.
 ///
 /// # Errors
-/// [`Error::PositionMismatch`] where the tables stand at a record that the journal does not have;
+/// A record below the position that cannot be read; [`Error::PositionMismatch`] where the tables stand at a record that the journal does not have;
 /// [`Error::Interrupted`] on shutdown; [`Error::Scratch`]; the log; the database.
 pub fn verify(
     log: &dyn Log,
@@ -139,17 +147,25 @@ pub fn verify_within(
     shutdown: &Shutdown,
     on_progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Report, Error> {
+    let ends = stand::ends(log)?;
     let mut snapshot = tables.snapshot().map_err(Error::tables("read the tables"))?;
     let positions = snapshot.positions().map_err(Error::tables("read the positions"))?;
     let mut report = Report { generation: snapshot.generation(), ..Report::default() };
     let scratch = Scratch::new(&config.scratch)?;
-    let total = positions.values().map(|position| position.offset + 1).sum();
-    for partition in 0..log.partitions(Topic::Journal) {
-        if let Some(position) = positions.get(&partition) {
-            let fold = Fold::new(partition, config.cached_rows);
-            let mut told = |records| on_progress(records, total);
-            refold(log, partition, position, shutdown, (fold, &scratch), &mut report, &mut told)?;
+    let stood = |partition: &u32| positions.get(partition).map_or(0, |position| position.offset + 1);
+    let total = ends.iter().map(|(partition, end)| stood(partition).max(*end)).sum();
+    let mut before = 0;
+    for (partition, end) in ends {
+        let mut told = |next| on_progress(before + next, total);
+        let mut journal = Journal::open(log, partition, "the tables", Start::Beginning)?;
+        let position = positions.get(&partition);
+        if let Some(position) = position {
+            let fold = (Fold::new(partition, config.cached_rows), &scratch);
+            refold((log, partition), &mut journal, position, shutdown, fold, &mut report, &mut told)?;
         }
+        let offset = position.map(|position| position.offset);
+        report.stands.push(Stand::read(&mut journal, (partition, offset, end), shutdown, &mut told)?);
+        before += stood(&partition).max(end);
     }
     let horizon = snapshot.horizon().map_err(Error::tables("read the horizon"))?;
     let mut comparison =
@@ -166,8 +182,8 @@ pub fn verify_within(
 }
 
 fn refold(
-    log: &dyn Log,
-    partition: u32,
+    (log, partition): (&dyn Log, u32),
+    journal: &mut Journal,
     position: &Position,
     shutdown: &Shutdown,
     (mut fold, scratch): (Fold, &Scratch),
@@ -184,7 +200,6 @@ fn refold(
     if !range.contains(&position.offset) {
         return Err(mismatch("the journal does not reach that far"));
     }
-    let mut journal = Journal::open(log, partition, "the tables", Start::Beginning)?;
     let mut written: Option<Position> = None;
     let mut next = range.start;
     while next <= position.offset {
@@ -209,7 +224,7 @@ fn refold(
             let to = Position { offset: last, head: format!("{last}").into() };
             scratch.write(partition, written.replace(to.clone()), to, changes)?;
         }
-        on_progress(report.records);
+        on_progress(next);
     }
     let head = journal.head().map(|head| serde_json::to_string(head).expect("a head is plain data"));
     if head.as_deref() != Some(&position.head) {

@@ -63,6 +63,11 @@ fn records_of_a_deposed_owner_are_void() {
     assert_eq!(voids, 2);
     let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
     assert_eq!((report.rows, report.void_records, report.is_clean()), (0, 2, true));
+    // Nothing of what a deposed owner writes at the end is missing in the tables.
+    deposed.decide(shard());
+    let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+    let stand = &report.stands[0];
+    assert_eq!((stand.offset, stand.end, stand.behind), (Some(last), last + 2, 0), "{stand:?}");
 }
 
 /// Rule 11: tables of another journal are not written to.
@@ -105,6 +110,13 @@ fn an_unknown_fact_stops_its_partition_only() {
     let error = ended.unwrap_err();
     assert!(matches!(error, Error::Body { partition: 0, offset, .. } if offset == unknown), "{error}");
     assert!(known < unknown);
+    let report = verify(&*log, &*database.tables, &Shutdown::new(), &mut |_, _| {}).unwrap();
+    let [stopped, whole] = &report.stands[..] else { panic!("one for each partition: {:?}", report.stands) };
+    let next = stopped.offset.map_or(0, |offset| offset + 1);
+    assert_eq!((stopped.end, stopped.behind), (unknown + 1, unknown + 1 - next), "{stopped:?}");
+    assert_eq!(stopped.unreadable.as_ref().map(|it| it.offset), Some(unknown), "{stopped:?}");
+    assert_eq!((whole.offset, whole.behind, &whole.unreadable), (Some(whole.end - 1), 0, &None));
+    assert!(report.difference_count == 0 && !report.is_clean());
 }
 
 /// Tables whose database is away now and then.

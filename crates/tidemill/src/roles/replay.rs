@@ -43,8 +43,12 @@ pub(crate) fn run(
         OutputFormat::Json => output::json(&report),
         OutputFormat::Table => output::line(told(operation, &report)),
     }
-    let is_clean = report["difference_count"].as_u64().unwrap_or(0) == 0;
-    Ok(if is_clean { Exit::Success } else { Exit::Failure })
+    let is_same = report["difference_count"].as_u64().unwrap_or(0) == 0;
+    Ok(if is_same && stands(&report).all(|stand| stand["unreadable"].is_null()) {
+        Exit::Success
+    } else {
+        Exit::Failure
+    })
 }
 
 /// The log; absent where another process has to be asked.
@@ -150,15 +154,17 @@ pub(super) fn work(
         Operation::Verify => {
             let mut report = tidemill_projector::verify_within(verify, log, tables, shutdown, on_progress)
                 .map_err(|error| {
+                    let missing = "where tables are missing, `tidemill rebuild` makes them anew";
                     Failure::caused("the tables cannot be verified", &error)
-                        .hint("where tables are missing, `tidemill rebuild` makes them anew")
+                        .hint(error.remedy().unwrap_or(missing))
                 })?;
             if let Some(hints) = hints {
                 tidemill_projector::verify_hints(log, hints, shutdown, &mut report, on_progress).map_err(
                     |error| {
-                        Failure::caused("the hints cannot be verified", &error).hint(
-                            "start the server of redis.url; without redis.url only the tables are verified",
-                        )
+                        let absent =
+                            "start the server of redis.url; without redis.url only the tables are verified";
+                        Failure::caused("the hints cannot be verified", &error)
+                            .hint(error.remedy().unwrap_or(absent))
                     },
                 )?;
             }
@@ -209,11 +215,13 @@ fn told(operation: Operation, report: &Value) -> String {
     if let Some(hints) = report["hints"].as_u64().filter(|hints| *hints > 0) {
         text.push_str(&format!("Hints of pulls that count: {hints}.\n"));
     }
+    stands(report).filter_map(stand_line).for_each(|line| text.push_str(&line));
     for difference in report["differences"].as_array().into_iter().flatten() {
         text.push_str(&format!("  {}\n", line(difference)));
     }
     match report["difference_count"].as_u64() {
-        Some(0) => text.push_str("No differences."),
+        Some(0) if stands(report).all(|stand| stand["behind"] == 0) => text.push_str("No differences."),
+        Some(0) => text.push_str("No differences up to where the tables stand."),
         _ => {
             let count = number("difference_count");
             text.push_str(&format!("Differences: {count}. `tidemill rebuild` makes the tables anew."));
@@ -226,6 +234,35 @@ fn told(operation: Operation, report: &Value) -> String {
         }
     }
     text
+}
+
+/// Where the tables stand, partition by partition.
+fn stands(report: &Value) -> impl Iterator<Item = &Value> {
+    report["partitions"].as_array().into_iter().flatten()
+}
+
+/// Of a partition whose tables are behind.
+fn stand_line(stand: &Value) -> Option<String> {
+    let behind = stand["behind"].as_u64().filter(|behind| *behind > 0)?;
+    let partition = one_line(&stand["partition"]);
+    let last = stand["end"].as_u64().unwrap_or(0).saturating_sub(1);
+    let shown = match stand["offset"].as_u64() {
+        Some(offset) => format!("they show it up to record {offset}"),
+        None => "they show nothing of it".to_owned(),
+    };
+    let records = if behind == 1 { "record" } else { "records" };
+    let mut text = format!(
+        "Partition {partition}: the tables are {behind} {records} behind the journal: {shown}, it ends with record {last}.\n"
+    );
+    let unreadable = &stand["unreadable"];
+    if !unreadable.is_null() {
+        let (offset, reason) = (one_line(&unreadable["offset"]), one_line(&unreadable["reason"]));
+        let remedy = one_line(&unreadable["remedy"]);
+        text.push_str(&format!(
+            "  Record {offset} cannot be read, and the tables do not go past it: {reason}.\n  hint: {remedy}\n"
+        ));
+    }
+    Some(text)
 }
 
 fn line(difference: &Value) -> String {
@@ -249,8 +286,21 @@ fn report_json(report: &Report) -> Value {
             })
         })
         .collect();
+    let partitions: Vec<_> = report
+        .stands
+        .iter()
+        .map(|stand| {
+            let unreadable = stand.unreadable.as_ref().map(|it| {
+                json!({ "offset": it.offset, "file": it.file, "reason": it.reason, "remedy": it.remedy })
+            });
+            json!({
+                "partition": stand.partition, "offset": stand.offset, "end": stand.end, "behind": stand.behind,
+                "unreadable": unreadable,
+            })
+        })
+        .collect();
     json!({
-        "generation": report.generation, "records": report.records, "void_records": report.void_records,
+        "generation": report.generation, "partitions": partitions, "records": report.records, "void_records": report.void_records,
         "rows": report.rows, "hints": report.hints, "other_hints": report.other_hints,
         "difference_count": report.difference_count, "differences": differences,
     })
@@ -259,7 +309,7 @@ fn report_json(report: &Report) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidemill_projector::Difference;
+    use tidemill_projector::{Difference, Stand};
 
     /// A7: a changed row is named.
     #[test]
@@ -284,5 +334,18 @@ mod tests {
               batches.state of (4097): the journal says 3, the table has 2
             Differences: 1. `tidemill rebuild` makes the tables anew."#]]
         .assert_eq(&told(Operation::Verify, &report_json(&report)));
+    }
+
+    /// Tables that show nothing of a journal are as far behind as it is long; those that show all of it are not mentioned.
+    #[test]
+    fn report_says_how_far_behind_the_tables_are() {
+        let stand = |partition, offset, behind| Stand { partition, offset, end: 8, behind, unreadable: None };
+        let stands = vec![stand(0, Some(7), 0), stand(1, None, 8), stand(2, Some(6), 1)];
+        let report = Report { generation: 1, stands, ..Report::default() };
+        expect_test::expect![[r#"
+            Tables 1: 0 rows, 0 journal records, 0 of them void.
+            Partition 1: the tables are 8 records behind the journal: they show nothing of it, it ends with record 7.
+            Partition 2: the tables are 1 record behind the journal: they show it up to record 6, it ends with record 7.
+            No differences up to where the tables stand."#]].assert_eq(&told(Operation::Verify, &report_json(&report)));
     }
 }

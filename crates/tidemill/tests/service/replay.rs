@@ -1,11 +1,14 @@
 //! A7 on the embedded log: tables are dropped, rebuilt and verified while the process serves and takes work.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
 use crate::server::{Server, code, text, tidemill};
 use rusqlite::Connection;
+use serde_json::Value;
+use tempfile::TempDir;
 
 fn open(data: &Path) -> Connection {
     let connection = Connection::open(data.join("tables.sqlite")).unwrap();
@@ -107,6 +110,76 @@ fn dropped_tables_are_rebuilt_and_a_changed_row_is_named_while_it_serves() {
     // The same without a process that serves.
     let after = crate::server::json(data, &["verify"]);
     assert_eq!(after["difference_count"], 0, "{after}");
+}
+
+/// The files of the tables, as they are while nothing uses them.
+fn tables_of(data: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("tables.sqlite")).collect()
+}
+
+/// A data directory whose tables show less than its journals have: an older copy of them was put back.
+fn behind() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, older) = (dir.path(), tempfile::tempdir().unwrap());
+    let server = Server::start(data);
+    server.apply("jobs: [{name: a, group: default, type: noop}]");
+    assert_eq!(server.stop(), Some(0));
+    for file in tables_of(data) {
+        fs::copy(&file, older.path().join(file.file_name().unwrap())).unwrap();
+    }
+    let server = Server::start(data);
+    for _ in 0..3 {
+        server.json(&["job", "run", "default/a", "--wait"]);
+    }
+    assert_eq!(server.stop(), Some(0));
+    tables_of(data).iter().for_each(|file| fs::remove_file(file).unwrap());
+    for file in tables_of(older.path()) {
+        fs::copy(&file, data.join(file.file_name().unwrap())).unwrap();
+    }
+    dir
+}
+
+/// A7: how far the tables are behind is told; a record between that cannot be read is named with its file and what to do, and
+/// is a failure, for the tables will not go past it.
+#[test]
+fn record_that_the_tables_cannot_go_past_is_named() {
+    let dir = behind();
+    let data = dir.path();
+    let verify = || {
+        let json = tidemill(data, &["verify", "-o", "json"]);
+        let table = tidemill(data, &["verify"]);
+        assert_eq!(code(&json), code(&table));
+        (code(&json), serde_json::from_slice::<Value>(&json.stdout).unwrap(), text(&table.stdout))
+    };
+    let (code, report, told) = verify();
+    let stand = &report["partitions"][1];
+    let [offset, end, behind] = ["offset", "end", "behind"].map(|field| stand[field].as_u64().unwrap());
+    assert!(behind > 3 && offset + behind + 1 == end, "{report}");
+    assert_eq!((code, &report["difference_count"], &stand["unreadable"]), (0, &0.into(), &Value::Null));
+    let line = format!(
+        "Partition 1: the tables are {behind} records behind the journal: they show it up to record {offset}, it ends with record {}.",
+        end - 1
+    );
+    assert!(told.contains(&line) && told.contains("No differences up to where the tables stand."), "{told}");
+
+    let (file, damaged) = (data.join("log/log.db"), offset + 2);
+    let log = Connection::open(&file).unwrap();
+    let sql = "UPDATE journal_1 SET value = substr(value, 1, 90) WHERE offset = ?";
+    assert_eq!(log.execute(sql, [damaged.cast_signed()]).unwrap(), 1);
+    drop(log);
+    let (code, report, told) = verify();
+    let unreadable = &report["partitions"][1]["unreadable"];
+    assert_eq!((code, &unreadable["offset"]), (1, &damaged.into()), "{report}");
+    assert_eq!(unreadable["file"], file.to_str().unwrap(), "{report}");
+    for part in [
+        line,
+        format!("Record {damaged} cannot be read, and the tables do not go past it: "),
+        file.display().to_string(),
+        "put a copy of the log back that is whole".to_owned(),
+    ] {
+        assert!(told.contains(&part), "{part}: {told}");
+    }
 }
 
 /// The operator's secret stands in for application keys, which are lost with the tables; a wrong key does not.
