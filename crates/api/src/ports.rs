@@ -1,5 +1,6 @@
 //! What the interface needs from the rest: small traits, whose makes the binary chooses.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -291,6 +292,17 @@ pub struct ClusterStatus {
     pub paths: Option<tidemill_producers::prober::Status>,
     /// How far task logs have gone to each sink.
     pub sinks: Vec<tidemill_sinks::SinkStatus>,
+    /// How often a reader of the log in this process got nothing more though there was more, and began anew, since the process
+    /// began: a count for each of `commands`, `journal`, `events`, `work`, `replies` and `dead-letters` where it happened.
+    pub stalled_readers: BTreeMap<String, u64>,
+}
+
+impl ClusterStatus {
+    /// What the log says of its readers, as it stands here.
+    #[must_use]
+    pub fn stalled_readers(log: &dyn tidemill_log::Log) -> BTreeMap<String, u64> {
+        log.stalled_readers().into_iter().map(|(topic, count)| (topic.to_string(), count)).collect()
+    }
 }
 
 /// How far a partition is.

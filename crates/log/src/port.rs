@@ -1,5 +1,6 @@
 //! The port: what a log is to the rest of Tidemill.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, mpsc};
@@ -181,6 +182,12 @@ pub trait Log: Send + Sync {
     /// # Errors
     /// The space cannot be found out.
     fn usage(&self) -> Result<Usage, Error>;
+
+    /// How many readers of this log were found to get nothing though there was more, and began anew, since it was opened, by
+    /// topic; topics without any are left out. A log that this process keeps has none.
+    fn stalled_readers(&self) -> BTreeMap<Topic, u64> {
+        BTreeMap::new()
+    }
 }
 
 /// A record that is to be appended.

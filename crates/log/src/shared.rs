@@ -3,7 +3,7 @@
 //! Each partition has one reader at its end, whose newest records are kept for all who follow it, and a few further back,
 //! which those who have yet to catch up use in turn. Whoever polls reads on for all; there is no thread.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
@@ -286,6 +286,10 @@ impl Log for SharedJournals {
 
     fn usage(&self) -> Result<Usage, Error> {
         self.log.usage()
+    }
+
+    fn stalled_readers(&self) -> BTreeMap<Topic, u64> {
+        self.log.stalled_readers()
     }
 }
 

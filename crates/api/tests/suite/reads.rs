@@ -314,6 +314,7 @@ async fn status_names_the_partitions() {
     let status = send(site.get("/api/status")).await;
     assert_eq!((status.status, &status.body["partitions"][0]["journal_end"]), (200, &json!(8)));
     assert_eq!(status.body["sinks"], json!([]));
+    assert_eq!(status.body["stalled_readers"], json!({ "journal": 2 }));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! One configuration, the client that asks for offsets and metadata, and what is made from both.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::config::RDKafkaLogLevel;
@@ -12,6 +13,7 @@ use super::config::KafkaConfig;
 use super::context::Asking;
 use super::producer::KafkaProducer;
 use super::reader::KafkaReader;
+use super::stalls::Stalls;
 use crate::{Error, From, Topic};
 
 /// How long a broker may take to answer a question.
@@ -38,6 +40,8 @@ pub(crate) struct Connection {
     pub(crate) asker: BaseConsumer<Asking>,
     /// Partitions by topic, in the order of [`Topic::ALL`]; known once the topics were checked.
     pub(crate) counts: [u32; Topic::ALL.len()],
+    /// Of the readers made here.
+    pub(crate) stalls: Arc<Stalls>,
 }
 
 impl Connection {
@@ -48,7 +52,7 @@ impl Connection {
         client.set_log_level(RDKafkaLogLevel::Info);
         let asker = client.create_with_context(Asking::default());
         let asker = asker.map_err(|error: KafkaError| Error::open("make a Kafka client", error))?;
-        Ok(Self { config: config.clone(), asker, counts: [0; Topic::ALL.len()] })
+        Ok(Self { config: config.clone(), asker, counts: [0; Topic::ALL.len()], stalls: Arc::default() })
     }
 
     /// What the brokers say of a topic. Where none answers, why not: the client tries again until the time is over.
@@ -92,7 +96,7 @@ impl Connection {
                 return Err(Error::OffsetOutOfRange { topic, partition, wanted, low, high });
             }
         };
-        KafkaReader::start(&self.config, topic, partition, next)
+        KafkaReader::start(&self.config, topic, partition, next, &self.stalls)
     }
 
     pub(crate) fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {

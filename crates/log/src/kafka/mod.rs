@@ -22,9 +22,11 @@ mod membership;
 mod producer;
 mod reader;
 mod security;
+mod stalls;
 mod topics;
 mod wait;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -108,5 +110,9 @@ impl Log for KafkaLog {
 
     fn usage(&self) -> Result<Usage, Error> {
         Ok(Usage { bytes: None })
+    }
+
+    fn stalled_readers(&self) -> BTreeMap<Topic, u64> {
+        self.connection.stalls.counts()
     }
 }

@@ -2,6 +2,16 @@
 //!
 //! librdkafka fetches on threads of its own; its callback for a queue that is no longer empty sets our signal,
 //! and so does a waker. So a wait ends at once for either, and nothing is polled in circles.
+//!
+//! A client can stop fetching for good. A reader that is being polled finds that and begins anew within 2 s of a record that
+//! does not come, however often the partition has one, where the broker answers in 0.2 s:
+//!
+//! ```text
+//!  record ─┬─ at most QUIET + LOOK ─► the end is asked for ─┬─ at most QUIET + LOOK ─► still not come: begins anew
+//!          └─ 0.9 s, and the answer (EVENTS at most)        └─ 0.9 s
+//! ```
+//! What a broker that is away does not answer tells nothing; the time counts from its first answer. How often it happened is
+//! counted by topic ([`Log::stalled_readers`](crate::Log::stalled_readers)).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,6 +27,7 @@ use rdkafka::topic_partition_list::Offset;
 use super::config::KafkaConfig;
 use super::connection::{number, watermarks};
 use super::context::Plain;
+use super::stalls::Stalls;
 use crate::signal::{Heard, Signal, deadline};
 use crate::{Error, Reader, Record, Source, Topic, Waker};
 
@@ -24,7 +35,7 @@ use crate::{Error, Reader, Record, Source, Topic, Waker};
 const EVENTS: Duration = Duration::from_secs(1);
 /// After this long without a record the broker is asked whether there is none, and after this long again whether it came.
 const QUIET: Duration = Duration::from_millis(600);
-/// How late that is noticed. With the question and its answer a client that fetches no more is found within 2 s.
+/// How late that is noticed at most.
 const LOOK: Duration = Duration::from_millis(300);
 
 pub(crate) struct KafkaReader {
@@ -50,21 +61,32 @@ struct Watch {
     since: Instant,
     /// The partition's end then.
     end: Option<u64>,
+    topic: Topic,
+    stalls: Arc<Stalls>,
 }
 
 impl Watch {
-    fn new() -> Self {
-        Self { since: Instant::now(), end: None }
+    fn new(topic: Topic, stalls: Arc<Stalls>) -> Self {
+        Self { since: Instant::now(), end: None, topic, stalls }
     }
 
-    /// Whether what the broker had a while ago has still not come. `ask` gives the partition's end.
+    /// Records have come.
+    fn heard(&mut self, now: Instant) {
+        (self.since, self.end) = (now, None);
+    }
+
+    /// Whether what the broker had a while ago has still not come, which is counted. `ask` gives the partition's end.
     fn is_stalled(&mut self, now: Instant, next: u64, ask: impl FnOnce() -> Option<u64>) -> bool {
         if now.saturating_duration_since(self.since) < QUIET {
             return false;
         }
-        let stalled = self.end.is_some_and(|end| next < end);
-        *self = Self { since: now, end: ask() };
-        stalled
+        self.since = now;
+        if self.end.take().is_some_and(|end| next < end) {
+            self.stalls.count(self.topic);
+            return true;
+        }
+        self.end = ask();
+        false
     }
 }
 
@@ -74,17 +96,20 @@ impl KafkaReader {
         topic: Topic,
         partition: u32,
         next: u64,
+        stalls: &Arc<Stalls>,
     ) -> Result<Self, Error> {
-        Self::start_with(config.clone(), topic, partition, next, Arc::default())
+        let watch = Watch::new(topic, Arc::clone(stalls));
+        Self::start_with(config.clone(), partition, next, Arc::default(), watch)
     }
 
     fn start_with(
         config: KafkaConfig,
-        topic: Topic,
         partition: u32,
         next: u64,
         signal: Arc<Signal>,
+        watch: Watch,
     ) -> Result<Self, Error> {
+        let topic = watch.topic;
         let name = config.topic_name(topic);
         let failed = |source: Source| Error::Read { topic, partition, source };
         let kafka = |error: KafkaError| failed(error.into());
@@ -102,8 +127,7 @@ impl KafkaReader {
             .ok_or_else(|| failed("the client has no queue for the partition".into()))?;
         let ear = Arc::clone(&signal);
         queue.set_nonempty_callback(move || ear.news());
-        let early = VecDeque::new();
-        let (failed, watch) = (None, Watch::new());
+        let (early, failed) = (VecDeque::new(), None);
         Ok(Self { config, topic, partition, name, next, queue, consumer, signal, early, failed, watch })
     }
 
@@ -119,8 +143,9 @@ impl KafkaReader {
                 next = self.next,
                 "the client fetches no more; begins anew"
             );
+            let watch = Watch::new(self.topic, Arc::clone(&self.watch.stalls));
             let signal = Arc::clone(&self.signal);
-            *self = Self::start_with(self.config.clone(), self.topic, partition, self.next, signal)?;
+            *self = Self::start_with(self.config.clone(), partition, self.next, signal, watch)?;
         }
         Ok(())
     }
@@ -203,7 +228,7 @@ impl Reader for KafkaReader {
         loop {
             let records = self.take(max_records.max(1))?;
             if !records.is_empty() {
-                self.watch = Watch::new();
+                self.watch.heard(Instant::now());
                 return Ok(records);
             }
             self.look_after()?;
@@ -225,32 +250,61 @@ impl Reader for KafkaReader {
 mod tests {
     use super::*;
 
-    /// What has only just been appended is given the time to come.
-    #[test]
-    fn reader_is_stalled_when_what_was_there_before_does_not_come() {
-        let mut watch = Watch::new();
-        let mut now = watch.since;
-        assert!(!watch.is_stalled(now, 7, || unreachable!()), "nothing is asked before it has been quiet");
-        for (next, end, stalled) in
-            [(7, Some(7), false), (7, Some(9), false), (8, Some(9), true), (8, None, true)]
-        {
-            now += QUIET;
-            assert_eq!(watch.is_stalled(now, next, || end), stalled, "{next}");
-        }
-        assert!(!watch.is_stalled(now + QUIET, 8, || None), "a broker that does not answer tells nothing");
+    fn watch(since: Instant) -> Watch {
+        Watch { since, ..Watch::new(Topic::Journal, Arc::default()) }
     }
 
-    /// A client that fetches no more, though there is more, is found within 2 s; one that has everything is not.
+    /// What has only just been appended is given the time to come. Each client that is found is counted, once, for its topic.
+    #[test]
+    fn reader_is_stalled_when_what_was_there_before_does_not_come() {
+        let mut now = Instant::now();
+        let mut watch = watch(now);
+        assert!(!watch.is_stalled(now, 7, || unreachable!()), "nothing is asked before it has been quiet");
+        let counted = |watch: &Watch| watch.stalls.counts();
+        for (next, end, stalled, count) in [
+            (7, Some(7), false, 0),
+            (7, Some(9), false, 0),
+            (8, None, true, 1),
+            // A broker that does not answer tells nothing.
+            (8, None, false, 1),
+            (8, Some(9), false, 1),
+            (9, Some(9), false, 1),
+            (9, Some(10), false, 1),
+            (9, None, true, 2),
+        ] {
+            now += QUIET;
+            assert_eq!(watch.is_stalled(now, next, || end), stalled, "{next}");
+            let expected = (count > 0).then_some((Topic::Journal, count));
+            assert_eq!(counted(&watch), expected.into_iter().collect(), "{next}");
+        }
+    }
+
+    /// A record that does not come, whenever it was appended, is noticed within 2 s where the broker answers in 0.1 s; a client
+    /// that has everything is left alone.
     #[test]
     fn stalled_client_is_found_within_two_seconds() {
-        let begin = Instant::now();
-        for (next, end, found) in [(7, Some(9), true), (9, Some(9), false), (7, None, false)] {
-            let mut watch = Watch::new();
-            watch.since = begin;
-            let looks = (1..=6).map(|look| begin + look * LOOK);
-            let first = looks.into_iter().find(|now| watch.is_stalled(*now, next, || end));
-            assert_eq!(first.is_some(), found, "{next} of {end:?}");
-            assert!(first.is_none_or(|at| at - begin < Duration::from_secs(2)));
+        let (begin, answer) = (Instant::now(), Duration::from_millis(100));
+        for appended_ms in (0..4_000).step_by(50) {
+            let appended = begin + Duration::from_millis(appended_ms);
+            let found = |next: u64| {
+                let (mut watch, mut now) = (watch(begin), begin);
+                for _ in 0..100 {
+                    now += LOOK;
+                    let mut asked = Duration::ZERO;
+                    let ask = || {
+                        asked = answer;
+                        Some(if now >= appended { 9 } else { 7 })
+                    };
+                    if watch.is_stalled(now, next, ask) {
+                        return Some(now);
+                    }
+                    now += asked;
+                }
+                None
+            };
+            let at = found(7).expect("a client that fetches no more is found");
+            assert!(at - appended < Duration::from_secs(2), "{appended_ms} ms: {:?}", at - appended);
+            assert_eq!(found(9), None);
         }
     }
 
@@ -258,7 +312,7 @@ mod tests {
     #[test]
     fn client_that_reads_on_is_not_stalled() {
         let begin = Instant::now();
-        let mut watch = Watch { since: begin, end: None };
+        let mut watch = watch(begin);
         for look in 1..20_u32 {
             let end = u64::from(look) * 10;
             assert!(!watch.is_stalled(begin + look * QUIET, end, || Some(end + 10)), "{look}");

@@ -65,7 +65,14 @@ impl SharedCluster {
             partition.map_or(0, |it| it.journal_end)
         };
         let sinks = tidemill_sinks::noted(notes, end);
-        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths: None, sinks })
+        let stalled_readers = ClusterStatus::stalled_readers(&*self.log);
+        Ok(ClusterStatus {
+            log_id: self.log.log_id().to_string(),
+            partitions,
+            paths: None,
+            sinks,
+            stalled_readers,
+        })
     }
 
     /// How many records right after the head do not count: a position is that of the last one that does, so a

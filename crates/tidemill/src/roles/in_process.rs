@@ -51,7 +51,8 @@ impl LocalCluster {
         let sinks = self.sinks.sinks(|number| {
             partitions.iter().find(|it| it.partition == number).map_or(0, |it| it.journal_end)
         });
-        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths, sinks })
+        let stalled_readers = ClusterStatus::stalled_readers(&*self.log);
+        Ok(ClusterStatus { log_id: self.log.log_id().to_string(), partitions, paths, sinks, stalled_readers })
     }
 
     fn check(&self) -> Result<(), String> {
