@@ -300,20 +300,29 @@ mod tests {
     use super::*;
     use crate::{MemoryLog, append_wait};
 
-    /// Counts the readers of the log beneath that are open at once.
+    /// Counts the readers of the log beneath, all and those that are open at once. On Kafka each is a consumer.
     struct Counting {
         log: MemoryLog,
         open: Arc<AtomicUsize>,
         most: AtomicUsize,
+        made: AtomicUsize,
+        /// Every reader that is open at this moment fails from now on.
+        failing: Arc<AtomicUsize>,
     }
 
     struct Counted {
         reader: Box<dyn Reader>,
         open: Arc<AtomicUsize>,
+        number: usize,
+        failing: Arc<AtomicUsize>,
     }
 
     impl Reader for Counted {
         fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
+            if self.number <= self.failing.load(Ordering::Relaxed) {
+                let (topic, partition) = (Topic::Journal, 0);
+                return Err(Error::Read { topic, partition, source: "the client failed".into() });
+            }
             self.reader.poll(max_records, timeout)
         }
 
@@ -333,7 +342,9 @@ mod tests {
             let reader = self.log.reader(topic, partition, from)?;
             let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
             self.most.fetch_max(open, Ordering::Relaxed);
-            Ok(Box::new(Counted { reader, open: Arc::clone(&self.open) }))
+            let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
+            let (open, failing) = (Arc::clone(&self.open), Arc::clone(&self.failing));
+            Ok(Box::new(Counted { reader, open, number, failing }))
         }
 
         fn log_id(&self) -> &LogId {
@@ -362,8 +373,13 @@ mod tests {
     }
 
     fn shared() -> (SharedJournals, Arc<Counting>) {
-        let counting = Counting { log: MemoryLog::new(1), open: Arc::default(), most: AtomicUsize::new(0) };
-        let counting = Arc::new(counting);
+        let counting = Arc::new(Counting {
+            log: MemoryLog::new(1),
+            open: Arc::default(),
+            most: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
+            failing: Arc::default(),
+        });
         (SharedJournals::new(Arc::clone(&counting) as Arc<dyn Log>), counting)
     }
 
@@ -410,6 +426,45 @@ mod tests {
         assert!(counting.most.load(Ordering::Relaxed) <= 1 + MOST_BACK);
         drop(readers);
         assert_eq!(counting.open.load(Ordering::Relaxed), 0, "nobody reads, so nothing is kept");
+    }
+
+    /// OPS-7: those who follow the end of one partition have one reader of the log between them, and so one Kafka consumer.
+    #[test]
+    fn those_who_follow_the_end_share_one_reader() {
+        let (shared, counting) = shared();
+        append(&shared, 5, 10);
+        let end = counting.range(Topic::Journal, 0).unwrap().end;
+        let mut readers: Vec<_> =
+            (0..20).map(|_| shared.reader(Topic::Journal, 0, From::End).unwrap()).collect();
+        for reader in &mut readers {
+            assert_eq!(reader.poll(7, Duration::ZERO).unwrap(), []);
+        }
+        append(&shared, 30, 10);
+        for reader in &mut readers {
+            assert_eq!(read(&mut **reader, end + 30), (end..end + 30).collect::<Vec<_>>());
+        }
+        assert_eq!(counting.made.load(Ordering::Relaxed), 1);
+    }
+
+    /// A reader that fails is told to whoever polls, and made anew at the next poll: at the end as further back, and nothing is
+    /// left out or given twice.
+    #[test]
+    fn shared_reader_that_fails_is_made_anew() {
+        let (shared, counting) = shared();
+        append(&shared, 20, 10);
+        let end = counting.range(Topic::Journal, 0).unwrap().end;
+        let mut follows = shared.reader(Topic::Journal, 0, From::End).unwrap();
+        let mut behind = shared.reader(Topic::Journal, 0, From::Start).unwrap();
+        assert_eq!(follows.poll(7, Duration::ZERO).unwrap(), []);
+        let first = behind.poll(7, Duration::ZERO).unwrap().len() as u64;
+        assert_eq!(counting.open.load(Ordering::Relaxed), 2);
+        counting.failing.store(counting.made.load(Ordering::Relaxed), Ordering::Relaxed);
+        append(&shared, 10, 10);
+        for (reader, upto, next) in [(&mut follows, end + 10, end), (&mut behind, end + 10, first)] {
+            assert!(matches!(reader.poll(7, Duration::ZERO), Err(Error::Read { .. })));
+            assert_eq!(read(&mut **reader, upto), (next..upto).collect::<Vec<_>>());
+        }
+        assert!(counting.open.load(Ordering::Relaxed) <= 1 + MOST_BACK, "those that failed are closed");
     }
 
     /// Who falls behind what is kept of the end reads on further back, and comes to the end again.
