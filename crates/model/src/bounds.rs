@@ -64,7 +64,7 @@ pub const RETRIES: u32 = 100;
 pub const CONCURRENT: u32 = 100_000;
 /// From the end of an attempt to the next, seconds.
 pub const RETRY_INTERVAL_S: u32 = 7 * 86_400;
-/// How late a fire may be, seconds.
+/// How late a fire may be, seconds. None is made up for after more than that anyway.
 pub const LATENESS_S: u32 = 7 * 86_400;
 /// How long something may be waited for, or run, seconds.
 pub const TIMEOUT_S: u32 = 366 * 86_400;

@@ -21,9 +21,6 @@ use crate::rights::Caller;
 use crate::view::{List, PullUserDetail, PullUserView, Written};
 use crate::write::Write;
 
-/// Users of one call at most.
-const MAX_USERS: usize = bounds::USERS;
-
 /// A user's name from a path or a body.
 pub(super) fn user_name(text: &str) -> Result<UserName, Problem> {
     UserName::try_from(text).map_err(|error| Problem::field("user", text, error.to_string()))
@@ -87,7 +84,7 @@ pub(crate) struct AssignRequest {
     /// Which group.
     group: GroupName,
     /// 1 to 500 names, each 1 to 128 of `A-Z a-z 0-9 . _ @ -`.
-    #[schemars(with = "Vec<UserName>", length(min = 1, max = MAX_USERS))]
+    #[schemars(with = "Vec<UserName>", length(min = 1, max = bounds::USERS))]
     users: Vec<String>,
 }
 
@@ -102,8 +99,8 @@ pub(super) async fn assign(
     params.only(&[])?;
     let AssignRequest { group, users } = parse(body)?;
     let right = caller.for_group(group.as_str())?;
-    if !(1..=MAX_USERS).contains(&users.len()) {
-        return Err(Problem::field("users", users.len(), format!("must be 1 to {MAX_USERS} names")));
+    if !(1..=bounds::USERS).contains(&users.len()) {
+        return Err(Problem::field("users", users.len(), format!("must be 1 to {} names", bounds::USERS)));
     }
     let (mut named, mut faults) = (Vec::with_capacity(users.len()), Vec::new());
     for (index, user) in users.iter().enumerate() {

@@ -12,22 +12,8 @@ use super::data::{check_path_of_attempt, templates as templates_of_data};
 use crate::schedule::{grid_from_spec, templates, utc};
 use crate::weight::of_definition;
 
-const MAX_COMMAND_BYTES: usize = bounds::COMMAND_BYTES;
 /// Of a definition, its parents among it: less than one decision may take.
 const MAX_DEFINITION_BYTES: usize = 164 * 1024;
-const MAX_TEXT_BYTES: usize = bounds::TEXT_BYTES;
-const MAX_CRON_BYTES: usize = bounds::CRON_BYTES;
-const MAX_PARAMETERS: usize = bounds::PARAMETERS;
-const MAX_RETRIES: u32 = bounds::RETRIES;
-const MAX_CONCURRENT: u32 = bounds::CONCURRENT;
-const MAX_RETRY_INTERVAL_S: u32 = bounds::RETRY_INTERVAL_S;
-/// Fires are not made up for after more than 7 days anyway.
-const MAX_LATENESS_S: u32 = bounds::LATENESS_S;
-const MAX_TIMEOUT_S: u32 = bounds::TIMEOUT_S;
-const MAX_EARLIEST_START_MINUTES: u32 = bounds::EARLIEST_START_MINUTES;
-const MAX_EXIT_CODES: usize = bounds::EXIT_CODES;
-const MAX_MEMORY_MB: u32 = bounds::MEMORY_MB;
-const MAX_FORMAT_BYTES: usize = bounds::TIME_FORMAT_BYTES;
 
 /// What the job runs, from the fields that say it.
 pub(super) fn program(spec: &JobSpec) -> Result<Program, FieldError> {
@@ -88,12 +74,12 @@ pub(super) fn schedule(spec: &JobSpec) -> Result<Option<ScheduleSpec>, FieldErro
     let zone = written.zone.clone().unwrap_or_else(|| "UTC".to_owned());
     let schedule = ScheduleSpec { rule, zone };
     if let ScheduleRule::Cron(cron) = &schedule.rule
-        && cron.len() > MAX_CRON_BYTES
+        && cron.len() > bounds::CRON_BYTES
     {
         return Err(FieldError::new(
             "schedule.cron",
             cron,
-            format!("must be at most {MAX_CRON_BYTES} bytes"),
+            format!("must be at most {} bytes", bounds::CRON_BYTES),
         ));
     }
     grid_from_spec(&schedule)?;
@@ -108,8 +94,8 @@ pub(super) fn timeouts(spec: &JobSpec) -> Result<Option<Timeouts>, FieldError> {
         ("execution_timeout_s", spec.execution_timeout_s),
     ];
     for (field, value) in given {
-        if let Some(value) = value.filter(|value| !(1..=MAX_TIMEOUT_S).contains(value)) {
-            let rule = format!("must be 1 to {MAX_TIMEOUT_S}; leave it out for none");
+        if let Some(value) = value.filter(|value| !(1..=bounds::TIMEOUT_S).contains(value)) {
+            let rule = format!("must be 1 to {}; leave it out for none", bounds::TIMEOUT_S);
             return Err(FieldError::new(field, value, rule));
         }
     }
@@ -135,8 +121,8 @@ pub(super) fn exit_codes(spec: &JobSpec) -> Result<Option<ExitCodes>, FieldError
         return Ok(None);
     };
     for (field, given) in [("exit_codes.no_retry", &codes.no_retry), ("exit_codes.skip", &codes.skip)] {
-        if given.len() > MAX_EXIT_CODES {
-            return Err(FieldError::new(field, given.len(), format!("at most {MAX_EXIT_CODES} codes")));
+        if given.len() > bounds::EXIT_CODES {
+            return Err(FieldError::new(field, given.len(), format!("at most {} codes", bounds::EXIT_CODES)));
         }
         if given.contains(&0) {
             return Err(FieldError::new(field, 0, "must be 1 to 255; 0 is success"));
@@ -162,8 +148,8 @@ pub(super) fn backoff(spec: &JobSpec) -> Result<Option<Backoff>, FieldError> {
         return Err(FieldError::new("retry_backoff.factor", given.factor, rule));
     }
     let least = spec.retry_interval_s.max(1);
-    if !(least..=MAX_RETRY_INTERVAL_S).contains(&given.max_interval_s) {
-        let rule = format!("must be retry_interval_s ({least}) to {MAX_RETRY_INTERVAL_S}");
+    if !(least..=bounds::RETRY_INTERVAL_S).contains(&given.max_interval_s) {
+        let rule = format!("must be retry_interval_s ({least}) to {}", bounds::RETRY_INTERVAL_S);
         return Err(FieldError::new("retry_backoff.max_interval_s", given.max_interval_s, rule));
     }
     Ok(Some(Backoff {
@@ -222,8 +208,8 @@ fn check_lateness(policy: MissedRuns, max_lateness_s: Option<u32>) -> Result<(),
         let rule = "has no meaning with policy none, which makes up for nothing; leave it out";
         return Err(FieldError::new(field, seconds, rule));
     }
-    if !(1..=MAX_LATENESS_S).contains(&seconds) {
-        return Err(FieldError::new(field, seconds, format!("must be 1 to {MAX_LATENESS_S}")));
+    if !(1..=bounds::LATENESS_S).contains(&seconds) {
+        return Err(FieldError::new(field, seconds, format!("must be 1 to {}", bounds::LATENESS_S)));
     }
     Ok(())
 }
@@ -249,8 +235,8 @@ fn check_overlap(spec: &JobSpec) -> Result<(), FieldError> {
 /// DSP-4: the memory that each batch has for itself.
 pub(super) fn memory(spec: &JobSpec) -> Result<Option<u32>, FieldError> {
     let Some(memory_mb) = spec.memory_mb else { return Ok(None) };
-    if !(1..=MAX_MEMORY_MB).contains(&memory_mb) {
-        let rule = format!("must be 1 to {MAX_MEMORY_MB}; leave it out for none");
+    if !(1..=bounds::MEMORY_MB).contains(&memory_mb) {
+        let rule = format!("must be 1 to {}; leave it out for none", bounds::MEMORY_MB);
         return Err(FieldError::new("memory_mb", memory_mb, rule));
     }
     if spec.job_type.is_anchor() {
@@ -273,13 +259,13 @@ pub(super) fn execution(spec: &JobSpec) -> Result<Option<Execution>, FieldError>
     if execution == Execution::default() {
         return Ok(None);
     }
-    if let Some(value) = spec.expected_duration_s.filter(|value| !(1..=MAX_TIMEOUT_S).contains(value)) {
-        let rule = format!("must be 1 to {MAX_TIMEOUT_S}; leave it out where it is not known");
+    if let Some(value) = spec.expected_duration_s.filter(|value| !(1..=bounds::TIMEOUT_S).contains(value)) {
+        let rule = format!("must be 1 to {}; leave it out where it is not known", bounds::TIMEOUT_S);
         return Err(FieldError::new("expected_duration_s", value, rule));
     }
     if let Some(format) = &spec.logical_time_format {
-        if format.len() > MAX_FORMAT_BYTES {
-            let rule = format!("must be at most {MAX_FORMAT_BYTES} bytes");
+        if format.len() > bounds::TIME_FORMAT_BYTES {
+            let rule = format!("must be at most {} bytes", bounds::TIME_FORMAT_BYTES);
             return Err(FieldError::new("logical_time_format", format, rule));
         }
         TimeFormat::parse(format).map_err(|rule| FieldError::new("logical_time_format", format, rule))?;
@@ -352,10 +338,15 @@ pub(super) fn check_failure_rule(definition: &JobDefinition) -> Result<(), Field
 /// Numbers and texts in their bounds.
 pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
     let numbers = [
-        ("max_concurrent", spec.max_concurrent, 1, MAX_CONCURRENT),
-        ("earliest_start_minutes", spec.earliest_start_minutes.unwrap_or(0), 0, MAX_EARLIEST_START_MINUTES),
-        ("retries", spec.retries, 0, MAX_RETRIES),
-        ("retry_interval_s", spec.retry_interval_s, 0, MAX_RETRY_INTERVAL_S),
+        ("max_concurrent", spec.max_concurrent, 1, bounds::CONCURRENT),
+        (
+            "earliest_start_minutes",
+            spec.earliest_start_minutes.unwrap_or(0),
+            0,
+            bounds::EARLIEST_START_MINUTES,
+        ),
+        ("retries", spec.retries, 0, bounds::RETRIES),
+        ("retry_interval_s", spec.retry_interval_s, 0, bounds::RETRY_INTERVAL_S),
     ];
     for (field, value, low, high) in numbers {
         if value < low || value > high {
@@ -369,8 +360,12 @@ pub(super) fn check_bounds(spec: &JobSpec) -> Result<(), FieldError> {
         ("comment", &spec.comment),
     ];
     for (field, text) in texts {
-        if text.len() > MAX_TEXT_BYTES {
-            return Err(FieldError::new(field, text, format!("must be at most {MAX_TEXT_BYTES} bytes")));
+        if text.len() > bounds::TEXT_BYTES {
+            return Err(FieldError::new(
+                field,
+                text,
+                format!("must be at most {} bytes", bounds::TEXT_BYTES),
+            ));
         }
     }
     let unfit = |c: char| c.is_control() || c.is_whitespace();
@@ -429,8 +424,8 @@ fn without_zero_byte(field: &str, text: &str) -> Result<(), FieldError> {
 
 /// What an attempt has in its environment: bounds, and one variable for each.
 pub(crate) fn check_parameters(parameters: &BTreeMap<String, String>) -> Result<(), FieldError> {
-    if parameters.len() > MAX_PARAMETERS {
-        let rule = format!("must be at most {MAX_PARAMETERS}");
+    if parameters.len() > bounds::PARAMETERS {
+        let rule = format!("must be at most {}", bounds::PARAMETERS);
         return Err(FieldError::new("parameters", parameters.len(), rule));
     }
     let mut variables = BTreeMap::new();
@@ -462,8 +457,9 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
     check_parameters(&definition.parameters)?;
     let encoded = of_definition(definition);
     let parents = parents_bytes(&definition.parents);
-    if encoded - parents > MAX_COMMAND_BYTES {
-        let rule = format!("all texts of a job together, as JSON, must be at most {MAX_COMMAND_BYTES} bytes");
+    if encoded - parents > bounds::COMMAND_BYTES {
+        let rule =
+            format!("all texts of a job together, as JSON, must be at most {} bytes", bounds::COMMAND_BYTES);
         return Err(FieldError::new("command", encoded - parents, rule));
     }
     if encoded > MAX_DEFINITION_BYTES {

@@ -21,8 +21,6 @@ use crate::decision::Decision;
 const MAX_OPEN: usize = 64;
 /// Outcomes of one report.
 const MAX_OUTCOMES: usize = 200;
-/// As of a rerun.
-const MAX_REASON_BYTES: usize = bounds::WISH_REASON_BYTES;
 /// Of why an item was refused.
 const MAX_REFUSED_CHARS: usize = 500;
 
@@ -43,8 +41,8 @@ impl Catalogue {
         by: &Actor,
     ) -> Result<Decision, Rejection> {
         let reason = reason.trim();
-        if reason.is_empty() || reason.len() > MAX_REASON_BYTES {
-            let rule = format!("must be 1 to {MAX_REASON_BYTES} bytes: say why");
+        if reason.is_empty() || reason.len() > bounds::WISH_REASON_BYTES {
+            let rule = format!("must be 1 to {} bytes: say why", bounds::WISH_REASON_BYTES);
             return Err(Rejection::field("reason", reason, rule));
         }
         check_count(action, items.len())?;

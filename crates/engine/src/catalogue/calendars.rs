@@ -19,7 +19,6 @@ use crate::decision::Decision;
 const MAX_CALENDARS: usize = 1_000;
 /// Dates of one calendar.
 const MAX_DATES: usize = 4_000;
-const MAX_COMMENT_BYTES: usize = bounds::COMMENT_BYTES;
 /// Jobs that a refusal names.
 const NAMED_JOBS: usize = 10;
 
@@ -146,8 +145,8 @@ fn check(spec: &CalendarSpec) -> Result<(), Rejection> {
     if let Some(zone) = &spec.zone {
         Zone::try_from(zone.as_str()).map_err(|error| Rejection::field("zone", zone, error.to_string()))?;
     }
-    if spec.comment.len() > MAX_COMMENT_BYTES {
-        let rule = format!("must be at most {MAX_COMMENT_BYTES} bytes");
+    if spec.comment.len() > bounds::COMMENT_BYTES {
+        let rule = format!("must be at most {} bytes", bounds::COMMENT_BYTES);
         return Err(Rejection::field("comment", &spec.comment, rule));
     }
     let dates = spec.holidays.len() + spec.working_days.len();

@@ -9,8 +9,6 @@ use tidemill_model::{
 use super::Catalogue;
 use crate::decision::Decision;
 
-const MAX_REASON_CHARS: usize = bounds::REASON_CHARS;
-
 /// What is frozen.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Freezes {
@@ -34,8 +32,8 @@ impl Catalogue {
     ) -> Result<Decision, Rejection> {
         self.check_scope(group)?;
         let reason = reason.trim();
-        if reason.is_empty() || reason.chars().count() > MAX_REASON_CHARS {
-            let rule = format!("must be 1 to {MAX_REASON_CHARS} characters: say why");
+        if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
+            let rule = format!("must be 1 to {} characters: say why", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
         let freeze = Freeze { latest, by: by.clone(), reason: reason.to_owned() };
@@ -51,8 +49,8 @@ impl Catalogue {
     ) -> Result<Decision, Rejection> {
         self.check_scope(group)?;
         let reason = reason.trim();
-        if reason.chars().count() > MAX_REASON_CHARS {
-            let rule = format!("must be at most {MAX_REASON_CHARS} characters");
+        if reason.chars().count() > bounds::REASON_CHARS {
+            let rule = format!("must be at most {} characters", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
         let event = Event::Thawed { group: group.cloned(), by: by.clone(), reason: reason.to_owned() };

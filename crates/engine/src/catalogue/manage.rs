@@ -12,8 +12,6 @@ use crate::decision::Decision;
 use crate::group::is_public_key;
 
 pub(super) const MAX_KEYS: usize = 10_000;
-const MAX_KEY_GROUPS: usize = bounds::KEY_GROUPS;
-const MAX_KEY_ACCOUNTS: usize = bounds::KEY_ACCOUNTS;
 /// As the record names who is no application: their names are nobody's key.
 const ROLE_NAMES: [&str; 5] = ["attempt", "first-start", "operator", "owner", "worker"];
 
@@ -108,12 +106,12 @@ impl Catalogue {
         if let Some(unknown) = groups.iter().find(|group| !self.groups.contains_key(group)) {
             return Err(Rejection::unknown("group", unknown));
         }
-        if groups.len() > MAX_KEY_GROUPS {
-            let rule = format!("at most {MAX_KEY_GROUPS}; leave them out for all");
+        if groups.len() > bounds::KEY_GROUPS {
+            let rule = format!("at most {}; leave them out for all", bounds::KEY_GROUPS);
             return Err(Rejection::field("groups", groups.len(), rule));
         }
-        if run_as.len() > MAX_KEY_ACCOUNTS {
-            let rule = format!("at most {MAX_KEY_ACCOUNTS} accounts");
+        if run_as.len() > bounds::KEY_ACCOUNTS {
+            let rule = format!("at most {} accounts", bounds::KEY_ACCOUNTS);
             return Err(Rejection::field("run_as", run_as.len(), rule));
         }
         if role == Role::SuperAdministrator && !groups.is_empty() {

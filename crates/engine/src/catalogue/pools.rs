@@ -25,12 +25,6 @@ use crate::decision::Decision;
 use crate::rate::Starts;
 
 const MAX_POOLS: usize = 1_000;
-const MAX_SLOTS: u32 = bounds::POOL_SLOTS;
-const MAX_STARTS: u32 = bounds::POOL_STARTS;
-const MAX_INTERVAL_S: u32 = bounds::POOL_INTERVAL_S;
-const MAX_COMMENT_BYTES: usize = bounds::COMMENT_BYTES;
-/// Pools of one job.
-const MAX_USES: usize = bounds::POOL_USES;
 /// Jobs that a refusal names.
 const NAMED_JOBS: usize = 10;
 /// Of one answer.
@@ -219,8 +213,12 @@ impl Catalogue {
 
     /// What a job uses, from the field that says it, in order of name.
     pub(super) fn pools_of(&self, spec: &JobSpec) -> Result<Vec<PoolUse>, FieldError> {
-        if spec.pools.len() > MAX_USES {
-            return Err(FieldError::new("pools", spec.pools.len(), format!("at most {MAX_USES} pools")));
+        if spec.pools.len() > bounds::POOL_USES {
+            return Err(FieldError::new(
+                "pools",
+                spec.pools.len(),
+                format!("at most {} pools", bounds::POOL_USES),
+            ));
         }
         let mut uses: Vec<PoolUse> = Vec::with_capacity(spec.pools.len());
         for (index, written) in spec.pools.iter().enumerate() {
@@ -253,7 +251,7 @@ impl Catalogue {
         let name = name.clone();
         let spec = PoolSpec {
             name: name.clone(),
-            slots: MAX_SLOTS,
+            slots: bounds::POOL_SLOTS,
             rate: None,
             group: None,
             comment: String::new(),
@@ -356,17 +354,17 @@ impl Catalogue {
 
 fn check(spec: &PoolSpec) -> Result<(), Rejection> {
     let table = [
-        ("slots", Some(spec.slots), MAX_SLOTS),
-        ("rate.starts", spec.rate.map(|rate| rate.starts), MAX_STARTS),
-        ("rate.interval_s", spec.rate.map(|rate| rate.interval_s), MAX_INTERVAL_S),
+        ("slots", Some(spec.slots), bounds::POOL_SLOTS),
+        ("rate.starts", spec.rate.map(|rate| rate.starts), bounds::POOL_STARTS),
+        ("rate.interval_s", spec.rate.map(|rate| rate.interval_s), bounds::POOL_INTERVAL_S),
     ];
     for (field, given, most) in table {
         if let Some(given) = given.filter(|given| !(1..=most).contains(given)) {
             return Err(Rejection::field(field, given, format!("must be 1 to {most}")));
         }
     }
-    if spec.comment.len() > MAX_COMMENT_BYTES {
-        let rule = format!("must be at most {MAX_COMMENT_BYTES} bytes");
+    if spec.comment.len() > bounds::COMMENT_BYTES {
+        let rule = format!("must be at most {} bytes", bounds::COMMENT_BYTES);
         return Err(Rejection::field("comment", &spec.comment, rule));
     }
     Ok(())

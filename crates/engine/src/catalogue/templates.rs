@@ -14,10 +14,6 @@ use super::Catalogue;
 use crate::decision::Decision;
 
 const MAX_TEMPLATES: usize = 1_000;
-/// Of one template.
-const MAX_FIELDS: usize = bounds::FIELDS;
-const MAX_FIELD_NAME_CHARS: usize = bounds::FIELD_NAME_CHARS;
-const MAX_COMMENT_BYTES: usize = bounds::COMMENT_BYTES;
 
 /// All templates.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -77,18 +73,23 @@ impl Catalogue {
 }
 
 fn check(spec: &TemplateSpec) -> Result<(), Rejection> {
-    if spec.fields.len() > MAX_FIELDS {
-        return Err(Rejection::field("fields", spec.fields.len(), format!("at most {MAX_FIELDS} fields")));
+    if spec.fields.len() > bounds::FIELDS {
+        return Err(Rejection::field(
+            "fields",
+            spec.fields.len(),
+            format!("at most {} fields", bounds::FIELDS),
+        ));
     }
     let is_name = |name: &str| {
-        (1..=MAX_FIELD_NAME_CHARS).contains(&name.chars().count()) && !name.chars().any(char::is_control)
+        (1..=bounds::FIELD_NAME_CHARS).contains(&name.chars().count()) && !name.chars().any(char::is_control)
     };
     if let Some(bad) = spec.fields.keys().find(|name| !is_name(name)) {
-        let rule = format!("names of fields are 1 to {MAX_FIELD_NAME_CHARS} characters that can be seen");
+        let rule =
+            format!("names of fields are 1 to {} characters that can be seen", bounds::FIELD_NAME_CHARS);
         return Err(Rejection::field("fields", bad, rule));
     }
-    if spec.comment.len() > MAX_COMMENT_BYTES {
-        let rule = format!("must be at most {MAX_COMMENT_BYTES} bytes");
+    if spec.comment.len() > bounds::COMMENT_BYTES {
+        let rule = format!("must be at most {} bytes", bounds::COMMENT_BYTES);
         return Err(Rejection::field("comment", &spec.comment, rule));
     }
     Ok(())

@@ -27,8 +27,6 @@ use crate::decision::Decision;
 
 /// Members of one group.
 const MAX_MEMBERS: u64 = 1_000_000;
-/// Users of one assignment.
-const MAX_ASSIGNED: usize = bounds::USERS;
 /// Moves and removals that wait for an answer of a group's shard.
 const MAX_MOVING: usize = 256;
 
@@ -68,8 +66,12 @@ impl Catalogue {
     /// Those who have that home already stay as they are; if one cannot get it, none does.
     pub(super) fn assign_users(&self, group: &GroupName, users: &[UserName]) -> Result<Decision, Rejection> {
         let shard = self.groups.get(group).ok_or_else(|| Rejection::unknown("group", group))?.shard;
-        if users.is_empty() || users.len() > MAX_ASSIGNED {
-            return Err(Rejection::field("users", users.len(), format!("must be 1 to {MAX_ASSIGNED} users")));
+        if users.is_empty() || users.len() > bounds::USERS {
+            return Err(Rejection::field(
+                "users",
+                users.len(),
+                format!("must be 1 to {} users", bounds::USERS),
+            ));
         }
         let mut seen = BTreeSet::new();
         let mut new = Vec::with_capacity(users.len());

@@ -15,8 +15,6 @@ use tidemill_model::{
 use super::GroupShard;
 use crate::decision::Decision;
 
-const MAX_REASON_CHARS: usize = bounds::REASON_CHARS;
-
 /// Running batches that end as somebody said.
 pub(crate) type Marks = BTreeMap<BatchId, Mark>;
 
@@ -50,8 +48,8 @@ struct Ended {
 impl GroupShard {
     pub(crate) fn mark_batch(&self, marking: &Marking<'_>) -> Result<Decision, Rejection> {
         let reason = marking.reason.trim();
-        if reason.is_empty() || reason.chars().count() > MAX_REASON_CHARS {
-            let rule = format!("must be 1 to {MAX_REASON_CHARS} characters: say why");
+        if reason.is_empty() || reason.chars().count() > bounds::REASON_CHARS {
+            let rule = format!("must be 1 to {} characters: say why", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
         let (id, result, by) = (marking.batch, BatchResult::from(marking.result), marking.by.clone());

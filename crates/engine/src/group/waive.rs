@@ -9,8 +9,6 @@ use super::GroupShard;
 use super::batch::{Batch, WaitsFor};
 use crate::decision::Decision;
 
-const MAX_REASON_CHARS: usize = bounds::REASON_CHARS;
-
 impl GroupShard {
     pub(crate) fn override_dependency(
         &self,
@@ -21,8 +19,8 @@ impl GroupShard {
     ) -> Result<Decision, Rejection> {
         let batch = self.unfinished(id)?;
         check_named(what)?;
-        if reason.trim().is_empty() || reason.chars().count() > MAX_REASON_CHARS {
-            let rule = format!("must say why, in 1 to {MAX_REASON_CHARS} characters");
+        if reason.trim().is_empty() || reason.chars().count() > bounds::REASON_CHARS {
+            let rule = format!("must say why, in 1 to {} characters", bounds::REASON_CHARS);
             return Err(Rejection::field("reason", reason, rule));
         }
         if batch.grant().is_some() {

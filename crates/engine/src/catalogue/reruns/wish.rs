@@ -15,12 +15,8 @@ use super::super::{Catalogue, Job};
 use super::{Listing, MAX_BATCHES, MAX_LIVE, MAX_LIVE_BATCHES, PlanJob, Rerun, Stage};
 use crate::decision::Decision;
 
-/// Jobs that a wish can name.
-const MAX_NAMED: usize = bounds::RERUN_NAMED;
 /// Jobs of one plan.
 pub(super) const MAX_JOBS: usize = 4_000;
-const MAX_CONCURRENCY: u32 = bounds::RERUN_CONCURRENCY;
-const MAX_REASON_BYTES: usize = bounds::WISH_REASON_BYTES;
 
 /// Job → those that come after it.
 type Links<'a> = Cow<'a, BTreeMap<JobId, BTreeSet<JobId>>>;
@@ -293,8 +289,8 @@ fn has_period(job: &Job, period: Period) -> bool {
 }
 
 fn check_named(field: &str, count: usize) -> Result<(), Rejection> {
-    if count == 0 || count > MAX_NAMED {
-        return Err(Rejection::field(field, count, format!("must name 1 to {MAX_NAMED} jobs")));
+    if count == 0 || count > bounds::RERUN_NAMED {
+        return Err(Rejection::field(field, count, format!("must name 1 to {} jobs", bounds::RERUN_NAMED)));
     }
     Ok(())
 }
@@ -309,12 +305,12 @@ fn check_wish(wish: &RerunWish, now: Timestamp) -> Result<(), Rejection> {
     if let Some(reach) = wish.reach.filter(|reach| *reach < wish.to) {
         return Err(Rejection::field("reach", reach, format!("must not be before to, {}", wish.to)));
     }
-    if wish.concurrency == 0 || wish.concurrency > MAX_CONCURRENCY {
-        let rule = format!("must be 1 to {MAX_CONCURRENCY}");
+    if wish.concurrency == 0 || wish.concurrency > bounds::RERUN_CONCURRENCY {
+        let rule = format!("must be 1 to {}", bounds::RERUN_CONCURRENCY);
         return Err(Rejection::field("concurrency", wish.concurrency, rule));
     }
-    if wish.reason.len() > MAX_REASON_BYTES {
-        let rule = format!("must be at most {MAX_REASON_BYTES} bytes");
+    if wish.reason.len() > bounds::WISH_REASON_BYTES {
+        let rule = format!("must be at most {} bytes", bounds::WISH_REASON_BYTES);
         return Err(Rejection::field("reason", &wish.reason, rule));
     }
     let is_cold = matches!(wish.scope, RerunScope::ColdStart { .. });

@@ -5,11 +5,9 @@ use tidemill_model::{Executor, FieldError, Rejection, TaskSpec, Timestamp, When,
 use super::task::{PullTask, rotation_of};
 use crate::group::GroupShard;
 
-const MAX_NAME_CHARS: usize = bounds::TASK_NAME_CHARS;
 const MAX_PARAMETERS_BYTES: usize = 16 * 1024;
 /// Records hold tasks some levels deeper than they were asked for, and readers of JSON stop at 128.
 const MAX_PARAMETERS_LEVELS: usize = 32;
-const MAX_DISPATCH_TIMES: u32 = bounds::DISPATCH_TIMES;
 const LEASE_S: std::ops::RangeInclusive<u32> = bounds::LEASE_LEAST_S..=bounds::LEASE_MOST_S;
 /// Of one answer.
 const MAX_FAULTS: usize = 20;
@@ -101,12 +99,12 @@ impl GroupShard {
 fn bounds_faults(spec: &TaskSpec) -> Vec<FieldError> {
     let mut faults = Vec::new();
     if let Some(name) = &spec.name
-        && !(1..=MAX_NAME_CHARS).contains(&name.chars().count())
+        && !(1..=bounds::TASK_NAME_CHARS).contains(&name.chars().count())
     {
-        let rule = format!("must be 1 to {MAX_NAME_CHARS} characters");
+        let rule = format!("must be 1 to {} characters", bounds::TASK_NAME_CHARS);
         faults.push(FieldError::new("name", name, rule));
     }
-    if !(1..=MAX_DISPATCH_TIMES).contains(&spec.dispatch_times) {
+    if !(1..=bounds::DISPATCH_TIMES).contains(&spec.dispatch_times) {
         let rule = "must be a whole number from 1 to 1,000,000";
         faults.push(FieldError::new("dispatch_times", spec.dispatch_times, rule));
     }

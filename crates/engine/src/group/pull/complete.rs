@@ -8,9 +8,6 @@ use super::users::{Grant, Last, User};
 use crate::decision::Decision;
 use crate::group::{GroupShard, Timer};
 
-const MAX_RESULT_BYTES: usize = bounds::RESULT_BYTES;
-const MAX_REASON_BYTES: usize = bounds::RETURN_REASON_BYTES;
-
 /// How a grant ended, as a late completion is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
@@ -49,8 +46,8 @@ impl GroupShard {
         grant: GrantId,
         result: &str,
     ) -> Result<Decision, Rejection> {
-        if result.is_empty() || result.len() > MAX_RESULT_BYTES {
-            let rule = format!("has {} bytes; must be 1 to {MAX_RESULT_BYTES}", result.len());
+        if result.is_empty() || result.len() > bounds::RESULT_BYTES {
+            let rule = format!("has {} bytes; must be 1 to {}", result.len(), bounds::RESULT_BYTES);
             return Err(Rejection::field("result", result, rule));
         }
         let user = self.member(name)?;
@@ -84,8 +81,8 @@ impl GroupShard {
         reason: &str,
         by: &Actor,
     ) -> Result<Decision, Rejection> {
-        if reason.len() > MAX_REASON_BYTES {
-            let rule = format!("has {} bytes; must be at most {MAX_REASON_BYTES}", reason.len());
+        if reason.len() > bounds::RETURN_REASON_BYTES {
+            let rule = format!("has {} bytes; must be at most {}", reason.len(), bounds::RETURN_REASON_BYTES);
             return Err(Rejection::field("reason", reason, rule));
         }
         let Some(user) = self.pull.users.get(name) else {
