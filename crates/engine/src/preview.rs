@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tidemill_calendar::Zone;
 use tidemill_model::{BatchId, DataPath, Execution, JobDefinition, RunSpec, Timestamp, Token};
 
-use crate::schedule::{Facts, Room, attempt_spec, render, resolve_path, time_format};
+use crate::schedule::{Facts, attempt_spec, render, resolve_path, time_format};
 
 /// What a job would run. What only a batch has is that of batch 0, run 0 and attempt 1; values that parents pass on
 /// stay as they are written.
@@ -28,15 +28,7 @@ pub struct Preview {
 /// A template that cannot be resolved for that time, in words for people.
 pub fn preview(definition: &JobDefinition, zone: &Zone, logical_time: Timestamp) -> Result<Preview, String> {
     let format = time_format(definition)?;
-    let facts = Facts {
-        batch: BatchId(0),
-        run: 0,
-        attempt: 1,
-        logical_time,
-        format: format.as_ref(),
-        values: None,
-        room: Room::of_attempt(),
-    };
+    let facts = Facts::of_batch(BatchId(0), 0, logical_time, format.as_ref());
     let run = attempt_spec(definition, None, Token(0), &facts, zone)?;
     let final_command = definition.execution.as_ref().and_then(|it: &Execution| it.final_command.as_ref());
     let final_command = final_command.map(|text| render(text, definition, &run.parameters, &facts, zone));

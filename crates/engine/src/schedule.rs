@@ -232,7 +232,17 @@ impl Room {
     }
 }
 
-impl Facts<'_> {
+impl<'a> Facts<'a> {
+    /// Of a batch for which parents have passed nothing on yet: that of its first attempt.
+    pub(crate) fn of_batch(
+        batch: BatchId,
+        run: u32,
+        logical_time: Timestamp,
+        format: Option<&'a TimeFormat>,
+    ) -> Self {
+        Self { batch, run, attempt: 1, logical_time, format, values: None, room: Room::of_attempt() }
+    }
+
     /// The same, for a text with a bound of its own.
     fn within(&self, bytes: usize) -> Facts<'_> {
         Facts { room: Room::new(bytes), ..*self }

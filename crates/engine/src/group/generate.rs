@@ -17,7 +17,7 @@ use super::job::Job;
 use super::overlap::Before;
 use super::{GroupShard, Trigger};
 use crate::catalogue::MAX_DECLARED_TIMES;
-use crate::schedule::{Facts, Room, required_times};
+use crate::schedule::{Facts, required_times};
 
 /// Base times further back than this are skipped, not generated.
 const MAX_CATCH_UP: SignedDuration = SignedDuration::from_hours(7 * 24);
@@ -126,15 +126,7 @@ impl GroupShard {
     ) -> Vec<Event> {
         let (dependencies, counted_parents) = self.waits_for(job, &job.definition, logical_time);
         let format = crate::schedule::time_format(&job.definition).unwrap_or_default();
-        let facts = Facts {
-            batch: self.next_batch_id(),
-            run,
-            attempt: 1,
-            logical_time,
-            format: format.as_ref(),
-            values: None,
-            room: Room::of_attempt(),
-        };
+        let facts = Facts::of_batch(self.next_batch_id(), run, logical_time, format.as_ref());
         let (mut events, things) = self.things_of(&job.definition, &facts, &parameters);
         let outputs = self.outputs_of(&job.definition, &facts, &parameters);
         events.push(Event::BatchGenerated {

@@ -11,7 +11,7 @@ use super::GroupShard;
 use super::job::{Job, NewestRun};
 use super::kept_texts::Kept;
 use crate::decision::Verdict;
-use crate::schedule::{Facts, Room};
+use crate::schedule::Facts;
 
 impl GroupShard {
     /// The newest runs of these logical times, as far as there ever was one.
@@ -83,15 +83,7 @@ impl GroupShard {
         let parameters = newest.and_then(|newest| newest.parameters.texts()).cloned().unwrap_or_default();
         let (batch, run) = (self.next_batch_id(), job.next_run(time));
         let format = crate::schedule::time_format(definition).unwrap_or_default();
-        let facts = Facts {
-            batch,
-            run,
-            attempt: 1,
-            logical_time: time,
-            format: format.as_ref(),
-            values: None,
-            room: Room::of_attempt(),
-        };
+        let facts = Facts::of_batch(batch, run, time, format.as_ref());
         let (mut events, things) = self.things_of(definition, &facts, &parameters);
         let outputs = self.outputs_of(definition, &facts, &parameters);
         let (dependencies, counted_parents) = self.waits_for(job, definition, time);
