@@ -7,6 +7,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::JobType;
+use tidemill_model::bounds::within;
 use tidemill_serving::Limits;
 
 /// How the interface is served, and its bounds.
@@ -95,13 +96,6 @@ impl Config {
     /// # Errors
     /// The first field outside its range, with the rule.
     pub fn check(&self) -> Result<(), String> {
-        let within = |name: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(format!("{name} is {value}; it must be {low} to {high}"))
-            }
-        };
         within("max_body_bytes", self.max_body_bytes as u64, 1 << 10, 16 << 20)?;
         within("max_requests", self.max_requests as u64, 1, 65_536)?;
         within("max_waiting_pulls", self.max_waiting_pulls as u64, 1, 1_000_000)?;

@@ -115,6 +115,18 @@ pub const FIELD_NAME_CHARS: usize = 128;
 /// Users of one call.
 pub const USERS: usize = 500;
 
+/// Whether a setting is within its range, both ends among it.
+///
+/// # Errors
+/// The setting, its value and the range, for people.
+pub fn within(name: &str, value: u64, least: u64, most: u64) -> Result<(), String> {
+    if (least..=most).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{name} is {value}; it must be {least} to {most}"))
+    }
+}
+
 /// The schema of a parameter's name.
 pub fn parameter_name() -> serde_json::Value {
     serde_json::json!({"minLength": 1, "maxLength": PARAMETER_NAME_CHARS, "pattern": PARAMETER_PATTERN})

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::bounds::within;
 
 /// How long to wait, and how much may wait at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -44,13 +45,6 @@ impl Config {
     /// # Errors
     /// The first field outside its range, with the rule.
     pub fn check(&self) -> Result<(), String> {
-        let within = |name: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(format!("{name} is {value}; it must be {low} to {high}"))
-            }
-        };
         within("deadline_ms", self.deadline_ms, 100, 60_000)?;
         within("append_again_ms", self.append_again_ms, 10, 60_000)?;
         within("max_in_flight", self.max_in_flight as u64, 1, 1_000_000)?;

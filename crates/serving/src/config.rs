@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tidemill_model::bounds::within;
 
 use crate::descriptors;
 
@@ -57,13 +58,6 @@ impl Config {
     /// # Errors
     /// The first field outside its range, with the rule.
     pub fn check(&self) -> Result<(), String> {
-        let within = |name: &str, value: u64, low: u64, high: u64| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(format!("{name} is {value}; it must be {low} to {high}"))
-            }
-        };
         within("max_connections", self.max_connections as u64, 16, 1_000_000)?;
         within("max_connections_per_address", self.max_connections_per_address as u64, 1, 1_000_000)?;
         within("header_timeout_ms", self.header_timeout_ms, 100, 600_000)?;
