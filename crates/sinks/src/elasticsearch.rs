@@ -9,6 +9,8 @@ mod bulk;
 mod corpus;
 mod document;
 mod http;
+#[cfg(test)]
+mod sample;
 #[cfg(feature = "tls")]
 mod tls;
 

@@ -145,27 +145,9 @@ fn unfinished(sent: Vec<Item>, answer: &str, server: &Server) -> Result<Vec<Item
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use super::super::sample::change;
     use super::*;
-    use crate::{Given, State};
-
-    fn change(grant: i64, offset: u64, state: State) -> Change {
-        let given = Given {
-            grant,
-            task: 1,
-            task_version: 1,
-            task_name: None,
-            template: None,
-            parameters: "{}".into(),
-            group: "demo".into(),
-            user: "ann".into(),
-            start_at: 0,
-            granted_at: 0,
-            expires_at: None,
-        };
-        Change { offset, index: 3, at: 0, given: Arc::new(given), state }
-    }
+    use crate::State;
 
     /// PUL-12: bodies are bounded, and of each grant only the last state is sent, at its place in the journal.
     #[test]

@@ -1,34 +1,17 @@
 //! What a server says that somebody else runs, or that is none of that kind at all.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 
 use tidemill_corpus::{Peer, corpus};
 
 use super::bulk::Bulk;
+use super::sample::change;
 use super::{ElasticsearchSink, Server};
 use crate::config::ElasticsearchConfig;
-use crate::{Change, Error, Given, Sink as _, State};
+use crate::{Error, Sink as _, State};
 
 /// What is told of an answer, with its causes.
 const MOST_TOLD: usize = 4_000;
-
-fn change(grant: i64) -> Change {
-    let given = Given {
-        grant,
-        task: 1,
-        task_version: 1,
-        task_name: None,
-        template: None,
-        parameters: "{}".into(),
-        group: "demo".into(),
-        user: "ann".into(),
-        start_at: 0,
-        granted_at: 0,
-        expires_at: None,
-    };
-    Change { offset: 7, index: 3, at: 0, given: Arc::new(given), state: State::Live }
-}
 
 fn is_brief(error: &Error) {
     let mut told = error.to_string();
@@ -45,7 +28,7 @@ fn is_brief(error: &Error) {
 fn answers_to_bulks_are_refused_or_taken_document_by_document() {
     let config = ElasticsearchConfig { url: Some("http://127.0.0.1:9".to_owned()), ..Default::default() };
     let server = Server::new(&config).unwrap();
-    let changes: Vec<_> = (0..3).map(change).collect();
+    let changes: Vec<_> = (0..3).map(|grant| change(grant, 7, State::Live)).collect();
     corpus!("bulk-answer").fuzz(1_000, |input| {
         let text = String::from_utf8_lossy(input);
         let sent = Bulk::pack(&changes, 0, 1 << 20).pop().expect("one request");
