@@ -406,8 +406,8 @@ fn half_an_order_starts_nothing() {
 #[test]
 fn tree_of_a_killed_shim_is_ended_before_its_socket() {
     let site = Site::start();
-    let other = site.begin(Token(8193), &script("echo $$ > main; exec sleep 1000"));
-    let file = site.attempt_dir(Token(8193)).join("work/main");
+    let other = site.begin(Token(8193), &script("echo $$ > pid; exec sleep 1000"));
+    let file = site.attempt_dir(Token(8193)).join("work").join("pid");
     let main = until("the other job", || fs::read_to_string(&file).ok()?.strip_suffix('\n')?.parse().ok());
     let bare = DAEMON.replace("exec sleep", "exec env -i sleep");
     let attempt =
@@ -459,10 +459,11 @@ fn server_without_room_for_another_socket_goes_on() {
 fn server_ends_after_its_worker_and_its_shims() {
     let site = Site::start();
     let server = site.shims.server_id();
-    let worker = site.begin(TOKEN, &script("echo $$ > main; exec sleep 1000"));
-    let Site { dir, shims } = site;
-    let main = dir.path().join("4097/work/main");
-    until("the job", || main.exists().then_some(()));
+    let worker = site.begin(TOKEN, &script("echo $$ > pid; exec sleep 1000"));
+    let pid = site.attempt_dir(TOKEN).join("work").join("pid");
+    until("the job", || pid.exists().then_some(()));
+    // The directory stays until the end.
+    let Site { dir: _dir, shims } = site;
     drop(shims);
     assert!(is_alive(server));
     worker.shutdown(Shutdown::Write).unwrap();
