@@ -15,6 +15,7 @@ use tidemill_model::{
     Outcome, Rejection, RequestId, RerunWish, ShardId, Timestamp,
 };
 use tidemill_producers::Wish;
+use tidemill_projector::now;
 use tidemill_store::rows::{BulkItemRow, BulkRow};
 use tidemill_store::{Cursor, PageRequest, ReadTables};
 use tokio::sync::Notify;
@@ -193,7 +194,7 @@ enum Sent {
 async fn send(app: &App, bulk: &BulkRow, item: i64, again: u32) -> Sent {
     let refused = |reason: String| Sent::Known(BulkOutcome { item, refused: Some(reason), rerun: None });
     let done = |rerun| Sent::Known(BulkOutcome { item, refused: None, rerun });
-    let age_ms = jiff::Timestamp::now().as_millisecond() - bulk.requested_at;
+    let age_ms = now().as_millisecond() - bulk.requested_at;
     if age_ms > MAX_AGE_MS {
         let reason =
             "what came of it was not known within 12 hours; look at it, and repeat the action if need be";

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tidemill_model::{Answer, Command, PulledGrant, Rejection, ShardId, Timestamp, UserName};
+use tidemill_projector::now;
 use tidemill_store::hints::{Hint, Life, Place};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -108,8 +109,7 @@ impl<'a> Puller<'a> {
                 waiting = Some(self.place_to_wait()?);
                 leave.take().into_iter().for_each(|leave| leave());
             }
-            let begins = Duration::try_from(until.duration_since(Timestamp::from(jiff::Timestamp::now())))
-                .unwrap_or_default();
+            let begins = Duration::try_from(until.duration_since(now())).unwrap_or_default();
             let nap = (pause + LOOK_EACH * self.app.pulls_waiting()).min(begins).min(left);
             tokio::select! {
                 () = tokio::time::sleep(nap.max(Duration::from_millis(1))) => {}
@@ -131,20 +131,16 @@ impl<'a> Puller<'a> {
         let place = self.place();
         // Without hints, everything is as it is without them, only slower.
         let look = self.app.deps.hints.look(&place).await.unwrap_or_default();
-        let now = Timestamp::from(jiff::Timestamp::now());
-        if let Some(hint) = look.counting(now.as_millisecond()) {
-            let until = Timestamp::from_millisecond(hint.until_ms).unwrap_or(now);
+        let begun = now();
+        if let Some(hint) = look.counting(begun.as_millisecond()) {
+            let until = Timestamp::from_millisecond(hint.until_ms).unwrap_or(begun);
             return Ok(Seen::Nothing { until, next_at: hint.begins.then_some(until), hinted: true });
         }
         let done = self.ask().await?;
         match done.answer {
             Answer::Pulled(grant) => Ok(Seen::Grant(grant)),
             Answer::NothingDue { next_at } => {
-                let until = next_at.unwrap_or(
-                    Timestamp::from(jiff::Timestamp::now())
-                        .saturating_add(KNOWN_FOR)
-                        .unwrap_or(Timestamp::MAX),
-                );
+                let until = next_at.unwrap_or(now().saturating_add(KNOWN_FOR).unwrap_or(Timestamp::MAX));
                 let is_of_it = done.position.partition == place.partition && place == self.place();
                 let life = look.life.filter(|_| is_of_it && begun_at.elapsed() < FRESH);
                 let hinted = match life {
@@ -162,8 +158,7 @@ impl<'a> Puller<'a> {
     /// Keeps what the owner said; `life` held before it was asked.
     async fn keep(&self, place: &Place, life: Life, offset: u64, until: Timestamp, begins: bool) -> bool {
         let hint = Hint { life, offset, until_ms: until.as_millisecond(), begins };
-        let kept_for = Duration::try_from(until.duration_since(Timestamp::from(jiff::Timestamp::now())))
-            .unwrap_or_default();
+        let kept_for = Duration::try_from(until.duration_since(now())).unwrap_or_default();
         !kept_for.is_zero() && self.app.deps.hints.keep(place, &hint, kept_for).await.is_ok()
     }
 

@@ -25,6 +25,7 @@
 #[path = "../../planted/src/hook.rs"]
 mod planted;
 
+mod clock;
 mod error;
 mod event;
 mod feed;
@@ -42,6 +43,7 @@ pub mod schemas;
 mod shutdown;
 mod verify;
 
+pub use clock::now;
 pub use error::Error;
 pub use event::{CloudEvent, cloud_event};
 pub use feed::{FeedCursor, FeedReader};

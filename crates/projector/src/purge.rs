@@ -17,7 +17,7 @@ use tidemill_store::rows::{PullGrantRow, PullLedgerRow, PullTaskRow, PullTaskVer
 use tidemill_store::{Filter, Row, Select, Table, Tables, Value};
 
 use crate::error::chain;
-use crate::{Error, Shutdown};
+use crate::{Error, Shutdown, now};
 
 /// Rows of one transaction.
 const CHUNK: usize = 500;
@@ -36,7 +36,7 @@ pub(crate) fn keep_purging(tables: &dyn Tables, days: u32, shutdown: &Shutdown) 
     let mut pause = FIRST;
     while !shutdown.wait(pause) {
         pause = EVERY;
-        let Ok(before) = Timestamp::from(jiff::Timestamp::now()).checked_sub(kept) else { return };
+        let Ok(before) = now().checked_sub(kept) else { return };
         match purge(tables, before, shutdown) {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, "{rows} rows from before {before} have left the tables"),

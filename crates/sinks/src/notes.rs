@@ -51,7 +51,7 @@ impl Notes<'_> {
         if self.noted.as_ref().is_some_and(|(noted, at)| *noted == sinks && at.elapsed() < AT_LEAST) {
             return Ok(());
         }
-        let now = Timestamp::from(jiff::Timestamp::now());
+        let now = tidemill_projector::now();
         let note = |sink: &SinkStatus, status: &PartitionStatus| SinkNote {
             sink: sink.sink.clone(),
             partition: status.partition,

@@ -5,6 +5,7 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use tidemill_model::{JobDefinition, JobId, Timestamp};
+use tidemill_projector::now;
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, ReadTables, Tables};
 
@@ -140,7 +141,7 @@ fn shown(params: &Params) -> Result<Shown, Problem> {
     if !(1..=MAX_PREVIEW).contains(&n) {
         return Err(Problem::field("n", n, rule));
     }
-    Ok(Shown::Next { after: after.unwrap_or_else(|| jiff::Timestamp::now().into()), n })
+    Ok(Shown::Next { after: after.unwrap_or_else(now), n })
 }
 
 /// The definition whose schedule gives a job its logical times, as its shard finds it: its own, or that of the nearest

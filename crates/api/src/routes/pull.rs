@@ -7,6 +7,7 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::{Answer, Command, GrantId, PulledGrant, Role, Timestamp, UserName, bounds};
+use tidemill_projector::now;
 
 use super::pull_users::user_name;
 use super::run::written;
@@ -86,7 +87,7 @@ impl From<Pulled> for PullAnswer {
             Pulled::Grant(grant) => Self { grant: Some(*grant), next_at: None, ask_again_after_s: None },
             Pulled::Nothing { next_at } => {
                 let seconds = next_at.map_or(LONGEST_PAUSE_S, |at| {
-                    let ms = at.as_millisecond().saturating_sub(jiff::Timestamp::now().as_millisecond());
+                    let ms = at.as_millisecond().saturating_sub(now().as_millisecond());
                     ms.saturating_add(999) / 1_000
                 });
                 Self { grant: None, next_at, ask_again_after_s: Some(seconds.clamp(1, LONGEST_PAUSE_S)) }

@@ -14,6 +14,7 @@ use tidemill_model::{
     Answer, Command, Executor, LiveAnswer, LiveQuery, Rejection, ShardId, TaskId, TaskSpec, Timestamp,
     UserName,
 };
+use tidemill_projector::now;
 use tidemill_store::rows::PullTaskRow;
 use tidemill_store::{PullGrantFilter, PullTaskFilter, ReadPullTables};
 
@@ -58,7 +59,7 @@ pub(super) async fn list(
 ) -> Result<Json<List<PullTaskView>>, Problem> {
     params.only(&["limit", "cursor", "kind", "executor", "group", "state", "from", "to"])?;
     let rotating = params.word("kind", KINDS)?.is_some_and(|kind| kind == "rotating");
-    let recent = (!rotating).then(|| Timestamp::from(jiff::Timestamp::now()) - LISTED);
+    let recent = (!rotating).then(|| now() - LISTED);
     let filter = PullTaskFilter {
         rotating,
         group: caller.listed_group(params.text("group"))?,

@@ -6,8 +6,9 @@ use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tidemill_model::{
-    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, Timestamp, UserName, UserStanding, bounds,
+    Command, FieldError, GroupName, LiveAnswer, LiveQuery, ShardId, UserName, UserStanding, bounds,
 };
+use tidemill_projector::now;
 use tidemill_store::ReadPullTables;
 use tidemill_store::rows::PullUserRow;
 
@@ -62,12 +63,7 @@ pub(super) async fn get(
 
 async fn standing(app: &App, user: UserName, shard: i64) -> Option<UserStanding> {
     let shard = ShardId(u16::try_from(shard).expect("the tables hold the shard that an event named"));
-    match app
-        .deps
-        .live
-        .query(shard, LiveQuery::User { user, at: Timestamp::from(jiff::Timestamp::now()) })
-        .await
-    {
+    match app.deps.live.query(shard, LiveQuery::User { user, at: now() }).await {
         Ok(LiveAnswer::User(standing)) => Some(*standing),
         Ok(_) => None,
         Err(error) => {

@@ -20,7 +20,7 @@ use tidemill_store::hints::{Hint, Hints, Look, Place};
 
 use super::{Difference, RECORDS, Report};
 use crate::journal::{Journal, Start};
-use crate::{Error, Shutdown};
+use crate::{Error, Shutdown, now};
 
 /// Where a life holds, the mark of every fact is there that is older.
 const MARKED_AFTER: Duration = Duration::from_secs(1);
@@ -85,7 +85,7 @@ fn each(
 }
 
 fn counting(look: &Look) -> Option<&Hint> {
-    look.counting(jiff::Timestamp::now().as_millisecond())
+    look.counting(now().as_millisecond())
 }
 
 /// The state of the partition at the end of its journal, where that is, and when it was there.
@@ -117,7 +117,7 @@ fn fold(
 /// asked for elsewhere, so that no hint of the shard is looked at.
 fn judge(state: &Partition, place: &Place, hint: &Hint) -> Option<Difference> {
     let user = UserName::try_from(&*place.user).ok()?;
-    let query = LiveQuery::User { user, at: Timestamp::from(jiff::Timestamp::now()) };
+    let query = LiveQuery::User { user, at: now() };
     let LiveAnswer::User(standing) = state.answer(ShardId(place.shard), &query) else { return None };
     let due_at = match (&standing.live, &standing.next) {
         (Some(live), _) => live.granted_at,

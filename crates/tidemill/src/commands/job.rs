@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tidemill_model::{FieldError, JobSpec, Rejection, Timestamp};
+use tidemill_model::{FieldError, JobSpec, Rejection};
 
 use super::{Session, wait, write};
 use crate::cli::{JobCommand, OutputFormat, Parameter};
@@ -251,11 +251,9 @@ fn checked(files: &JobFiles) -> Done<Vec<String>> {
     if !errors.is_empty() {
         return Err(refused(errors));
     }
-    tidemill_engine::check_jobs(&jobs, Timestamp::from(jiff::Timestamp::now())).map_err(|rejection| {
-        match rejection {
-            Rejection::Invalid { fields } => refused(fields),
-            other => Failure::bad_input(other.to_string()),
-        }
+    tidemill_engine::check_jobs(&jobs, tidemill_projector::now()).map_err(|rejection| match rejection {
+        Rejection::Invalid { fields } => refused(fields),
+        other => Failure::bad_input(other.to_string()),
     })
 }
 
