@@ -7,6 +7,7 @@ mod server;
 
 mod damage;
 mod files;
+mod first_start;
 mod net;
 mod requests;
 mod rights;
