@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidemill_log::{Log, SharedJournals};
+use tidemill_log::{Log, Readers as _, SharedJournals};
 use tidemill_model::ShardId;
 use tidemill_projector as projector;
 use tidemill_projector::{CloudEvent, FeedCursor};

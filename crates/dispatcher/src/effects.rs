@@ -150,7 +150,7 @@ impl Effects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidemill_log::MemoryLog;
+    use tidemill_log::{MemoryLog, Readers as _};
     use tidemill_model::{InstanceId, Outcome, Rejection, Reply, RequestId};
 
     fn reply(reason: String) -> Effect {

@@ -5,7 +5,7 @@
 //! synchronous: threads and completions, no runtime.
 //!
 //! Where to start reading:
-//! - [`Log`], [`Producer`], [`Reader`], [`Membership`]: the port.
+//! - [`Log`], [`Readers`], [`Producer`], [`Reader`], [`Membership`]: the port.
 //! - [`Frame`]: the frozen header of a journal record. [`Chain`]: which records of a journal count.
 //! - [`MemoryLog`] for tests and the simulator, with faults; [`SqliteLog`], the embedded log;
 //!   `KafkaLog` behind the feature `kafka`. One conformance suite in `tests/` runs on all three.
@@ -55,8 +55,8 @@ pub use kafka::{
 pub use log_id::{InvalidLogId, LogId};
 pub use memory::MemoryLog;
 pub use port::{
-    Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Record, Taken, Topic,
-    Usage, append_wait,
+    Done, From, Intake, Log, MAX_RECORD_BYTES, Membership, NewRecord, Producer, Reader, Readers, Record,
+    Taken, Topic, Usage, append_wait,
 };
 pub use route::partition_of_key;
 pub use shared::SharedJournals;

@@ -112,19 +112,13 @@ pub struct Usage {
 /// queue, it runs inside [`Producer::append`]: so hold no lock across `append` that the completion takes.
 pub type Done = Box<dyn FnOnce(Result<u64, AppendError>) + Send>;
 
-/// A log: topics of partitions of records.
-pub trait Log: Send + Sync {
+/// What a log is to those who only read it.
+pub trait Readers: Send + Sync {
     /// Which log this is. It stands in the genesis of every journal.
     fn log_id(&self) -> &LogId;
 
     /// How many partitions the topic has. Commands and journal have the same number.
     fn partitions(&self, topic: Topic) -> u32;
-
-    /// A new producer, with a queue of its own. An owner has one per owned partition, and one for effects.
-    ///
-    /// # Errors
-    /// The client or thread cannot be made, or the log has failed.
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error>;
 
     /// A new reader of one partition.
     ///
@@ -138,6 +132,15 @@ pub trait Log: Send + Sync {
     /// # Errors
     /// There is no such partition, the broker does not answer, or the log has failed.
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error>;
+}
+
+/// A log: topics of partitions of records.
+pub trait Log: Readers {
+    /// A new producer, with a queue of its own. An owner has one per owned partition, and one for effects.
+    ///
+    /// # Errors
+    /// The client or thread cannot be made, or the log has failed.
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error>;
 
     /// Says that everything below this offset is done with. A log that keeps its records itself may then forget
     /// those of them that are older than it declares, a few at a time; a broker goes by the settings of its

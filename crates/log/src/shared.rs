@@ -3,13 +3,13 @@
 //! Each partition has one reader at its end, whose newest records are kept for all who follow it, and a few further back,
 //! which those who have yet to catch up use in turn. Whoever polls reads on for all; there is no thread.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::signal::{Signal, lock};
-use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Record, Topic, Usage, Waker};
+use crate::{Error, From, LogId, Reader, Readers, Record, Topic, Waker};
 
 /// So much of the end of a journal is kept, bytes. One record is, however large.
 const KEPT_BYTES: usize = 4 << 20;
@@ -22,15 +22,15 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Records that are read at once for all.
 const RECORDS: usize = 1_000;
 
-/// A log whose journals' readers share what they read. All else is the log's own.
+/// Readers of a log, of which those of its journals share what they read. Those of other topics are the log's own.
 pub struct SharedJournals {
-    log: Arc<dyn Log>,
+    log: Arc<dyn Readers>,
     journals: Vec<Arc<Journal>>,
 }
 
 impl SharedJournals {
     /// Of this log.
-    pub fn new(log: Arc<dyn Log>) -> Self {
+    pub fn new(log: Arc<dyn Readers>) -> Self {
         let journals = (0..log.partitions(Topic::Journal)).map(|_| Arc::default()).collect();
         Self { log, journals }
     }
@@ -125,7 +125,7 @@ impl Back {
 impl Journal {
     fn read(
         &self,
-        log: &dyn Log,
+        log: &dyn Readers,
         partition: u32,
         next: u64,
         max: usize,
@@ -143,7 +143,7 @@ impl Journal {
         }
     }
 
-    fn read_end(&self, log: &dyn Log, partition: u32) -> Result<(), Error> {
+    fn read_end(&self, log: &dyn Readers, partition: u32) -> Result<(), Error> {
         let mut end = match self.end.try_lock() {
             Ok(end) => end,
             Err(TryLockError::Poisoned(end)) => end.into_inner(),
@@ -166,7 +166,7 @@ impl Journal {
 
     fn read_back(
         &self,
-        log: &dyn Log,
+        log: &dyn Readers,
         partition: u32,
         next: u64,
         max: usize,
@@ -199,7 +199,7 @@ fn size(record: &Record) -> usize {
 }
 
 struct SharedReader {
-    log: Arc<dyn Log>,
+    log: Arc<dyn Readers>,
     journal: Arc<Journal>,
     partition: u32,
     next: u64,
@@ -233,7 +233,7 @@ impl Drop for SharedReader {
     }
 }
 
-impl Log for SharedJournals {
+impl Readers for SharedJournals {
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         let journal = self.journals.get(partition as usize).filter(|_| topic == Topic::Journal);
         let Some(journal) = journal else { return self.log.reader(topic, partition, from) };
@@ -260,36 +260,8 @@ impl Log for SharedJournals {
         self.log.partitions(topic)
     }
 
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        self.log.producer()
-    }
-
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.log.range(topic, partition)
-    }
-
-    fn trim(&self, topic: Topic, partition: u32, below: u64) -> Result<(), Error> {
-        self.log.trim(topic, partition, below)
-    }
-
-    fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
-        self.log.membership(member)
-    }
-
-    fn peers(&self, role: &str, member: &str) -> Result<Box<dyn Membership>, Error> {
-        self.log.peers(role, member)
-    }
-
-    fn intake(&self, topic: &str, member: &str) -> Result<Box<dyn Intake>, Error> {
-        self.log.intake(topic, member)
-    }
-
-    fn usage(&self) -> Result<Usage, Error> {
-        self.log.usage()
-    }
-
-    fn stalled_readers(&self) -> BTreeMap<Topic, u64> {
-        self.log.stalled_readers()
     }
 }
 
@@ -298,7 +270,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::{MemoryLog, append_wait};
+    use crate::{Log as _, MemoryLog, append_wait};
 
     /// Counts the readers of the log beneath, all and those that are open at once. On Kafka each is a consumer.
     struct Counting {
@@ -337,7 +309,7 @@ mod tests {
         }
     }
 
-    impl Log for Counting {
+    impl Readers for Counting {
         fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
             let reader = self.log.reader(topic, partition, from)?;
             let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
@@ -355,20 +327,8 @@ mod tests {
             self.log.partitions(topic)
         }
 
-        fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-            self.log.producer()
-        }
-
         fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
             self.log.range(topic, partition)
-        }
-
-        fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
-            self.log.membership(member)
-        }
-
-        fn usage(&self) -> Result<Usage, Error> {
-            self.log.usage()
         }
     }
 
@@ -380,10 +340,10 @@ mod tests {
             made: AtomicUsize::new(0),
             failing: Arc::default(),
         });
-        (SharedJournals::new(Arc::clone(&counting) as Arc<dyn Log>), counting)
+        (SharedJournals::new(Arc::clone(&counting) as Arc<dyn Readers>), counting)
     }
 
-    fn append(log: &dyn Log, records: usize, bytes: usize) {
+    fn append(log: &MemoryLog, records: usize, bytes: usize) {
         let producer = log.producer().unwrap();
         for _ in 0..records {
             let value = vec![b'x'; bytes];
@@ -406,7 +366,7 @@ mod tests {
     #[test]
     fn many_readers_cost_the_log_few() {
         let (shared, counting) = shared();
-        append(&shared, 50, 10);
+        append(&counting.log, 50, 10);
         let end = counting.range(Topic::Journal, 0).unwrap().end;
         let mut readers: Vec<_> = (0..20_u64)
             .map(|index| {
@@ -419,7 +379,7 @@ mod tests {
             assert_eq!(read(&mut **reader, end), (first..end).collect::<Vec<_>>());
             assert_eq!(reader.poll(7, Duration::ZERO).unwrap(), []);
         }
-        append(&shared, 30, 10);
+        append(&counting.log, 30, 10);
         for reader in &mut readers {
             assert_eq!(read(&mut **reader, end + 30), (end..end + 30).collect::<Vec<_>>());
         }
@@ -432,14 +392,14 @@ mod tests {
     #[test]
     fn those_who_follow_the_end_share_one_reader() {
         let (shared, counting) = shared();
-        append(&shared, 5, 10);
+        append(&counting.log, 5, 10);
         let end = counting.range(Topic::Journal, 0).unwrap().end;
         let mut readers: Vec<_> =
             (0..20).map(|_| shared.reader(Topic::Journal, 0, From::End).unwrap()).collect();
         for reader in &mut readers {
             assert_eq!(reader.poll(7, Duration::ZERO).unwrap(), []);
         }
-        append(&shared, 30, 10);
+        append(&counting.log, 30, 10);
         for reader in &mut readers {
             assert_eq!(read(&mut **reader, end + 30), (end..end + 30).collect::<Vec<_>>());
         }
@@ -451,7 +411,7 @@ mod tests {
     #[test]
     fn shared_reader_that_fails_is_made_anew() {
         let (shared, counting) = shared();
-        append(&shared, 20, 10);
+        append(&counting.log, 20, 10);
         let end = counting.range(Topic::Journal, 0).unwrap().end;
         let mut follows = shared.reader(Topic::Journal, 0, From::End).unwrap();
         let mut behind = shared.reader(Topic::Journal, 0, From::Start).unwrap();
@@ -459,7 +419,7 @@ mod tests {
         let first = behind.poll(7, Duration::ZERO).unwrap().len() as u64;
         assert_eq!(counting.open.load(Ordering::Relaxed), 2);
         counting.failing.store(counting.made.load(Ordering::Relaxed), Ordering::Relaxed);
-        append(&shared, 10, 10);
+        append(&counting.log, 10, 10);
         for (reader, upto, next) in [(&mut follows, end + 10, end), (&mut behind, end + 10, first)] {
             assert!(matches!(reader.poll(7, Duration::ZERO), Err(Error::Read { .. })));
             assert_eq!(read(&mut **reader, upto), (next..upto).collect::<Vec<_>>());
@@ -470,15 +430,15 @@ mod tests {
     /// Who falls behind what is kept of the end reads on further back, and comes to the end again.
     #[test]
     fn slow_reader_falls_back_and_catches_up() {
-        let (shared, _) = shared();
+        let (shared, counting) = shared();
         let mut quick = shared.reader(Topic::Journal, 0, From::Start).unwrap();
         let mut slow = shared.reader(Topic::Journal, 0, From::Start).unwrap();
         let first = slow.poll(1, Duration::ZERO).unwrap().len() as u64;
-        append(&shared, 3 * 16, KEPT_BYTES / 16);
+        append(&counting.log, 3 * 16, KEPT_BYTES / 16);
         let end = shared.range(Topic::Journal, 0).unwrap().end;
         assert_eq!(read(&mut *quick, end).last(), Some(&(end - 1)));
         assert_eq!(read(&mut *slow, end), (first..end).collect::<Vec<_>>());
-        append(&shared, 1, 1);
+        append(&counting.log, 1, 1);
         assert_eq!(read(&mut *slow, end + 1), [end]);
     }
 

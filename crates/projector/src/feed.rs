@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use tidemill_log::{Log, LogId, Topic};
+use tidemill_log::{LogId, Readers, Topic};
 use tidemill_model::Timestamp;
 
 use crate::journal::{Journal, Start};
@@ -109,7 +109,7 @@ impl FeedReader {
     /// # Errors
     /// [`Error::BadCursor`] where the cursor is of another log; [`Error::PositionMismatch`] where the journal
     /// does not have its records; the log.
-    pub fn new(log: &dyn Log, cursor: FeedCursor) -> Result<Self, Error> {
+    pub fn new(log: &dyn Readers, cursor: FeedCursor) -> Result<Self, Error> {
         let log_id = log.log_id().clone();
         if cursor.log_id != log_id.as_str() {
             let reason = format!("it is of log {}, this is log {log_id}", cursor.log_id);

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use tidemill_log::{Chain, Claim, Frame, From, Hash, Head, Kind, Log, Reader, Record, Topic, Verdict, Waker};
+use tidemill_log::{
+    Chain, Claim, Frame, From, Hash, Head, Kind, Reader, Readers, Record, Topic, Verdict, Waker,
+};
 use tidemill_model::Envelope;
 
 use crate::Error;
@@ -72,7 +74,12 @@ impl Journal {
     ///
     /// # Errors
     /// [`Error::PositionMismatch`] where the journal does not have the record of the position; the log.
-    pub fn open(log: &dyn Log, partition: u32, holder: &'static str, start: Start) -> Result<Self, Error> {
+    pub fn open(
+        log: &dyn Readers,
+        partition: u32,
+        holder: &'static str,
+        start: Start,
+    ) -> Result<Self, Error> {
         let mismatch = |offset, found: String| Error::PositionMismatch { holder, partition, offset, found };
         let (from, anchor) = match start {
             Start::Beginning => (From::Start, Anchor::None),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use tidemill_log::{Chain, Claim, From, Head, KafkaLog, Kind, Log, Reader, Topic};
+use tidemill_log::{Chain, Claim, From, Head, KafkaLog, Kind, Reader, Readers, Topic};
 use tidemill_model::Envelope;
 
 /// A reader that has nothing for so long, although there is more, is made anew; and that it stalled is told.

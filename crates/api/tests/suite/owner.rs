@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tidemill_log::partition_of_key;
-use tidemill_log::{From, Log, MemoryLog, Topic, Waker, append_wait};
+use tidemill_log::{From, Log, MemoryLog, Readers, Topic, Waker, append_wait};
 use tidemill_model::{CommandRecord, Outcome, Reply, RequestId};
 
 /// What becomes of a command; `None`: no answer ever.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tidemill_checker::{Checker, Options, check_file, check_log, export_journal};
-use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
+use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 
 use serde_json::json;
 use tidemill_model::Outcome;

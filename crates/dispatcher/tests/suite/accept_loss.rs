@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidemill_dispatcher::{AcceptLossError, Loss, accept_loss};
 use tidemill_log::{
-    Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic,
-    Usage, Waker, append_wait,
+    Chain, Error, From, Head, Kind, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record,
+    Topic, Usage, Waker, append_wait,
 };
 use tidemill_model::{Envelope, Event, Resume, Timestamp};
 
@@ -145,17 +145,13 @@ impl Reader for SilentReader {
     }
 }
 
-impl Log for Silent {
+impl Readers for Silent {
     fn log_id(&self) -> &LogId {
         self.0.log_id()
     }
 
     fn partitions(&self, topic: Topic) -> u32 {
         self.0.partitions(topic)
-    }
-
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        self.0.producer()
     }
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
@@ -165,6 +161,12 @@ impl Log for Silent {
 
     fn range(&self, topic: Topic, partition: u32) -> Result<std::ops::Range<u64>, Error> {
         self.0.range(topic, partition)
+    }
+}
+
+impl Log for Silent {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        self.0.producer()
     }
 
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {

@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub use config::KafkaConfig;
 pub use security::{KafkaCertificate, KafkaLogin, KafkaMechanism, KafkaSecurity, KafkaTls};
 
-use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Topic, Usage};
+use crate::{Error, From, Intake, Log, LogId, Membership, Producer, Reader, Readers, Topic, Usage};
 use connection::Connection;
 use intake::Subscribed;
 use membership::Group;
@@ -74,7 +74,7 @@ impl KafkaLog {
     }
 }
 
-impl Log for KafkaLog {
+impl Readers for KafkaLog {
     fn log_id(&self) -> &LogId {
         &self.id
     }
@@ -83,16 +83,18 @@ impl Log for KafkaLog {
         self.connection.counts[topic.index()]
     }
 
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        Ok(Arc::new(self.connection.producer()?))
-    }
-
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         Ok(Box::new(self.connection.reader(topic, partition, from)?))
     }
 
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.connection.range(topic, partition)
+    }
+}
+
+impl Log for KafkaLog {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        Ok(Arc::new(self.connection.producer()?))
     }
 
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {

@@ -15,7 +15,7 @@ pub use fault::{Append, Fault, FaultHook, Gate};
 use crate::lane::{Gone, Keep, Lane, LaneReader};
 use crate::signal::lock;
 use crate::{
-    Error, From, Genesis, Log, LogId, Membership, Producer, QueueBound, Reader, Topic, Usage, clock,
+    Error, From, Genesis, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage, clock,
 };
 use producer::MemoryProducer;
 
@@ -138,22 +138,13 @@ impl Shared {
     }
 }
 
-impl Log for MemoryLog {
+impl Readers for MemoryLog {
     fn log_id(&self) -> &LogId {
         &self.shared.id
     }
 
     fn partitions(&self, _: Topic) -> u32 {
         self.shared.partitions
-    }
-
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        let number = {
-            let mut producers = lock(&self.shared.producers);
-            *producers += 1;
-            *producers
-        };
-        Ok(Arc::new(MemoryProducer::start(&self.shared, number)?))
     }
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
@@ -164,6 +155,17 @@ impl Log for MemoryLog {
 
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.shared.lane(topic, partition)?.range()
+    }
+}
+
+impl Log for MemoryLog {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        let number = {
+            let mut producers = lock(&self.shared.producers);
+            *producers += 1;
+            *producers
+        };
+        Ok(Arc::new(MemoryProducer::start(&self.shared, number)?))
     }
 
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {

@@ -38,7 +38,7 @@ pub use view::SqliteView;
 use crate::lane::{Gone, Keep, Lane, LaneReader};
 use crate::memory::begin;
 use crate::signal::lock;
-use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Topic, Usage};
+use crate::{Error, From, Log, LogId, Membership, Producer, QueueBound, Reader, Readers, Topic, Usage};
 use directory::Directory;
 use file::File;
 use older::OnDisk;
@@ -213,17 +213,13 @@ impl Drop for SqliteLog {
     }
 }
 
-impl Log for SqliteLog {
+impl Readers for SqliteLog {
     fn log_id(&self) -> &LogId {
         &self.shared.id
     }
 
     fn partitions(&self, _: Topic) -> u32 {
         self.shared.partitions
-    }
-
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        Ok(Arc::new(SqliteProducer::new(&self.shared)))
     }
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
@@ -240,6 +236,12 @@ impl Log for SqliteLog {
         let lane = self.shared.lane_index(topic, partition)?;
         let range = self.shared.lanes[lane].range()?;
         Ok(if is_durable(topic) { lock(&self.shared.kept[lane]).from..range.end } else { range })
+    }
+}
+
+impl Log for SqliteLog {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        Ok(Arc::new(SqliteProducer::new(&self.shared)))
     }
 
     fn trim(&self, topic: Topic, partition: u32, below: u64) -> Result<(), Error> {

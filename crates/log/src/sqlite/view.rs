@@ -13,7 +13,7 @@ use super::file::{FORMAT_VERSION, table};
 use super::is_durable;
 use super::older::{CHUNK_BYTES, open_read_only, record};
 use crate::signal::{Heard, Signal, deadline};
-use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Record, Topic, Usage, Waker};
+use crate::{Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Topic, Usage, Waker};
 
 /// Between two looks of a reader that waits.
 const LOOK: Duration = Duration::from_millis(20);
@@ -65,17 +65,13 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-impl Log for SqliteView {
+impl Readers for SqliteView {
     fn log_id(&self) -> &LogId {
         &self.id
     }
 
     fn partitions(&self, _: Topic) -> u32 {
         self.partitions
-    }
-
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        Err(Error::open("write to the log", "it is opened for reading alone"))
     }
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
@@ -102,6 +98,12 @@ impl Log for SqliteView {
             })
         };
         ends().map_err(|error| Error::Range { topic, partition, source: error.into() })
+    }
+}
+
+impl Log for SqliteView {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        Err(Error::open("write to the log", "it is opened for reading alone"))
     }
 
     fn membership(&self, _: &str) -> Result<Box<dyn Membership>, Error> {

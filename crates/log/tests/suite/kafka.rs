@@ -14,7 +14,7 @@ use crate::conformance::site::{PARTITIONS, PATIENCE, Site, append};
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
-use tidemill_log::{Error, KafkaConfig, KafkaLog, Log, LogId, QueueBound, Topic};
+use tidemill_log::{Error, KafkaConfig, KafkaLog, Log, LogId, QueueBound, Readers, Topic};
 
 /// Topics of one test; they go when this is dropped.
 struct Topics(KafkaConfig);

@@ -4,7 +4,7 @@ use std::sync::{Arc, mpsc};
 
 use crate::conformance::site::{PARTITIONS, PATIENCE, Site, append};
 use tidemill_log::memory::{Fault, Gate};
-use tidemill_log::{AppendError, Log, MemoryLog, QueueBound, Topic};
+use tidemill_log::{AppendError, Log, MemoryLog, QueueBound, Readers, Topic};
 
 fn memory(queue: QueueBound) -> Site {
     Site { log: Arc::new(MemoryLog::with_queue(PARTITIONS, queue)), _ground: Box::new(()) }

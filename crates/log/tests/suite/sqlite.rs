@@ -6,8 +6,8 @@ use std::sync::{Arc, mpsc};
 use crate::conformance::site::{PARTITIONS, PATIENCE, Site, append, pipeline, read};
 use rusqlite::Connection;
 use tidemill_log::{
-    AppendError, Error, From, Kind, Log, NewRecord, QueueBound, SqliteConfig, SqliteLog, SqliteView, Topic,
-    VoidReason,
+    AppendError, Error, From, Kind, Log, NewRecord, QueueBound, Readers, SqliteConfig, SqliteLog, SqliteView,
+    Topic, VoidReason,
 };
 
 fn sqlite(queue: QueueBound) -> Site {

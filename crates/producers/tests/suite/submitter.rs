@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
+use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
     Actor, Answer, BatchId, Command, CommandRecord, JobId, Outcome, Reply, RequestId, ShardId,
 };

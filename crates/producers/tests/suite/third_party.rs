@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::kit::{PATIENCE, Site, until};
 use tidemill_log::{
-    Error, From, Intake, Log, LogId, Membership, MemoryLog, Producer, Reader, Taken, Topic, Usage,
+    Error, From, Intake, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Taken, Topic, Usage,
 };
 use tidemill_model::{Command, FieldError, Outcome, Rejection, ShardId, ThirdPartyReport};
 use tidemill_producers::third_party::{Config, start};
@@ -19,28 +19,37 @@ struct Beside {
     done: Arc<Mutex<Vec<(u32, u64)>>>,
 }
 
-impl Log for Beside {
+impl Readers for Beside {
     fn log_id(&self) -> &LogId {
         self.log.log_id()
     }
+
     fn partitions(&self, topic: Topic) -> u32 {
         self.log.partitions(topic)
     }
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        self.log.producer()
-    }
+
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         self.log.reader(topic, partition, from)
     }
+
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.log.range(topic, partition)
     }
+}
+
+impl Log for Beside {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        self.log.producer()
+    }
+
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {
         self.log.membership(member)
     }
+
     fn intake(&self, _: &str, _: &str) -> Result<Box<dyn Intake>, Error> {
         Ok(Box::new(Written { records: Arc::clone(&self.records), done: Arc::clone(&self.done) }))
     }
+
     fn usage(&self) -> Result<Usage, Error> {
         self.log.usage()
     }

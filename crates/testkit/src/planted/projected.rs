@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidemill_log::{
-    Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Record, Topic, Usage, Waker,
+    Error, From, Log, LogId, Membership, MemoryLog, Producer, Reader, Readers, Record, Topic, Usage, Waker,
     append_wait,
 };
 use tidemill_projector::{Config, Shutdown, rebuild, verify};
@@ -106,17 +106,13 @@ impl Growing {
     }
 }
 
-impl Log for Growing {
+impl Readers for Growing {
     fn log_id(&self) -> &LogId {
         self.log.log_id()
     }
 
     fn partitions(&self, topic: Topic) -> u32 {
         self.log.partitions(topic)
-    }
-
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        self.log.producer()
     }
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
@@ -126,6 +122,12 @@ impl Log for Growing {
 
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.log.range(topic, partition)
+    }
+}
+
+impl Log for Growing {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        self.log.producer()
     }
 
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {

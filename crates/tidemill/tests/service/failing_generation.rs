@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 use tidemill_dispatcher::{Clock, Config, Input, Moment, Output, Owner, Start};
 use tidemill_engine::Rig;
-use tidemill_log::{From, Log, Producer, Reader, SqliteConfig, SqliteLog, Topic, append_wait};
+use tidemill_log::{From, Log, Producer, Reader, Readers, SqliteConfig, SqliteLog, Topic, append_wait};
 use tidemill_model::{ShardId, Timestamp};
 
 const PATIENCE: Duration = Duration::from_secs(30);

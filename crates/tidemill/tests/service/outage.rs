@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
 use serde_json::Value;
-use tidemill_log::{Chain, From, Kind, Log, SqliteConfig, SqliteLog, Topic};
+use tidemill_log::{Chain, From, Kind, Readers, SqliteConfig, SqliteLog, Topic};
 use tidemill_model::{Envelope, Event, JobId, SkipReason, Timestamp};
 
 const TIDEMILL: &str = env!("CARGO_BIN_EXE_tidemill");

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tidemill_log::{
-    AppendError, Done, Error, From, Log, LogId, Membership, Producer, Reader, Record, Topic, Usage, Waker,
-    append_wait,
+    AppendError, Done, Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Topic, Usage,
+    Waker, append_wait,
 };
 
 use super::PATIENCE;
@@ -111,27 +111,35 @@ impl TrickLog {
     }
 }
 
-impl Log for TrickLog {
+impl Readers for TrickLog {
     fn log_id(&self) -> &LogId {
         self.inner.log_id()
     }
+
     fn partitions(&self, topic: Topic) -> u32 {
         self.inner.partitions(topic)
     }
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        let inner = self.inner.producer()?;
-        Ok(Arc::new(TrickProducer { inner, shared: Arc::clone(&self.shared) }))
-    }
+
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
         let inner = self.inner.reader(topic, partition, from)?;
         Ok(Box::new(TrickReader { inner, shared: Arc::clone(&self.shared) }))
     }
+
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.inner.range(topic, partition)
     }
+}
+
+impl Log for TrickLog {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        let inner = self.inner.producer()?;
+        Ok(Arc::new(TrickProducer { inner, shared: Arc::clone(&self.shared) }))
+    }
+
     fn membership(&self, _: &str) -> Result<Box<dyn Membership>, Error> {
         Ok(Box::new(Suggested(Arc::clone(&self.shared))))
     }
+
     fn usage(&self) -> Result<Usage, Error> {
         self.inner.usage()
     }

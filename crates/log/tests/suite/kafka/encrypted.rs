@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidemill_log::{
     From, KafkaCertificate, KafkaConfig, KafkaLog, KafkaLogin, KafkaMechanism, KafkaSecurity, KafkaTls, Log,
-    Topic,
+    Readers, Topic,
 };
 
 use super::Topics;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tidemill_log::{From, Log, MemoryLog, Topic, append_wait};
+use tidemill_log::{From, Log, MemoryLog, Readers, Topic, append_wait};
 use tidemill_model::{
     Command, CommandRecord, LiveAnswer, LiveQuery, Outcome, QualityAsk, Reply, ShardId, ThingId, WantedThing,
 };

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, TryRecvError};
 use indicatif::ProgressBar;
-use tidemill_log::{Error, From, Log, LogId, Membership, Producer, Reader, Record, Topic, Usage, Waker};
+use tidemill_log::{
+    Error, From, Log, LogId, Membership, Producer, Reader, Readers, Record, Topic, Usage, Waker,
+};
 
 use super::super::{replay, stop};
 use crate::failure::{Done, Failure};
@@ -63,17 +65,13 @@ impl Seen {
     }
 }
 
-impl Log for Watched<'_> {
+impl Readers for Watched<'_> {
     fn log_id(&self) -> &LogId {
         self.log.log_id()
     }
 
     fn partitions(&self, topic: Topic) -> u32 {
         self.log.partitions(topic)
-    }
-
-    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
-        self.log.producer()
     }
 
     fn reader(&self, topic: Topic, partition: u32, from: From) -> Result<Box<dyn Reader>, Error> {
@@ -85,6 +83,12 @@ impl Log for Watched<'_> {
 
     fn range(&self, topic: Topic, partition: u32) -> Result<Range<u64>, Error> {
         self.log.range(topic, partition)
+    }
+}
+
+impl Log for Watched<'_> {
+    fn producer(&self) -> Result<Arc<dyn Producer>, Error> {
+        self.log.producer()
     }
 
     fn membership(&self, member: &str) -> Result<Box<dyn Membership>, Error> {

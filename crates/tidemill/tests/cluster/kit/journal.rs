@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidemill_log::{Chain, Claim, Frame, From, Head, KafkaLog, Kind, Log, Reader, Topic, Verdict};
+use tidemill_log::{Chain, Claim, Frame, From, Head, KafkaLog, Kind, Reader, Readers, Topic, Verdict};
 use tidemill_model::{Envelope, Event};
 
 /// What a record is.
