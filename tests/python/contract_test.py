@@ -29,13 +29,12 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from running import PATIENCE_S, fail, program, until
+
 HOOKS = pathlib.Path(__file__).with_name("contract_hooks.py")
-PATIENCE_S = 60
 # Of one run of schemathesis, which takes about a minute where nothing else runs.
 MOST_S = 900
 EXCLUDED = r"^/api/(openapi.json|events|cold-starts|log/download|operate/partitions/.*|batches/.*/log/download)$"
@@ -49,23 +48,6 @@ JOBS = [
 ]  # fmt: skip
 
 
-def fail(message):
-    sys.exit(f"contract_test: {message}")
-
-
-def program():
-    named = os.environ.get("TIDEMILL_BIN")
-    if not named:
-        print("building the program (TIDEMILL_BIN names another)", flush=True)
-        command = ["cargo", "build", "--locked", "--quiet", "--workspace", "--all-features", "--bins"]
-        subprocess.run(command, cwd=ROOT, check=True)
-    target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    path = pathlib.Path(named) if named else target / "debug/tidemill"
-    if not path.is_file():
-        fail(f"{path} is missing; TIDEMILL_BIN has to name the program")
-    return path
-
-
 class Service:
     """One process with everything in it, and its data in a directory of its own."""
 
@@ -73,7 +55,8 @@ class Service:
         self.directory = directory
         self.log = directory / "log"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
-        command = [program(), "standalone", "--listen", "127.0.0.1:0", "--data", directory / "data"]
+        built = program("--workspace", "--all-features", "--bins")
+        command = [built, "standalone", "--listen", "127.0.0.1:0", "--data", directory / "data"]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=directory, env=environment)
         files = [directory / "data" / name for name in ("api.address", "admin.key")]
@@ -94,16 +77,11 @@ class Service:
             self.process.wait()
 
     def until(self, what, look):
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            if self.process.poll() is not None:
-                fail(f"the service has ended: {self.log.read_text()[-2000:]}")
-            found = look()
-            if found:
-                return found
-            if time.monotonic() > deadline:
-                fail(f"not within {PATIENCE_S} s: {what}")
-            time.sleep(0.05)
+        return until(what, look, self.goes_on)
+
+    def goes_on(self):
+        if self.process.poll() is not None:
+            fail(f"the service has ended: {self.log.read_text()[-2000:]}")
 
     def call(self, method, path, body=None):
         request = urllib.request.Request(self.url + path, method=method)

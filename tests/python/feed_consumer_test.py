@@ -9,7 +9,7 @@ may be missing: the indices of one offset are 0, 1, 2, …, the interface, which
 other event, and what was asked for is there, once.
 
 Wants TIDEMILL_TEST_KAFKA and TIDEMILL_TEST_MYSQL (see deploy/dev/services) and MariaDB's client program.
-TIDEMILL_BIN names the program to test; without it, target/debug/tidemill is built with what it needs.
+TIDEMILL_BIN names the program to test; without it, it is built with what it needs.
 """
 
 import collections
@@ -32,9 +32,9 @@ import confluent_kafka
 import confluent_kafka.admin
 import jsonschema
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from running import ROOT, fail, program, until
+
 SCHEMAS = ROOT / "schemas"
-PATIENCE_S = 60
 PARTITIONS = 3
 BEFORE, AFTER = 30, 30
 JOBS = """
@@ -44,39 +44,11 @@ jobs:
 """
 
 
-def fail(message):
-    sys.exit(f"feed_consumer_test: {message}")
-
-
 def service(variable):
     value = os.environ.get(variable)
     if not value:
         fail(f'{variable} names a service: run `deploy/dev/services start`, then `eval "$(deploy/dev/services env)"`')
     return value
-
-
-def program():
-    named = os.environ.get("TIDEMILL_BIN")
-    path = pathlib.Path(named) if named else ROOT / "target/debug/tidemill"
-    if not named:
-        print("building target/debug/tidemill with Kafka and MySQL (TIDEMILL_BIN names another)", flush=True)
-        command = ["cargo", "build", "--locked", "--quiet", "-p", "tidemill", "--features", "kafka,mysql"]
-        subprocess.run(command, cwd=ROOT, check=True)
-    if not path.is_file():
-        fail(f"{path} is missing; TIDEMILL_BIN has to name the program")
-    return path
-
-
-def until(what, look):
-    """Looks until there is something to see."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        found = look()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            fail(f"not within {PATIENCE_S} s: {what}")
-        time.sleep(0.05)
 
 
 class Cluster:
@@ -85,7 +57,7 @@ class Cluster:
     def __init__(self, directory):
         self.directory = directory
         self.program = directory / "tidemill"
-        shutil.copy2(program(), self.program)  # a build beside the test does not replace it
+        shutil.copy2(program("-p", "tidemill", "--features", "kafka,mysql"), self.program)  # a build beside the test does not replace it
         self.brokers = service("TIDEMILL_TEST_KAFKA")
         self.prefix = f"tidemill-test-{uuid.uuid4().hex[:12]}"
         self.database = f"tidemill_test_{uuid.uuid4().hex[:16]}"

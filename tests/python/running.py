@@ -1,0 +1,40 @@
+"""What tests of the program as it runs have in common: which program it is, and waiting for it."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENCE_S = 60
+
+
+def fail(message):
+    sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: {message}")
+
+
+def program(*build):
+    """The one that TIDEMILL_BIN names; without it, the one that cargo builds with these arguments."""
+    named = os.environ.get("TIDEMILL_BIN")
+    if not named:
+        print(f"building the program: {' '.join(build)} (TIDEMILL_BIN names another)", flush=True)
+        subprocess.run(["cargo", "build", "--locked", "--quiet", *build], cwd=ROOT, check=True)
+    target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
+    path = pathlib.Path(named) if named else target / "debug/tidemill"
+    if not path.is_file():
+        fail(f"{path} is missing; TIDEMILL_BIN has to name the program")
+    return path
+
+
+def until(what, look, goes_on=lambda: None):
+    """Looks until there is something to see. Before each look `goes_on` ends the test where it is in vain."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        goes_on()
+        found = look()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            fail(f"not within {PATIENCE_S} s: {what}")
+        time.sleep(0.05)
