@@ -102,6 +102,20 @@ bugs! {
     MarkRefused = "mark_refused",
     /// A drained worker gets new work.
     WorkForDrainedWorker = "work_for_drained_worker",
+    /// A planned rerun hands an account the parameters that were given for another one, or for none.
+    OtherAccount = "other_account",
+    /// A batch runs as an account that its group does not allow.
+    AccountNotAllowed = "account_not_allowed",
+    /// A job is let go for another group while a batch of it is unfinished, which is lost with it.
+    UnfinishedLostInMove = "unfinished_lost_in_move",
+    /// A job that moves does not bring the newest of its logical times.
+    RunLostInMove = "run_lost_in_move",
+    /// A job that moves brings its run numbers one too low, so that the last run is repeated under its number.
+    RunRepeatedInMove = "run_repeated_in_move",
+    /// An item of an operation on many gets another outcome each time that somebody reports one.
+    ItemDecidedTwice = "item_decided_twice",
+    /// An operation on many ends with its last item but one.
+    ItemNeverDecided = "item_never_decided",
     /// A permit for shared pools is given once more while its report is on the way.
     PermitGivenAgain = "permit_given_again",
     /// A worker gets one attempt more than it has slots.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tidemill_model::{
-    Actor, AllowedAccounts, BulkAction, BulkOutcome, CalendarSpec, Command, CommandRecord, GroupId,
+    Actor, AllowedAccounts, BulkAction, BulkOutcome, CalendarSpec, Cascade, Command, CommandRecord, GroupId,
     GroupName, GroupSettings, Incarnation, JobId, JobSpec, JobType, MarkedResult, OnSilence, Outcome,
-    Priority, Program, RecordedBatch, Registration, Reply, RequestId, Role, ShardId, Submission, Token,
-    WorkerId,
+    Priority, Program, RecordedBatch, Registration, Reply, RequestId, RerunDefinition, RerunOnly, RerunOrder,
+    RerunScope, RerunWish, Role, ShardId, Submission, Token, WorkerId,
 };
 
 use crate::clients::is_by_state;
@@ -138,6 +138,7 @@ impl World {
             8..11 if index > 4 => self.rename(&mut rng.aside("rename")),
             11..15 if index > 4 => self.bulk(&mut rng.aside("bulk")),
             15..21 if index > 4 => self.move_job(&mut rng.aside("move")),
+            21..24 if index > 4 => self.change_account(&mut rng.aside("account")),
             _ => {}
         }
         if rng.range(0, 500) == 0 {
@@ -461,6 +462,46 @@ impl World {
             self.ask_later(ShardId::CATALOGUE, Command::SwitchJob { job: job.id, enabled: true }, 2 * later);
         }
         self.ask_later(ShardId::CATALOGUE, Command::MoveJob { job: job.id, to }, later);
+    }
+
+    /// DSP-2: somebody gives a batch parameters, then its job gets an account or loses it, and a rerun of that batch is
+    /// planned, more than once, for the first plan mostly finds it unfinished.
+    fn change_account(&mut self, rng: &mut Rng) {
+        let is_meant = |job: &&KnownJob| {
+            !job.submitted && job.name != "unnamed" && matches!(job.kind.as_str(), "shell" | "python")
+        };
+        let jobs: Vec<_> = self.known.jobs.values().filter(is_meant).cloned().collect();
+        let Some(job) = rng.pick(&jobs) else { return };
+        let second = self.wall().as_second() / 10 * 10 - 10 * rng.range(1, 12) as i64;
+        let time = tidemill_model::Timestamp::from_second(second).expect("it was one");
+        let parameters = BTreeMap::from([("rows".to_owned(), "7".to_owned())]);
+        let run = Command::RunJob { job: job.id, logical_time: Some(time), parameters, concurrent: true };
+        self.ask(job.shard, run);
+        let mut spec = json!({
+            "name": job.name, "group": job.group, "type": job.kind.as_str(), "command": "echo ${param.rows}",
+            "parameters": {"rows": "0"}, "max_concurrent": 2,
+        });
+        if rng.chance(80) {
+            spec["run_as"] = json!("etl");
+        }
+        let jobs = vec![JobSpec::from_value(spec).expect("of the right form")];
+        let apply = Command::ApplyJobs { jobs, prune: Vec::new(), cancel: false };
+        self.ask_later(ShardId::CATALOGUE, apply, 1_500);
+        for delay in [3_000, 9_000, 20_000] {
+            let wish = RerunWish {
+                scope: RerunScope::Rerun { jobs: vec![job.id], cascade: Cascade::Job },
+                from: time,
+                to: time,
+                reach: None,
+                only: RerunOnly::All,
+                order: RerunOrder::Oldest,
+                concurrency: 1,
+                definition: RerunDefinition::Today,
+                reason: "another account".to_owned(),
+                approve: true,
+            };
+            self.ask_later(ShardId::CATALOGUE, Command::PlanRerun(Box::new(wish)), delay);
+        }
     }
 
     fn delete(&mut self, rng: &mut Rng) {

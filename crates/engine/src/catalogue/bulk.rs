@@ -70,7 +70,7 @@ impl Catalogue {
             return Ok(Decision::answered(Vec::new(), Answer::Done));
         };
         let mut left = open.clone();
-        let news = outcomes.iter().filter(|outcome| left.remove(&outcome.item));
+        let news = outcomes.iter().filter(|outcome| left.remove(&outcome.item) || planted!(ItemDecidedTwice));
         let short = |refused: &String| refused.chars().take(MAX_REFUSED_CHARS).collect();
         let outcomes: Vec<BulkOutcome> = news
             .map(|news| BulkOutcome {
@@ -79,7 +79,7 @@ impl Catalogue {
                 rerun: news.rerun,
             })
             .collect();
-        let ended = left.is_empty();
+        let ended = left.len() <= usize::from(planted!(ItemNeverDecided));
         let event = (!outcomes.is_empty()).then_some(Event::BulkAdvanced { bulk, outcomes, ended });
         Ok(Decision::answered(event.into_iter().collect(), Answer::Done))
     }

@@ -46,6 +46,7 @@ const MOVED: &[&str] = &[
     "pulls_answered_as_on_record",
     "earliest_task_first",
 ];
+const KEPT: &[&str] = &["moved_jobs_keep_their_runs"];
 const ASSIGNED: &[&str] = &["start_granted_only_to_assigned", "every_assignment_ends"];
 
 /// All bugs.
@@ -82,6 +83,13 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::ReusedKeyDecided, &["one_outcome_per_request"], SOME),
     bug(Bug::MarkRefused, &["known_batches_can_be_marked"], SOME),
     bug(Bug::WorkForDrainedWorker, &["assigned_only_when_conditions_held"], FEW),
+    bug(Bug::OtherAccount, &["parameters_stay_with_their_account"], SOME),
+    bug(Bug::AccountNotAllowed, &["assigned_only_when_conditions_held"], SOME),
+    bug(Bug::UnfinishedLostInMove, KEPT, SOME),
+    bug(Bug::RunLostInMove, KEPT, SOME),
+    bug(Bug::RunRepeatedInMove, KEPT, MANY),
+    bug(Bug::ItemDecidedTwice, &["bulk_items_decided_once"], SOME),
+    bug(Bug::ItemNeverDecided, &["bulk_items_decided_once"], SOME),
     bug(Bug::PermitGivenAgain, &["permits_accounted_for"], SOME),
     bug(Bug::OneSlotTooMany, &["running_never_above_limit"], FEW),
     with(&[Fault::CutWorker, Fault::CutAtGrant], bug(Bug::GrantAfterLeaseEnd, PROCESSES, MANY)),
