@@ -196,6 +196,8 @@ invariants! {
     UsersHaveOneHome => "users_have_one_home",
     /// Versions of a task count up by 1, its executor stays, what is deleted stays deleted, its dispatch times never fall below what is given, and rotating tasks are no more than the limit.
     TasksWithinLimits => "tasks_within_limits",
+    /// The parameters of a task are at most 32 arrays and objects in one another, wherever a record holds them.
+    ParametersWithinDepth => "parameters_within_depth",
     /// A user has at most one live grant.
     OneLiveGrantPerUser => "one_live_grant_per_user",
     /// A grant is of a valid task as it is now, for a member whom it is for, at a start that is on the task's own grid, has come, and is in the user's window.

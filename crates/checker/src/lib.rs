@@ -23,6 +23,7 @@ mod at;
 mod calendar;
 mod checker;
 mod commands;
+mod depth;
 mod effects;
 mod error;
 mod export;

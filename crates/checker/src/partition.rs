@@ -182,6 +182,7 @@ impl Partition {
         shared: &mut Shared<'_>,
     ) {
         refused_changes_nothing(at, envelope, cause, events.clone(), shared.found);
+        crate::depth::outcome(at, &cause.outcome, shared.found);
         let record = match &cause.source {
             Source::Command { offset, request, .. } => {
                 if let Some(request) = request {
@@ -259,6 +260,7 @@ impl Partition {
             let at = At { index: u32::try_from(index).ok(), recorded: Some(recorded), asked, ..*at };
             self.shards_stay_in_their_partition(&at, recorded.shard, shared.found);
             self.between_shards(&at, recorded, envelope.events[..end].get(index + 1), shared);
+            crate::depth::event(&at, &recorded.event, shared.found);
             shared.effects.event(&recorded.event);
             shared.places.event(&at, recorded.shard, &recorded.event, shared.found);
             if let Event::RemovalDecided { request: Some(request), outcome, .. } = &recorded.event {

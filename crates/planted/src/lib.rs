@@ -148,6 +148,8 @@ bugs! {
     ExclusionForgotten = "exclusion_forgotten",
     /// A user who has a grant gets another one instead of the same again.
     AnotherGrantInsteadOfRedo = "another_grant_instead_of_redo",
+    /// The parameters of a task may be of any depth.
+    DepthNotChecked = "depth_not_checked",
     /// A user who moves to another group brings nothing of what it has done.
     HistoryLostInMove = "history_lost_in_move",
     // Mistakes that the simulator found in the product, made again.

@@ -198,12 +198,24 @@ impl World {
                 task["parameters"] = json!({"size": "large"});
             }
             7 => task["template"] = json!("spare"),
-            8..12 => task["parameters"] = json!({"free": [1, {"two": null}]}),
+            8..12 => {
+                let deep = rng.aside("deep");
+                task["parameters"] = json!({"free": [1, {"two": null}], "deep": nested(deep)});
+            }
             12 => task["lease_s"] = json!(1),
             _ => {}
         }
         TaskSpec::from_value(task).expect("of the right form")
     }
+}
+
+/// Mostly as deep as parameters may be, or deeper than they may.
+fn nested(mut rng: Rng) -> Value {
+    let levels = if rng.chance(30) { rng.range(31, 36) } else { 1 };
+    (0..levels).fold(
+        json!("core"),
+        |value, level| if level % 2 == 0 { json!([value]) } else { json!({"in": value}) },
+    )
 }
 
 fn template(name: &str, version: u64) -> Command {

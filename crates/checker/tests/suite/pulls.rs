@@ -11,7 +11,7 @@ use crate::kit::{Case, History, T0, case, event, group};
 const START: &str = "2026-03-02T10:00:00.000Z";
 
 pub(crate) fn cases() -> Vec<Case> {
-    [granting(), order(), ending(), answers(), tasks(), moves()].into_iter().flatten().collect()
+    [granting(), order(), ending(), answers(), tasks(), depth(), moves()].into_iter().flatten().collect()
 }
 
 /// One case for each way in which a grant may not be.
@@ -304,6 +304,56 @@ fn tasks() -> Vec<Case> {
                 .timer([purge("2026-03-03T00:00:00.000Z")])
                 .timer([event(json!({"tasks_purged": {"before": "2026-03-02T23:00:00.000Z", "tasks": []}}))]),
         ),
+    ]
+}
+
+/// PUL-1: in each place where a record holds parameters.
+fn depth() -> Vec<Case> {
+    let rule = Invariant::ParametersWithinDepth;
+    let deep = |levels: usize| {
+        let deep = (0..levels).fold(json!(1), |value, level| match level % 2 {
+            0 => json!([value, 2]),
+            _ => json!({"in": value}),
+        });
+        json!({"deep": deep, "flat": 3})
+    };
+    let changed = |levels: usize| {
+        let spec = spec(json!({"parameters": deep(levels)}));
+        event(json!({"task_changed": {"task": task_id(1), "version": 2, "spec": spec}}))
+    };
+    let answered = |levels: usize| {
+        let pulled = json!({"pulled": {
+            "grant": grant_id(1), "task": task_id(1), "version": 1, "start": START, "granted_at": T0, "redo": true,
+            "parameters": deep(levels),
+        }});
+        let answer: Answer = serde_json::from_value(pulled).unwrap();
+        let history = with(1, json!({})).command([grant(1, 1, "ann", json!({}))]);
+        history.answers("p", pull_of("ann"), Outcome::Answered(answer))
+    };
+    let moved = |levels: usize| {
+        let spec = spec(json!({"executor": {"user": "ann"}, "parameters": deep(levels)}));
+        let none = json!({"taken": 0, "live": 0, "completed": 0, "returned": 0, "expired": 0});
+        let own = json!({"task": task_id(7), "version": 1, "spec": spec, "totals": none});
+        let ann = json!({"user": "ann", "tasks": [own]});
+        let group = json!({"group": 1, "name": "g", "worker_key": "k", "settings": {}});
+        let history = History::new().command([event(json!({ "group_received": group }))]);
+        history.command([event(json!({ "user_received": ann }))])
+    };
+    vec![
+        case(
+            rule,
+            "PUL-1: a task",
+            with(1, json!({"parameters": deep(32)})),
+            with(1, json!({"parameters": deep(33)})),
+        ),
+        case(
+            rule,
+            "PUL-1: a changed task",
+            with(1, json!({})).command([changed(32)]),
+            with(1, json!({})).command([changed(33)]),
+        ),
+        case(rule, "PUL-1: what a user was answered", answered(32), answered(33)),
+        case(rule, "PUL-1: a task that comes with its user", moved(32), moved(33)),
     ]
 }
 

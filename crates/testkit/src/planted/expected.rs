@@ -104,6 +104,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::LateCompletionAccepted, &["late_completions_change_nothing"], SOME),
     bug(Bug::ExclusionForgotten, &["plain_tasks_once_per_user"], FEW),
     bug(Bug::AnotherGrantInsteadOfRedo, &["one_live_grant_per_user"], FEW),
+    bug(Bug::DepthNotChecked, &["parameters_within_depth"], FEW),
     bug(Bug::HistoryLostInMove, MOVED, SOME),
     of_tables(Bug::ResumeOnVoidSuffix, SOME),
     of_tables(Bug::PositionOutsideTransaction, SOME),
