@@ -227,6 +227,7 @@ impl<'a> Draft<'a> {
         self.notices.extend(decision.notices);
         match decision.verdict {
             Verdict::Refused(rejection) => {
+                planted!(RefusedChangesState => self.partition.take_number(shard));
                 self.record(source, shard, Vec::new(), Outcome::Refused(rejection), true);
             }
             Verdict::Accepted { events, answer } => {

@@ -132,6 +132,14 @@ impl Partition {
         })
     }
 
+    /// What a refused command does all the same.
+    #[cfg(feature = "planted")]
+    pub(crate) fn take_number(&mut self, id: ShardId) {
+        if let Some(Shard::Group(group)) = self.shards.get_mut(&id) {
+            group.jobs_minted += 1;
+        }
+    }
+
     /// The state of a group's shard.
     pub fn group(&self, id: ShardId) -> Option<&GroupShard> {
         match self.shards.get(&id) {

@@ -96,6 +96,8 @@ bugs! {
     RunNumberReused = "run_number_reused",
     /// A rerun of a logical time that its shard has evicted runs without the parameters that it had.
     LostParameters = "lost_parameters",
+    /// A refused command takes a number for a job all the same.
+    RefusedChangesState = "refused_changes_state",
     /// A request is decided though its client's key stands for another one.
     ReusedKeyDecided = "reused_key_decided",
     /// A batch whose logical time its shard has evicted cannot be marked.

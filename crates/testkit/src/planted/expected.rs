@@ -80,6 +80,7 @@ pub const EXPECTED: &[Expected] = &[
     bug(Bug::FireLost, &["due_times_generated_or_skipped"], FEW),
     bug(Bug::RunNumberReused, &["one_generated_per_run"], FEW),
     bug(Bug::LostParameters, &["reruns_keep_their_facts"], SOME),
+    bug(Bug::RefusedChangesState, &["state_is_the_fold"], FEW),
     bug(Bug::ReusedKeyDecided, &["one_outcome_per_request"], SOME),
     bug(Bug::MarkRefused, &["known_batches_can_be_marked"], SOME),
     bug(Bug::WorkForDrainedWorker, &["assigned_only_when_conditions_held"], FEW),

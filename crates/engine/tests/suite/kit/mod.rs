@@ -3,6 +3,7 @@
 
 mod print;
 mod pull;
+pub(crate) mod refusal;
 mod worker;
 
 use std::collections::VecDeque;
