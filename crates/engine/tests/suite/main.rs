@@ -9,6 +9,7 @@ mod by_hand;
 mod corpus;
 mod counted;
 mod dependencies;
+mod depth;
 mod execution;
 mod fairness;
 mod firing;

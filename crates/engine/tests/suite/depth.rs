@@ -1,11 +1,7 @@
 //! How deep the parameters of a task may be (PUL-1), at the bound and one beyond it, for every command that carries
 //! parameters; and that what is at the bound can be read again wherever it is put.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails may say so bluntly")]
-
-mod kit;
-
-use kit::{GROUP, World, at, group, rejection, spec, user};
+use crate::kit::{GROUP, World, at, group, rejection, spec, user};
 use serde_json::{Value, json};
 use tidemill_engine::Partition;
 use tidemill_model::{
