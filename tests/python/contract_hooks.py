@@ -12,6 +12,7 @@ import random
 import re
 
 import schemathesis
+import times
 
 SITE = json.load(open(os.environ["CONTRACT_SITE"], encoding="utf-8"))
 POSITION = re.compile(r"\d{1,10}:\d{1,20}", re.ASCII)
@@ -130,7 +131,27 @@ def after_call(context, case, response):
     answers[case.operation.label][response.status_code] += 1
 
 
+# A preview shows what a job would run, with its times on the clock of the job's zone, as its document says.
+BY_ZONE = re.compile(r"/api/jobs/.+/preview")
+# Of each call, how many times were looked at.
+times_in = collections.Counter()
+
+
+@schemathesis.check
+def times_have_three_digits(ctx, response, case):
+    """Every time in every answer, whatever its status and schema."""
+    try:
+        value = json.loads(response.content)
+    except ValueError:
+        return
+    if BY_ZONE.fullmatch(case.path) and isinstance(value, dict):
+        value.pop("fires", None)
+    count, wrong = times.looked_at(value)
+    times_in[case.operation.label] += count
+    assert not wrong, f"times without three digits after the second and Z: {'; '.join(wrong[:20])}"
+
+
 @atexit.register
 def tell():
     with open(os.environ["CONTRACT_ANSWERS"], "w", encoding="utf-8") as told:
-        json.dump(answers, told)
+        json.dump({"answers": answers, "times": times_in}, told)

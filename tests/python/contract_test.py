@@ -6,15 +6,15 @@
 API-3: a whole service with data of its own, and in it a little of everything that has an id. From the document it serves,
 schemathesis makes requests that fit and requests that do not (a fixed seed, a bounded number for each call), sends them, and
 looks at every answer: no 5xx, a documented status, media type and schema, the documented methods in `Allow`, what does not fit
-refused, what needs a key refused without one. One finding fails the test; the report says the request and what is wrong with
-its answer.
+refused, what needs a key refused without one, every time with exactly three digits after the second and `Z`. One finding fails
+the test; the report says the request and what is wrong with its answer.
 
 Left out:
 - `positive_data_acceptance`: what fits the document may still be refused, for a rule between fields, or what does not exist.
 - `/api/events` and downloads of logs are streams; cold starts and `set-time` change what the other calls would find.
 - `/api/openapi.json`: schemathesis reads it, and does not try it.
 
-First a document with a fault in it is tried, which has to be found.
+First a document with a fault in it is tried, and an answer with a time of another form, which have to be found.
 
 Wants the Python of `deploy/dev/services`. TIDEMILL_BIN names the program to test; without it, it is built with what the tests
 build.
@@ -32,6 +32,7 @@ import tempfile
 import urllib.error
 import urllib.request
 
+import times
 from running import PATIENCE_S, fail, program, until
 
 HOOKS = pathlib.Path(__file__).with_name("contract_hooks.py")
@@ -202,15 +203,37 @@ def a_fault_is_found(service, document, options):
         fail(f"a fault in the document is not found:\n{said}")
 
 
+def a_time_is_found(service, options):
+    """An answer with comments that are times, in each of the forms that no time of the service's own has."""
+    path, names = "/api/pull/templates", [f"timed-{index}" for index in range(len(times.BAD))]
+    for name, bad in zip(names, times.BAD):
+        service.done("POST", path, {"name": name, "fields": {}, "comment": bad})
+    listed = lambda: {item["name"]: item.get("comment") for item in service.items(path)}
+    service.until("the templates are listed", lambda: set(names) <= set(listed()))
+    more = ["--include-path", path, "--exclude-method", "POST"]
+    said, code = schemathesis(service, f"{service.url}/api/openapi.json", options, more)
+    # Lines are folded where they are long.
+    flat = re.sub(r"\s+", "", said)
+    missing = [bad for bad in times.BAD if f".comment:{bad}".replace(" ", "") not in flat]
+    if code != 1 or missing:
+        fail(f"times of other forms in an answer are not found: {missing}\n{said}")
+    for name in names:
+        service.done("DELETE", f"{path}/{name}")
+    service.until("the templates are gone", lambda: not set(names) & set(listed()))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--examples", type=int, default=6)
     options = parser.parse_args()
+    if times.itself():
+        fail(times.itself())
     with tempfile.TemporaryDirectory() as directory, Service(pathlib.Path(directory)) as service:
         (service.directory / "site.json").write_text(json.dumps(furnish(service)))
         document = service.done("GET", "/api/openapi.json")
         a_fault_is_found(service, document, options)
+        a_time_is_found(service, options)
         said, code = schemathesis(
             service, f"{service.url}/api/openapi.json", options, ["--exclude-path-regex", EXCLUDED]
         )
@@ -220,7 +243,8 @@ def main():
             for method in methods
             if not re.search(EXCLUDED, path)
         ]
-        answers = json.loads((service.directory / "answers.json").read_text())
+        told = json.loads((service.directory / "answers.json").read_text())
+        answers, timed = told["answers"], told["times"]
         untried = sorted(set(calls) - set(answers))
         undone = sorted(call for call in set(calls) & set(answers) if not {"200", "202"} & set(answers[call]))
         if code != 0:
@@ -229,7 +253,10 @@ def main():
         if untried:
             fail(f"not tried: {', '.join(untried)}\n{said}")
         sent = sum(sum(of.values()) for of in answers.values())
+        if not sum(timed.values()):
+            fail("no time was looked at")
         print(f"{sent} requests to {len(calls)} calls, seed {options.seed}: nothing found")
+        print(f"{sum(timed.values())} times in answers to {sum(1 for it in timed.values() if it)} calls have three digits")
         print(f"never 200: {', '.join(undone) or 'none'}")
 
 

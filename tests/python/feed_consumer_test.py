@@ -4,9 +4,9 @@
 A7: it starts a small cluster of its own (two dispatchers, a projector, an interface), works it, kills the
 dispatcher that owns the work, goes on, and reads the topic `<prefix>.events` from its start as schemas/asyncapi.json
 describes it. Every record has to be a CloudEvents 1.0 event that one of schemas/events/*.json accepts; a repeat
-has to be the same event; sorted by id, within a partition time must not go back, and no event of a journal record
-may be missing: the indices of one offset are 0, 1, 2, …, the interface, which reads the journal itself, knows no
-other event, and what was asked for is there, once.
+has to be the same event; every time in it has exactly three digits after the second and `Z`; sorted by id, within a
+partition time must not go back, and no event of a journal record may be missing: the indices of one offset are
+0, 1, 2, …, the interface, which reads the journal itself, knows no other event, and what was asked for is there, once.
 
 Wants TIDEMILL_TEST_KAFKA and TIDEMILL_TEST_MYSQL (see deploy/dev/services) and MariaDB's client program.
 TIDEMILL_BIN names the program to test; without it, it is built with what it needs.
@@ -31,6 +31,7 @@ import uuid
 import confluent_kafka
 import confluent_kafka.admin
 import jsonschema
+import times
 
 from running import ROOT, fail, program, until
 
@@ -177,7 +178,7 @@ class Feed:
         # By partition: id to event.
         self.events = collections.defaultdict(dict)
         self.sources = {}
-        self.records = self.repeats = 0
+        self.records = self.repeats = self.times = 0
 
     def read(self):
         """Takes what there is for a moment, and checks it."""
@@ -197,6 +198,7 @@ class Feed:
         errors = [f"{error.json_path}: {error.message}" for error in self.validators[kind].iter_errors(event)]
         if errors:
             fail(f"{where}: {kind} {event['id']}: {errors}")
+        self.times += check_times(event, where)
         key = message.key().decode()
         if not self.keys[kind].search(key) or key != event["partitionkey"]:
             fail(f"{where}: the key is {key!r}, the partition key {event['partitionkey']!r}")
@@ -246,10 +248,37 @@ def check_envelope(event, where):
     instant(event["time"])
 
 
+def check_times(event, where):
+    """How many times it has, all with exactly three digits after the second and `Z`."""
+    count, wrong = times.looked_at(event)
+    if wrong:
+        fail(f"{where}: {event['type']} {event['id']}: times without three digits after the second and Z: {wrong}")
+    return count
+
+
+def bad_times_are_found(feed):
+    """In an event of each type, as it came but for one of its times."""
+    planted = 0
+    for kind in sorted(feed.validators):
+        for event in feed.all(kind.removeprefix("tidemill.").removesuffix(".v1"))[:1]:
+            for bad in times.BAD:
+                for place in [place for place, text in times.texts(event) if times.THREE_DIGITS.fullmatch(text)]:
+                    changed = json.loads(json.dumps(event))
+                    *way, last = re.findall(r"\.([^.\[]+)|\[(\d+)\]", place)
+                    inner = changed
+                    for name, index in way:
+                        inner = inner[name or int(index)]
+                    inner[last[0] or int(last[1])] = bad
+                    count, wrong = times.looked_at(changed)
+                    if wrong != [f"{place}: {bad}"] or count != times.looked_at(event)[0]:
+                        fail(f"{bad} at {place} of {kind} is not found: {wrong}")
+                    planted += 1
+    return planted
+
+
 def instant(text):
-    """RFC 3339; a fraction finer than microseconds is cut."""
-    short = re.sub(r"(\.\d{6})\d+", r"\1", text).replace("Z", "+00:00")
-    return datetime.datetime.fromisoformat(short)
+    """RFC 3339."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def work(cluster, first, count):
@@ -323,8 +352,12 @@ def main():
         feed.check_order()
         check_content(feed, BEFORE + AFTER)
         compare_with_journal(cluster, feed)
+        planted = bad_times_are_found(feed)
+        if not feed.times or not planted:
+            fail(f"{feed.times} times were looked at, and {planted} with another form")
         kinds = {event["type"] for events in feed.events.values() for event in events.values()}
         print(f"ok  {feed.records} records, {feed.repeats} repeats, {len(kinds)} types, {len(feed.sources)} sources")
+        print(f"ok  {feed.times} times have three digits, {planted} that have not were found")
 
 
 if __name__ == "__main__":
