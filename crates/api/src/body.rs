@@ -27,14 +27,16 @@ pub(crate) const MAX_LARGE_BODY_BYTES: usize = 16 << 20;
 /// A JSON body. An absent one is an empty object.
 pub(crate) struct Body(pub(crate) Value);
 
-/// A JSON body that may be large.
-pub(crate) struct LargeBody(pub(crate) Value);
+/// A JSON body that may be large, not read yet: who reads it does so element by element. An absent one is an empty object.
+pub(crate) struct LargeBody(pub(crate) Vec<u8>);
 
 impl FromRequest<Arc<App>> for Body {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Problem> {
-        json_of(request, app, app.config.max_body_bytes).await.map(Self)
+        let bytes = json_of(request, app, app.config.max_body_bytes).await?;
+        let read = serde_json::from_slice(&bytes).map(|Unique(value)| Self(value));
+        read.map_err(|error| bad_json(&error))
     }
 }
 
@@ -46,9 +48,9 @@ impl FromRequest<Arc<App>> for LargeBody {
     }
 }
 
-async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Value, Problem> {
+async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Vec<u8>, Problem> {
     if axum::body::HttpBody::is_end_stream(request.body()) {
-        return Ok(Value::Object(serde_json::Map::new()));
+        return Ok(b"{}".to_vec());
     }
     if !is_json(request.headers()) {
         return Err(Problem::new(
@@ -62,11 +64,12 @@ async fn json_of(request: Request, app: &App, max_bytes: usize) -> Result<Value,
     if let Some(asks) = asks {
         asks.with_body(&bytes);
     }
-    let read = serde_json::from_slice(&bytes).map(|Unique(value)| value);
-    read.map_err(|error| {
-        let rule = format!("must be JSON: {error}");
-        bad_body(StatusCode::BAD_REQUEST, "bad_json", rule)
-    })
+    Ok(bytes)
+}
+
+/// What is no JSON, or JSON that no call takes.
+pub(crate) fn bad_json(error: &serde_json::Error) -> Problem {
+    bad_body(StatusCode::BAD_REQUEST, "bad_json", format!("must be JSON: {error}"))
 }
 
 /// Whoever waits for a body is not at work: it gives its place among the requests under way back meanwhile.

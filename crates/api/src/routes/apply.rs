@@ -6,14 +6,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tidemill_model::{FieldError, GroupName, JobId, JobSpec, PlannedChange};
 use tidemill_store::rows::JobRow;
 use tidemill_store::{JobFilter, PageRequest, ReadTables, Tables};
 
 use crate::Problem;
 use crate::app::App;
-use crate::body::{LargeBody, parse};
+use crate::body::LargeBody;
 use crate::in_force::{self, Late};
 use crate::job_types::{self, Named};
 use crate::params::Params;
@@ -22,10 +21,9 @@ use crate::spec::spec_of;
 use crate::view::definition_of;
 use crate::write::Write;
 
-use super::staged::{MAX_JOBS, Wish};
+use super::apply_body;
+use super::staged::Wish;
 
-/// Bad jobs that are named at once.
-const MAX_ERRORS: usize = 20;
 /// Rows read at once for an export.
 const EXPORT_PAGE: usize = 1_000;
 
@@ -34,8 +32,7 @@ const EXPORT_PAGE: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyRequest {
     /// As written; at most 40,000.
-    #[schemars(with = "Vec<JobSpec>")]
-    jobs: Vec<Value>,
+    pub(super) jobs: Vec<JobSpec>,
     /// Also delete the jobs of these groups that are not named.
     #[serde(default)]
     prune: Vec<GroupName>,
@@ -75,14 +72,9 @@ pub(super) async fn apply(
 ) -> Result<(StatusCode, Json<Applied>), Problem> {
     params.only(&["dry_run"])?;
     let dry_run = params.parse("dry_run", "must be true or false")?.unwrap_or(false);
-    let request: ApplyRequest = parse(body)?;
-    if request.jobs.len() > MAX_JOBS {
-        return Err(too_large(
-            request.jobs.len(),
-            format!("one apply takes at most {MAX_JOBS} jobs; split it"),
-        ));
-    }
-    let jobs = specs(request.jobs, &app.config.default_zone)?;
+    let request = apply_body::read(&body, &app.config.default_zone)?;
+    drop(body);
+    let jobs = request.jobs;
     let groups = jobs.iter().map(|job| &job.group).chain(&request.prune);
     let groups: BTreeSet<&str> = groups.map(GroupName::as_str).collect();
     let right = caller.for_groups(groups)?;
@@ -112,25 +104,6 @@ fn types_of(jobs: &[JobSpec]) -> Vec<Named<'_>> {
         job_type: &job.job_type,
     })
     .collect()
-}
-
-/// Every job by itself, so that an error names its place; a schedule without a zone gets the configured one.
-fn specs(values: Vec<Value>, default_zone: &str) -> Result<Vec<JobSpec>, Problem> {
-    let mut jobs = Vec::with_capacity(values.len());
-    let mut errors: Vec<FieldError> = Vec::new();
-    for (index, value) in values.into_iter().enumerate() {
-        match JobSpec::from_value(value) {
-            Ok(mut job) => {
-                if let Some(schedule) = &mut job.schedule {
-                    schedule.zone.get_or_insert_with(|| default_zone.to_owned());
-                }
-                jobs.push(job);
-            }
-            Err(error) => errors.push(error.within(&format!("jobs[{index}]"))),
-        }
-    }
-    errors.truncate(MAX_ERRORS);
-    if errors.is_empty() { Ok(jobs) } else { Err(Problem::fields(errors)) }
 }
 
 pub(super) fn too_large(value: impl ToString, rule: String) -> Problem {

@@ -1,6 +1,7 @@
 //! The calls of the interface, one file per kind of thing.
 
 mod apply;
+mod apply_body;
 mod attempts;
 mod batches;
 mod bulk;

@@ -243,7 +243,7 @@ async fn apply_is_bounded() {
             {
               "field": "jobs",
               "rule": "one apply takes at most 40000 jobs; split it",
-              "value": "40001"
+              "value": "more than 40000"
             }
           ],
           "status": 413,

@@ -392,3 +392,48 @@ fn too_low_a_limit_on_open_files_is_said_at_the_start() {
     let said = fs::read_to_string(lines).unwrap();
     assert_eq!(said.lines().filter(|line| line.contains("limit on open files is 200")).count(), 1, "{said}");
 }
+
+/// The most memory that the server has had, KiB.
+fn peak_memory(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// OPS-7: a body of small values is read value by value, and refused at the first one too many. As a whole it took a hundred
+/// times its size.
+#[test]
+fn body_of_small_values_takes_little_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let (address, key) = (address(&server), admin(&server));
+    let headers = format!("authorization: Bearer {key}\r\n");
+    let before = peak_memory(&server);
+    let bytes = 15 << 20;
+    for (path, begin, value, end, bytes) in [
+        ("/api/jobs/apply", "{\"jobs\":[", "0", "]}", bytes),
+        (
+            "/api/jobs/apply",
+            "{\"jobs\":[{\"name\":\"a\",\"group\":\"g\",\"parents\":[",
+            "{\"a\":0}",
+            "]}]}",
+            bytes,
+        ),
+        ("/api/jobs/apply", "{\"jobs\":[],\"prune\":[", "{\"a\":0}", "]}", bytes),
+        ("/api/bulk", "{\"action\":[", "{\"a\":0}", "]}", 1_000_000),
+    ] {
+        let body = format!("{begin}{}{value}{end}", format!("{value},").repeat(bytes / (value.len() + 1)));
+        let mut raw = Raw::post(&address, path, &headers, body.len());
+        raw.send(&body);
+        let (status, head) = raw.status();
+        assert!((400..500).contains(&status), "{path}: {head}");
+        let taken = peak_memory(&server) - before;
+        assert!(taken < 200 << 10, "{path} with {} bytes of {value} takes {taken} KiB", body.len());
+    }
+    run_job_named(&server, "after");
+}
+
+fn run_job_named(server: &Server, name: &str) {
+    server.apply(&json!({"jobs": [{"name": name, "group": "default", "type": "noop"}]}).to_string());
+    run_job(server, &format!("default/{name}"));
+}
