@@ -20,6 +20,7 @@ use crate::homes::Homes;
 use crate::ports::{Cluster, Feed, Freshness, Live, Operate, Past, SentCommands};
 use crate::position::JournalPosition;
 use crate::streams::Streams;
+use crate::turns::Turns;
 use crate::worker_logs::WorkerLogs;
 use crate::{Config, Error, Problem};
 
@@ -64,7 +65,9 @@ pub(crate) struct App {
     pub(crate) arrivals: Arc<Arrivals>,
     pub(crate) streams: Arc<Streams>,
     /// Threads that read the feed for streams.
-    pub(crate) feed_reads: Arc<Semaphore>,
+    pub(crate) feed_reads: Arc<Turns>,
+    /// Questions about the past, of which one is answered at a time.
+    pub(crate) past_reads: Arc<Turns>,
     pub(crate) waiting_pulls: Arc<Semaphore>,
     pub(crate) asking_pulls: Arc<Semaphore>,
     /// Whether it was ready, and when that was looked at.
@@ -81,6 +84,10 @@ const GROUPS_FOR: Duration = Duration::from_secs(1);
 
 /// Streams for which the feed is read at once; the others wait their turn.
 const FEED_READS: usize = 4;
+/// Questions about the past that are answered or wait for it, of all keys.
+const PAST_READS: usize = 32;
+/// Those of one key; keys take turns.
+const PAST_READS_PER_KEY: usize = 2;
 
 impl App {
     pub(crate) fn new(
@@ -100,7 +107,9 @@ impl App {
             requests: Arc::new(Semaphore::new(config.max_requests)),
             arrivals: Arrivals::new(config.max_requests.min(limits.connections / 2), limits.per_address / 4),
             streams: Streams::new(config.max_streams, config.max_streams_per_key),
-            feed_reads: Arc::new(Semaphore::new(FEED_READS)),
+            // What waits is bounded by the streams themselves.
+            feed_reads: Turns::new("reads of event streams", FEED_READS, usize::MAX, usize::MAX),
+            past_reads: Turns::new("questions about the past", 1, PAST_READS_PER_KEY, PAST_READS),
             waiting_pulls: Arc::new(Semaphore::new(config.max_waiting_pulls)),
             asking_pulls: Arc::new(Semaphore::new(config.max_asking_pulls)),
             ready: tokio::sync::Mutex::default(),

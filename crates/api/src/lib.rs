@@ -48,6 +48,7 @@ mod server;
 mod spec;
 mod standing;
 mod streams;
+mod turns;
 mod unique;
 mod view;
 mod worker_logs;

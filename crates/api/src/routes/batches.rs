@@ -149,7 +149,7 @@ pub(super) async fn why(
     let batch: BatchId = id("batch", &text)?;
     let (shard, ()) = shard_of_batch(&app, batch, |group| caller.may_read(group)).await?;
     if let Some(as_of) = params.text("as_of") {
-        return why_then(&app, batch, shard, &as_of).await.map(Json);
+        return why_then(&app, caller.app(), batch, shard, &as_of).await.map(Json);
     }
     let answer = app.deps.live.query(shard, LiveQuery::Why { batch }).await;
     match answer {
@@ -179,11 +179,22 @@ pub(super) async fn why(
 }
 
 /// What its owner would have said at a moment of the past, by the journal.
-async fn why_then(app: &Arc<App>, batch: BatchId, shard: ShardId, as_of: &str) -> Result<Why, Problem> {
+async fn why_then(
+    app: &Arc<App>,
+    key: &Arc<str>,
+    batch: BatchId,
+    shard: ShardId,
+    as_of: &str,
+) -> Result<Why, Problem> {
     let moment = moment(as_of)?;
     let row = batch_row(app, batch).await?;
     let past = Arc::clone(&app.deps.past);
-    let asked = tokio::task::spawn_blocking(move || past.query(shard, &LiveQuery::Why { batch }, moment));
+    let turn = app.past_reads.take(key).await?;
+    let asked = tokio::task::spawn_blocking(move || {
+        // A caller who goes away does not end what was begun for him: the turn lasts as long as that.
+        let _turn = turn;
+        past.query(shard, &LiveQuery::Why { batch }, moment)
+    });
     let answer = asked.await.map_err(|error| {
         tracing::error!(%error, "a question about the past has failed");
         Problem::internal("the question about the past has failed")

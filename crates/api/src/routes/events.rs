@@ -201,7 +201,7 @@ impl Stream {
 
     /// Reads what there is; where there is nothing, naps for a while that grows.
     async fn read(&mut self) -> Option<()> {
-        let turn = self.app.feed_reads.acquire().await.expect("nobody closes it");
+        let turn = self.app.feed_reads.take(self.standing.caller().app()).await.ok()?;
         let mut reader = self.reader.take()?;
         let wait = if reader.is_skipping() { SKIPPING } else { Duration::ZERO };
         let read = move || (reader.poll(AT_ONCE, wait), reader);

@@ -1,3 +1,6 @@
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
 use expect_test::expect;
 use serde_json::{Value, json};
 use tidemill_api::Config;
@@ -11,6 +14,14 @@ use crate::site::{Site, answers_done, send};
 fn names(answered: &Value, field: &str) -> Vec<String> {
     let items = answered["items"].as_array().unwrap();
     items.iter().map(|item| item[field].to_string()).collect()
+}
+
+async fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never came to that");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 /// API-3: lists are paged and filtered.
@@ -268,6 +279,36 @@ async fn at_least_waits_for_the_tables() {
     let site = Site::with(config, answers_done(), Box::new(|_, _| Ok(LiveAnswer::NotFound))).await;
     let late = send(site.get("/api/batches?at_least=0:99")).await;
     assert_eq!(late.code(), (504, "not_yet_visible"));
+}
+
+/// OPS-7, DSP-1: one question about the past is answered at a time; a key that asks all the time is refused beyond its own
+/// bound, and keeps no other key from its answer.
+#[tokio::test]
+async fn questions_of_one_key_about_the_past_keep_no_other_key_out() {
+    let site = Site::start(answers_done()).await;
+    let path = format!("/api/batches/{}/why?as_of=2026-01-01T00:00:00.000Z", batch(1, 3).id);
+    let ask = |app: &str| tokio::spawn(send(site.request(reqwest::Method::GET, &path, app)));
+    let asked = || site.past.asked.load(Ordering::SeqCst);
+    site.past.is_held.store(true, Ordering::SeqCst);
+    let own: Vec<_> = (0..8).map(|_| ask("root")).collect();
+    until(|| asked() > 0 && own.iter().filter(|answer| answer.is_finished()).count() >= 6).await;
+    let other = ask("admin");
+    // It is refused or waits; a wait shows only in that it is not refused.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    site.past.is_held.store(false, Ordering::SeqCst);
+    let other = other.await.unwrap();
+    assert_ne!(other.status, 429, "{other:?}");
+    let mut refused = 0;
+    for answer in own {
+        let answer = answer.await.unwrap();
+        if answer.status == 429 {
+            assert!(answer.body["detail"].as_str().unwrap().contains("the bound for one key"), "{answer:?}");
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 6);
 }
 
 /// DEP-8: why comes from the owner; what has ended also from the tables.

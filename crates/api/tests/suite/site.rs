@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 use tidemill_api::ports::{
     BoxFuture, Cluster, ClusterStatus, Feed, FeedError, FeedEvent, FeedFrom, FeedReader, Live, LiveError,
-    Operate, Operation, OperationState, OperationStatus, PartitionStatus,
+    Moment, Operate, Operation, OperationState, OperationStatus, PartitionStatus, Past, PastError,
 };
 use tidemill_api::{Config, Deps, JournalPast, LogCommands, Server, TablePositions};
 use tidemill_log::MemoryLog;
@@ -38,6 +38,26 @@ impl Live for ScriptedLive {
             answer => answer,
         };
         Box::pin(async move { answer })
+    }
+}
+
+/// As the journal's past, one question at a time; a test may hold them.
+pub(crate) struct HeldPast {
+    past: JournalPast,
+    answering: Mutex<()>,
+    pub(crate) is_held: AtomicBool,
+    /// Questions that came here.
+    pub(crate) asked: AtomicUsize,
+}
+
+impl Past for HeldPast {
+    fn query(&self, shard: ShardId, query: &LiveQuery, moment: Moment) -> Result<LiveAnswer, PastError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let Ok(_answering) = self.answering.try_lock() else { return Err(PastError::Busy) };
+        while self.is_held.load(Ordering::SeqCst) {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        self.past.query(shard, query, moment)
     }
 }
 
@@ -146,6 +166,7 @@ pub(crate) struct Site {
     pub(crate) stop: Option<oneshot::Sender<()>>,
     pub(crate) feed: ListFeed,
     pub(crate) hints: Arc<MemoryHints>,
+    pub(crate) past: Arc<HeldPast>,
     client: reqwest::Client,
     _directory: tempfile::TempDir,
 }
@@ -195,9 +216,16 @@ impl Site {
         let submit = tidemill_producers::Config { append_again_ms: 60_000, ..Default::default() };
         let feed = ListFeed::default();
         let past = JournalPast::new(Arc::new(log.clone()), std::time::Duration::from_secs(5));
+        let past = HeldPast {
+            past,
+            answering: Mutex::default(),
+            is_held: false.into(),
+            asked: AtomicUsize::default(),
+        };
+        let past = Arc::new(past);
         let hints = Arc::new(MemoryHints::new());
         let deps = Deps {
-            past: Arc::new(past),
+            past: past.clone(),
             commands: Arc::new(LogCommands::new(Arc::new(log.clone()))),
             tables: tables.clone(),
             submitter: Submitter::start(Arc::new(log), instance_id("test"), submit).unwrap(),
@@ -219,7 +247,7 @@ impl Site {
         }));
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         let stop = Some(stop);
-        Self { owner, tables, address, serving, stop, feed, hints, client, _directory: directory }
+        Self { owner, tables, address, serving, stop, feed, hints, past, client, _directory: directory }
     }
 
     /// A request with the super administrator's key.
