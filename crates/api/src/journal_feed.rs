@@ -32,7 +32,7 @@ impl JournalFeed {
 }
 
 impl Feed for JournalFeed {
-    fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
+    fn open(&self, key: &Arc<str>, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
         let given = match &from {
             FeedFrom::Cursor(cursor) => Some(cursor.chars().take(200).collect::<String>()),
             FeedFrom::Start | FeedFrom::End | FeedFrom::Time(_) => None,
@@ -50,7 +50,7 @@ impl Feed for JournalFeed {
             FeedFrom::Time(since) => Ok(FeedCursor::since(self.log.log_id(), since)),
             FeedFrom::Cursor(text) => FeedCursor::parse(&text),
         };
-        match cursor.and_then(|cursor| projector::FeedReader::new(&self.log, cursor)) {
+        match cursor.and_then(|cursor| projector::FeedReader::new(&self.log.of(key), cursor)) {
             Ok(reader) => Ok(Box::new(Reader(reader))),
             Err(error) => Err(failed(error)),
         }

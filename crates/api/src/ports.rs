@@ -142,11 +142,11 @@ pub trait Freshness: Send + Sync {
 
 /// The public feed.
 pub trait Feed: Send + Sync {
-    /// Opens the feed.
+    /// Opens the feed for an application key. Where readers take turns, keys do so first.
     ///
     /// # Errors
     /// The cursor is not one of this feed, or the log cannot be read.
-    fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError>;
+    fn open(&self, key: &Arc<str>, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError>;
 }
 
 /// An open feed. Read by one thread at a time.

@@ -1,13 +1,18 @@
 //! Readers of journals that many share: what many streams cost a log is bounded by its partitions, not by the streams.
 //!
 //! Each partition has one reader at its end, whose newest records are kept for all who follow it, and a few further back,
-//! which those who have yet to catch up use in turn. Whoever polls reads on for all; there is no thread.
+//! which those who have yet to catch up use in turn: users first, then the readers of each. Whoever polls reads on for all;
+//! there is no thread.
+
+mod line;
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
+use self::line::Line;
 use crate::signal::{Signal, lock};
 use crate::{Error, From, LogId, Reader, Readers, Record, Topic, Waker};
 
@@ -26,13 +31,21 @@ const RECORDS: usize = 1_000;
 pub struct SharedJournals {
     log: Arc<dyn Readers>,
     journals: Vec<Arc<Journal>>,
+    user: Arc<str>,
 }
 
 impl SharedJournals {
     /// Of this log.
     pub fn new(log: Arc<dyn Readers>) -> Self {
         let journals = (0..log.partitions(Topic::Journal)).map(|_| Arc::default()).collect();
-        Self { log, journals }
+        Self { log, journals, user: Arc::from("") }
+    }
+
+    /// The same, for what this user reads of it: where readers take turns, each user gets as much as any other, however
+    /// many readers he has.
+    #[must_use]
+    pub fn of(&self, user: &Arc<str>) -> Self {
+        Self { log: Arc::clone(&self.log), journals: self.journals.clone(), user: Arc::clone(user) }
     }
 }
 
@@ -41,6 +54,8 @@ impl SharedJournals {
 struct Journal {
     /// How many share it; without any there is nothing to keep.
     used_by: Mutex<usize>,
+    /// How many there were.
+    readers: AtomicU64,
     /// Reads at the end; whoever finds it locked comes again, for a broker may keep it waiting.
     end: Mutex<Option<Box<dyn Reader>>>,
     newest: Mutex<Newest>,
@@ -59,8 +74,9 @@ struct Newest {
 #[derive(Default)]
 struct Back {
     idle: Vec<Placed>,
-    /// How many are being used at this moment.
-    busy: usize,
+    /// For whom they are being used at this moment.
+    busy: Vec<Arc<str>>,
+    line: Line,
 }
 
 /// A reader further back.
@@ -68,6 +84,10 @@ struct Placed {
     reader: Box<dyn Reader>,
     next: u64,
     since: Instant,
+    used_at: Instant,
+    /// Who uses it.
+    user: Arc<str>,
+    by: u64,
 }
 
 /// Where records from an offset on are to be had.
@@ -104,22 +124,59 @@ impl Newest {
 }
 
 impl Back {
-    /// The reader of this place; else one that may be put there, where there is one to be had.
-    fn take(&mut self, next: u64) -> Option<Option<Placed>> {
-        if let Some(at) = self.idle.iter().position(|placed| placed.next == next) {
-            self.busy += 1;
+    /// The user's reader of this place; else one that may be put there, where there is one to be had and it is this one's turn.
+    fn take(&mut self, who: &Who, next: u64) -> Option<Option<Placed>> {
+        // One of another user would be moved away from whoever uses it.
+        let is_own = |placed: &Placed| placed.next == next && placed.user == who.user;
+        if let Some(at) = self.idle.iter().position(is_own) {
+            self.busy.push(Arc::clone(&who.user));
+            self.line.leave(who.reader);
             return Some(Some(self.idle.swap_remove(at)));
         }
-        if self.idle.len() + self.busy >= MOST_BACK {
-            let oldest = (0..self.idle.len()).min_by_key(|at| self.idle[*at].since)?;
-            if self.idle[oldest].since.elapsed() < TURN {
-                return None;
-            }
+        let now = Instant::now();
+        let is_next = self.line.ask(&who.user, who.reader, now);
+        if self.idle.len() + self.busy.len() >= MOST_BACK {
+            let own = self.held(&who.user);
+            // Nobody gives one away to a user who has as many.
+            let may = |placed: &Placed| {
+                now.saturating_duration_since(placed.since) >= TURN
+                    && (placed.user == who.user
+                        || self.held(&placed.user) > own
+                        || now.saturating_duration_since(placed.used_at) >= line::WAITS)
+            };
+            let free = (0..self.idle.len()).filter(|at| is_next && may(&self.idle[*at]));
+            let oldest = free.min_by_key(|at| self.idle[*at].since)?;
             self.idle.swap_remove(oldest);
         }
-        self.busy += 1;
+        self.line.serve(&who.user, who.reader);
+        self.busy.push(Arc::clone(&who.user));
         Some(None)
     }
+
+    fn held(&self, user: &Arc<str>) -> usize {
+        let idle = self.idle.iter().map(|placed| &placed.user);
+        idle.chain(&self.busy).filter(|holder| *holder == user).count()
+    }
+
+    /// Who used one is no more.
+    fn gone(&mut self, reader: u64) {
+        self.line.gone(reader);
+        self.idle.retain(|placed| placed.by != reader);
+    }
+
+    /// It is not used at this moment any more.
+    fn end_use(&mut self, who: &Who) {
+        if let Some(at) = self.busy.iter().position(|user| *user == who.user) {
+            self.busy.swap_remove(at);
+        }
+    }
+}
+
+/// Who reads.
+struct Who {
+    user: Arc<str>,
+    /// Numbers the readers of a journal.
+    reader: u64,
 }
 
 impl Journal {
@@ -127,6 +184,7 @@ impl Journal {
         &self,
         log: &dyn Readers,
         partition: u32,
+        who: &Who,
         next: u64,
         max: usize,
         timeout: Duration,
@@ -138,7 +196,7 @@ impl Journal {
         }
         match found {
             Found::Here(records) => Ok(records),
-            Found::FurtherBack => self.read_back(log, partition, next, max, timeout),
+            Found::FurtherBack => self.read_back(log, partition, who, next, max, timeout),
             Found::AtEnd => Ok(Vec::new()),
         }
     }
@@ -168,26 +226,29 @@ impl Journal {
         &self,
         log: &dyn Readers,
         partition: u32,
+        who: &Who,
         next: u64,
         max: usize,
         timeout: Duration,
     ) -> Result<Vec<Record>, Error> {
-        let Some(placed) = lock(&self.back).take(next) else { return Ok(Vec::new()) };
+        let Some(placed) = lock(&self.back).take(who, next) else { return Ok(Vec::new()) };
         let read = || {
             let mut placed = match placed {
                 Some(placed) => placed,
                 None => {
                     let reader = log.reader(Topic::Journal, partition, From::Offset(next))?;
-                    Placed { reader, next, since: Instant::now() }
+                    let (now, user) = (Instant::now(), Arc::clone(&who.user));
+                    Placed { reader, next, since: now, used_at: now, user, by: who.reader }
                 }
             };
             let records = placed.reader.poll(max, timeout.max(PATIENCE))?;
             placed.next = records.last().map_or(next, |last| last.offset + 1);
+            (placed.used_at, placed.user, placed.by) = (Instant::now(), Arc::clone(&who.user), who.reader);
             Ok((placed, records))
         };
         let read = read();
         let mut back = lock(&self.back);
-        back.busy -= 1;
+        back.end_use(who);
         let (placed, records) = read?;
         back.idle.push(placed);
         Ok(records)
@@ -202,6 +263,7 @@ struct SharedReader {
     log: Arc<dyn Readers>,
     journal: Arc<Journal>,
     partition: u32,
+    who: Who,
     next: u64,
     signal: Arc<Signal>,
 }
@@ -209,7 +271,8 @@ struct SharedReader {
 impl Reader for SharedReader {
     /// Does not wait at the journal's end.
     fn poll(&mut self, max_records: usize, timeout: Duration) -> Result<Vec<Record>, Error> {
-        let records = self.journal.read(&*self.log, self.partition, self.next, max_records, timeout)?;
+        let Self { log, journal, partition, who, next, .. } = &*self;
+        let records = journal.read(&**log, *partition, who, *next, max_records, timeout)?;
         if let Some(last) = records.last() {
             self.next = last.offset + 1;
         }
@@ -223,12 +286,13 @@ impl Reader for SharedReader {
 
 impl Drop for SharedReader {
     fn drop(&mut self) {
+        lock(&self.journal.back).gone(self.who.reader);
         let mut used_by = lock(&self.journal.used_by);
         *used_by -= 1;
         if *used_by == 0 {
             *lock(&self.journal.end) = None;
             *lock(&self.journal.newest) = Newest::default();
-            lock(&self.journal.back).idle.clear();
+            *lock(&self.journal.back) = Back::default();
         }
     }
 }
@@ -248,8 +312,10 @@ impl Readers for SharedJournals {
             From::Offset(offset) => offset,
         };
         *lock(&journal.used_by) += 1;
+        let who =
+            Who { user: Arc::clone(&self.user), reader: journal.readers.fetch_add(1, Ordering::Relaxed) };
         let (log, journal) = (Arc::clone(&self.log), Arc::clone(journal));
-        Ok(Box::new(SharedReader { log, journal, partition, next, signal: Arc::default() }))
+        Ok(Box::new(SharedReader { log, journal, partition, who, next, signal: Arc::default() }))
     }
 
     fn log_id(&self) -> &LogId {
@@ -425,6 +491,24 @@ mod tests {
             assert_eq!(read(&mut **reader, upto), (next..upto).collect::<Vec<_>>());
         }
         assert!(counting.open.load(Ordering::Relaxed) <= 1 + MOST_BACK, "those that failed are closed");
+    }
+
+    /// OPS-7: however many readers of one user are behind, another user's gets half of what there is.
+    #[test]
+    fn readers_of_one_user_leave_others_their_share() {
+        let (shared, counting) = shared();
+        append(&counting.log, 20_000, 1);
+        let end = shared.range(Topic::Journal, 0).unwrap().end;
+        let open = |user: &str| shared.of(&Arc::from(user)).reader(Topic::Journal, 0, From::Start).unwrap();
+        let mut greedy: Vec<_> = (0..8).map(|_| open("greedy")).collect();
+        let (mut other, mut own, mut others) = (open("other"), 0, 0);
+        while own < end {
+            for reader in &mut greedy {
+                others += reader.poll(1, Duration::ZERO).unwrap().len() as u64;
+            }
+            own += other.poll(1, Duration::ZERO).unwrap().len() as u64;
+        }
+        assert!(others < 3 * own, "{others} records for one user, and {own} for the other");
     }
 
     /// Who falls behind what is kept of the end reads on further back, and comes to the end again.

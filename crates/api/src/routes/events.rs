@@ -69,8 +69,8 @@ pub(super) async fn stream(
         return Err(Problem::field("limit", left, "must be a number of events, from 1"));
     }
     let open = app.streams.open(caller.app())?;
-    let feed = Arc::clone(&app.deps.feed);
-    let opened = tokio::task::spawn_blocking(move || feed.open(from)).await;
+    let (feed, key) = (Arc::clone(&app.deps.feed), Arc::clone(caller.app()));
+    let opened = tokio::task::spawn_blocking(move || feed.open(&key, from)).await;
     let reader = match opened {
         Ok(opened) => opened.map_err(|error| feed_problem(&error))?,
         Err(_) => return Err(Problem::internal("the feed could not be opened")),

@@ -71,7 +71,7 @@ struct ListReader {
 }
 
 impl Feed for ListFeed {
-    fn open(&self, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
+    fn open(&self, _: &Arc<str>, from: FeedFrom) -> Result<Box<dyn FeedReader>, FeedError> {
         let next = match from {
             FeedFrom::Start => 0,
             // Its events have no times.
