@@ -18,6 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::client::{KEY_FILE, OPERATOR_FILE, hex};
 use crate::failure::{Done, Failure};
+use crate::files;
 use crate::privacy;
 
 /// Name of the application that the first start defines.
@@ -78,7 +79,7 @@ impl Keys {
     /// The private key of a group, where it is there.
     pub(crate) fn existing_group_private(&self, group: &str) -> Done<String> {
         let path = self.dir.join(group_file(group));
-        fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(|error| {
+        files::text(&path, files::MAX_SETTINGS_BYTES).map(|text| text.trim().to_owned()).map_err(|error| {
             Failure::caused(format!("cannot read the group's key {}", path.display()), &error).hint(format!(
                 "copy {} from the keys of the process that defined the group (mode 0600), or name their directory with keys_dir",
                 group_file(group)
@@ -88,7 +89,7 @@ impl Keys {
 
     fn drawn(&self, name: &str, draw: impl FnOnce() -> String) -> Done<String> {
         let path = self.dir.join(name);
-        match fs::read_to_string(&path) {
+        match files::text(&path, files::MAX_SETTINGS_BYTES) {
             Ok(text) => return Ok(text.trim().to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(Failure::caused(format!("cannot read {}", path.display()), &error)),
@@ -103,7 +104,7 @@ impl Keys {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(cannot(error)),
             Ok(()) | Err(_) => removed.map_err(cannot)?,
         }
-        fs::read_to_string(&path).map(|text| text.trim().to_owned()).map_err(cannot)
+        files::text(&path, files::MAX_SETTINGS_BYTES).map(|text| text.trim().to_owned()).map_err(cannot)
     }
 }
 

@@ -11,6 +11,7 @@ mod config;
 mod demo;
 mod exit;
 mod failure;
+mod files;
 mod keys;
 mod output;
 mod privacy;

@@ -10,6 +10,7 @@ use tidemill_model::{CalendarSpec, PoolSpec, SpecFile};
 use crate::cli::Parameter;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
+use crate::files;
 
 /// Largest file of jobs.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -119,7 +120,9 @@ impl JobFiles {
 
 /// A file itself; of a directory its files, in the order of their paths.
 fn list(path: &Path) -> Done<Vec<PathBuf>> {
-    if !fs::metadata(path).map_err(|error| Failure::unreadable(path, &error))?.is_dir() {
+    if path.as_os_str() == files::STDIN
+        || !fs::metadata(path).map_err(|error| Failure::unreadable(path, &error))?.is_dir()
+    {
         return Ok(vec![path.to_owned()]);
     }
     let mut tree = Tree { root: path, files: Vec::new(), seen: BTreeSet::new() };
@@ -173,6 +176,7 @@ impl Tree<'_> {
     }
 }
 
+const PLAIN_HINT: &str = "name a plain file, or `-` for the standard input; split what is too large into several files of one directory";
 const JOBS_HINT: &str = "write `jobs:` and under it a list of jobs, each with name, group and type";
 const CALENDARS_HINT: &str = "write `calendars:` and under it a list of calendars, each with its name";
 
@@ -227,16 +231,13 @@ pub(crate) fn write_pools(pools: Vec<Value>) -> Done<String> {
 }
 
 fn text_of(file: &Path) -> Done<String> {
-    let cannot = |error: std::io::Error| Failure::unreadable(file, &error);
-    let size = fs::metadata(file).map_err(cannot)?.len();
-    if size > MAX_FILE_BYTES {
-        return Err(Failure::bad_input(format!(
-            "{}: {size} bytes; a file of jobs may have {MAX_FILE_BYTES}",
-            file.display()
-        ))
-        .hint("split it into several files of one directory"));
-    }
-    fs::read_to_string(file).map_err(cannot)
+    files::text_or_stdin(file, MAX_FILE_BYTES).map_err(|error| {
+        let failure = Failure::unreadable(file, &error);
+        match error.kind() {
+            std::io::ErrorKind::InvalidInput => failure.hint(PLAIN_HINT),
+            _ => failure,
+        }
+    })
 }
 
 fn parse(file: &Path, text: &str) -> Done<Vec<Value>> {

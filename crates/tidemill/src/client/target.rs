@@ -1,6 +1,5 @@
 //! Which server, and with which key: option, then environment, then the data directory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::OTHER_SERVER;
@@ -8,6 +7,7 @@ use crate::address;
 use crate::config::Settings;
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
+use crate::files;
 
 /// Where nothing else is said.
 const DEFAULT_SERVER: &str = "http://127.0.0.1:8780";
@@ -89,7 +89,7 @@ fn nobody_there(settings: &Settings, secret: &str) -> Failure {
 
 /// A small file's one line; absent where there is no such file, or it is not ours to read.
 fn read(path: &Path) -> Done<Option<String>> {
-    match fs::read_to_string(path) {
+    match files::text(path, files::MAX_SETTINGS_BYTES) {
         Ok(text) => Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable(path, &error)),
@@ -103,6 +103,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// API-6: the key comes from the option, then the environment, then the data directory.

@@ -25,6 +25,7 @@ use serde_json::Value;
 
 use crate::cli::Global;
 use crate::failure::{Done, Failure};
+use crate::files;
 
 /// The file that is read where none is named, if it is there.
 const DEFAULT_FILE: &str = "tidemill.toml";
@@ -46,10 +47,10 @@ pub(crate) fn from_command_line(global: &Global, mut flags: Vec<Flag>) -> Done<L
 }
 
 fn read(file: &Path) -> Done<String> {
-    std::fs::read_to_string(file).map_err(|error| {
+    files::text(file, files::MAX_SETTINGS_BYTES).map_err(|error| {
         Failure::caused(format!("cannot read the configuration file {}", file.display()), &error)
             .with_exit(crate::exit::Exit::BadInput)
-            .hint("name another with --config or TIDEMILL_CONFIG")
+            .hint("name a plain file of at most 1 MiB with --config or TIDEMILL_CONFIG")
     })
 }
 

@@ -412,3 +412,43 @@ fn commands_say_what_is_wrong_in_one_way() {
     let again = text(&server.run(&["batch", "rerun", &second, "--wait"]).stdout);
     assert!(!again.contains("batch logs") && again.contains("failed, without an attempt: "), "{again}");
 }
+
+/// OPS-7: files that a command or the configuration names are plain ones: a pipe is not waited for, and a device is not read
+/// to an end that it does not have. Standard input is a pipe by its name, `-`.
+#[test]
+fn pipes_and_devices_are_refused_where_a_file_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("pipe.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    let limited = |arguments: &[&str]| {
+        let mut command = Command::new("timeout");
+        // What would go on for ever ends; a device cannot take all memory meanwhile.
+        command.args(["-k", "1", "30", "prlimit", "--as=4000000000", TIDEMILL]).args(arguments);
+        command.current_dir(dir.path());
+        command
+    };
+    for file in [pipe, "/dev/zero"] {
+        for arguments in [
+            &["job", "validate", file][..],
+            &["job", "apply", "-f", file],
+            &["calendar", "apply", "-f", file],
+            &["pool", "apply", "-f", file],
+            &["verify", "--journal", file],
+            &["--config", file, "config", "show"],
+        ] {
+            let output = limited(arguments).output().unwrap();
+            let told = text(&output.stderr);
+            assert_eq!(code(&output), 2, "{arguments:?}: {told}");
+            assert!(told.contains("has to be a plain file, and is a") && told.contains("hint: "), "{told}");
+        }
+    }
+    let mut child = limited(&["job", "validate", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let jobs = b"jobs: [{name: a, group: default, type: noop}]";
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), jobs).unwrap();
+    assert!(child.wait().unwrap().success());
+}

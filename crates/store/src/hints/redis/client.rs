@@ -12,6 +12,10 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use crate::Source;
 
+/// The largest file of authorities, bytes.
+#[cfg(feature = "tls")]
+const MAX_CA_BYTES: u64 = 1 << 20;
+
 /// Why a server could not be used.
 pub(super) enum Trouble {
     /// It may be there later.
@@ -26,6 +30,13 @@ pub(super) fn of(url: &str, ca_file: Option<&Path>) -> Result<Client, Source> {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let Some(file) = ca_file else { return Ok(Client::open(url)?) };
     let unusable = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
+    // A pipe would be waited for, and a device has no end.
+    let found = std::fs::metadata(file).map_err(|error| unusable(&error))?;
+    if !found.is_file() || found.len() > MAX_CA_BYTES {
+        let rule =
+            format!("has to be a plain file of at most {MAX_CA_BYTES} bytes; name another as redis.ca_file");
+        return Err(unusable(&rule).into());
+    }
     let pem = std::fs::read(file).map_err(|error| unusable(&error))?;
     if CertificateDer::pem_slice_iter(&pem).next().is_none() {
         return Err(unusable(&"there is no certificate in it").into());

@@ -10,6 +10,7 @@ use super::super::log;
 use crate::config::{LogBackend, Settings};
 use crate::exit::Exit;
 use crate::failure::{Done, Failure};
+use crate::files;
 
 /// The file of an embedded log.
 const LOG_FILE: &str = "log.db";
@@ -44,7 +45,11 @@ impl Source {
         }
         match path.parent() {
             Some(directory) if path.ends_with(LOG_FILE) => Self::view(directory),
-            _ => Ok(Self::File(path.to_owned())),
+            // Its reader takes as much of it as there is, so it must not be a pipe or a device.
+            _ => match files::open(path) {
+                Ok(_) => Ok(Self::File(path.to_owned())),
+                Err(error) => Err(Failure::unreadable(path, &error).hint("name a file of `journal export`")),
+            },
         }
     }
 

@@ -1,12 +1,12 @@
 //! What the settings say of the connections to Kafka, for its client: with the password, and with files that can be read.
 
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use tidemill_log::{KafkaCertificate, KafkaLogin, KafkaMechanism, KafkaSecurity, KafkaTls};
 
 use crate::config::{SaslMechanism, SecuritySettings};
 use crate::failure::{Done, Failure};
+use crate::files;
 
 pub(super) fn of(settings: &SecuritySettings) -> Done<KafkaSecurity> {
     if !cfg!(feature = "kafka-tls") {
@@ -50,7 +50,8 @@ fn login(settings: &SecuritySettings) -> Done<KafkaLogin> {
 }
 
 fn read_password(file: PathBuf) -> Done<String> {
-    let text = fs::read_to_string(&file).map_err(|error| unreadable("password_file", &file, &error))?;
+    let text = files::text(&file, files::MAX_SETTINGS_BYTES)
+        .map_err(|error| unreadable("password_file", &file, &error))?;
     let password = text.trim_end_matches(['\r', '\n']);
     match password.is_empty() || password.contains('\n') {
         false => Ok(password.to_owned()),
@@ -66,7 +67,7 @@ fn read_password(file: PathBuf) -> Done<String> {
 /// The client library would say which of its own settings is wrong, and not which file.
 fn readable(field: &str, file: Option<&PathBuf>) -> Done<Option<PathBuf>> {
     let Some(file) = file else { return Ok(None) };
-    File::open(file).map_err(|error| unreadable(field, file, &error))?;
+    files::open(file).map_err(|error| unreadable(field, file, &error))?;
     Ok(Some(file.clone()))
 }
 
@@ -77,6 +78,8 @@ fn unreadable(field: &str, file: &Path, error: &std::io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;
