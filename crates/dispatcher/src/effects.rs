@@ -74,6 +74,7 @@ impl Effects {
                 self.append(Topic::Work, partition, worker.as_str(), message);
             }
             Effect::Send { shard, command } => self.send(*shard, command),
+            Effect::Underivable { of, reason } => self.underivable(of, reason),
             Effect::DeadLetter { offset, reason } => self.dead_letter(*offset, reason),
         }
     }
@@ -109,6 +110,18 @@ impl Effects {
         tracing::warn!(partition = self.partition, offset, reason, "a command was set aside on dead-letters");
         let offset = Some(offset);
         let letter = DeadLetter { topic: "commands", partition: self.partition, offset, reason, record };
+        self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
+    }
+
+    /// Rule 12: there is no record of it, only what it would have followed from.
+    fn underivable(&mut self, of: &str, reason: &str) {
+        tracing::error!(
+            partition = self.partition,
+            of,
+            "a message to a worker could not be derived, and was set aside on dead-letters: {reason}"
+        );
+        let (topic, record) = (Topic::Work.name(), of.to_owned());
+        let letter = DeadLetter { topic, partition: self.partition, offset: None, reason, record };
         self.append(Topic::DeadLetters, self.partition_of_letters(), &self.partition.to_string(), &letter);
     }
 
@@ -166,6 +179,25 @@ mod tests {
         };
         let records = (0..log.partitions(topic)).flat_map(of_partition);
         records.map(|record| serde_json::from_slice(&record.value).unwrap()).collect()
+    }
+
+    /// Rule 12: what cannot be derived is told to people, and what else there is to say goes on.
+    #[test]
+    fn what_cannot_be_derived_is_a_dead_letter() {
+        let log = MemoryLog::new(1);
+        let mut effects = Effects::new(Arc::new(log.clone()), 0).unwrap();
+        effects.act(&Effect::Underivable {
+            of: "start_granted of batch/1".to_owned(),
+            reason: "planted".to_owned(),
+        });
+        effects.act(&reply("short".to_owned()));
+        effects.send_off();
+        effects.producer.flush(Duration::from_secs(30)).unwrap();
+        assert_eq!(records(&log, Topic::Replies).len(), 1);
+        let letter = serde_json::json!({
+            "topic": "work", "partition": 0, "reason": "planted", "record": "start_granted of batch/1",
+        });
+        assert_eq!(records(&log, Topic::DeadLetters), [letter]);
     }
 
     /// EVT-9: what no log takes is said once more to nobody: it is set aside, and what else there is to say goes on.

@@ -247,7 +247,7 @@ impl Site {
             match act {
                 Effect::Send { shard, command } => self.send(shard, command),
                 Effect::Work { worker, message } => self.work(worker, message),
-                Effect::Reply { .. } | Effect::DeadLetter { .. } => {}
+                Effect::Reply { .. } | Effect::Underivable { .. } | Effect::DeadLetter { .. } => {}
             }
         }
     }

@@ -2,13 +2,15 @@
 //! Derived from what was read back, so that a crash in between repeats it and never invents it.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidemill_model::{
-    Command, Envelope, Event, InstanceId, Outcome, Reply, ShardId, Source, WorkMessage, WorkerId,
+    Command, Envelope, Event, InstanceId, Outcome, Reply, ShardId, Source, Token, WorkMessage, WorkerId,
 };
 
 use crate::deferred::{self, Decided};
-use crate::group::Batch;
+use crate::draft::panic_text;
+use crate::group::{Batch, GroupShard};
 use crate::outbox::MAX_ON_THEIR_WAY;
 use crate::partition::Partition;
 
@@ -35,6 +37,13 @@ pub enum Effect {
         shard: ShardId,
         /// What.
         command: Command,
+    },
+    /// Tell people of a message to a worker that could not be derived. It is not sent, and everything else goes on.
+    Underivable {
+        /// What it would have followed from, in words for people.
+        of: String,
+        /// Why, cut to 500 characters.
+        reason: String,
     },
     /// Set a command's raw record aside.
     DeadLetter {
@@ -99,14 +108,41 @@ pub fn effects(partition: &Partition, envelope: &Envelope, offset: u64) -> Vec<E
             let reply = Reply { request, outcome, partition: partition.number(), offset };
             effects.push(Effect::Reply { to: to.clone(), reply });
         }
-        let messages = work(partition, recorded.shard, &recorded.event);
-        effects.extend(messages.into_iter().map(|(worker, message)| Effect::Work { worker, message }));
+        let of = || {
+            format!("{} of {} in shard {}", recorded.event.kind(), recorded.event.subject(), recorded.shard)
+        };
+        effects.extend(derived(of, || work(partition, recorded.shard, &recorded.event)));
     }
     effects.extend(acknowledge.into_iter().map(|((shard, from), upto)| Effect::Send {
         shard: from,
         command: Command::Acknowledge { from: shard, upto },
     }));
     effects
+}
+
+/// Rule 12: what workers must hear, or that this could not be derived. A panic here would come again at every takeover, and
+/// keep the partition without an owner.
+fn derived(of: impl Fn() -> String, derive: impl FnOnce() -> Vec<Effect>) -> Vec<Effect> {
+    catch_unwind(AssertUnwindSafe(derive)).unwrap_or_else(|panic| {
+        let reason = panic_text(panic.as_ref()).chars().take(500).collect();
+        vec![Effect::Underivable { of: of(), reason }]
+    })
+}
+
+/// What a worker should know and may have missed, token by token.
+pub(crate) fn outstanding_of(partition: &Partition, group: &GroupShard, worker: &WorkerId) -> Vec<Effect> {
+    let of_token = |token: Token| {
+        let of = || format!("what worker {worker} is to do by token {token}");
+        derived(of, || {
+            partition.rig().derives(group, token);
+            to(worker, group.outstanding_of_token(token))
+        })
+    };
+    group.tokens_of(worker).flat_map(of_token).collect()
+}
+
+fn to(worker: &WorkerId, messages: impl IntoIterator<Item = WorkMessage>) -> Vec<Effect> {
+    messages.into_iter().map(|message| Effect::Work { worker: worker.clone(), message }).collect()
 }
 
 fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> Option<Effect> {
@@ -125,49 +161,46 @@ fn reply(partition: &Partition, cause: &tidemill_model::Cause, offset: u64) -> O
 }
 
 /// What workers must hear of an event. Most concern none.
-fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<(WorkerId, WorkMessage)> {
+fn work(partition: &Partition, shard: ShardId, event: &Event) -> Vec<Effect> {
     let Some(group) = partition.group(shard) else { return Vec::new() };
     match event {
         Event::BatchAssigned { batch, token, worker, .. } => {
+            partition.rig().derives(group, *token);
             let message = |batch: &Batch| WorkMessage::Assigned {
                 worker: worker.clone(),
                 token: *token,
                 job_type: batch.definition.job_type.clone(),
                 checks: group.checks_of(batch),
             };
-            group.batches.get(batch).map(|batch| (worker.clone(), message(batch))).into_iter().collect()
+            to(worker, group.batches.get(batch).map(message))
         }
         Event::StartGranted { token, worker, .. } => {
-            group.granted_message(*token).map(|message| (worker.clone(), message)).into_iter().collect()
+            partition.rig().derives(group, *token);
+            to(worker, group.granted_message(*token))
         }
         Event::AttemptFinished { token, worker, .. }
         | Event::FinalCommandEnded { token: Some(token), worker, .. } => {
-            vec![(worker.clone(), WorkMessage::Recorded { token: *token })]
+            to(worker, [WorkMessage::Recorded { token: *token }])
         }
-        Event::FinalCommandAssigned { token, worker, .. } => {
-            let message = group.outstanding_final(*token);
-            message.map(|message| (worker.clone(), message)).into_iter().collect()
-        }
-        Event::FinalCommandGranted { token, worker, .. } => {
-            group.granted_final(*token).map(|message| (worker.clone(), message)).into_iter().collect()
-        }
+        Event::FinalCommandAssigned { token, worker, .. } => to(worker, group.outstanding_final(*token)),
+        Event::FinalCommandGranted { token, worker, .. } => to(worker, group.granted_final(*token)),
         Event::AssignmentReturned { token, worker, .. } => {
             let reason = "it was taken back".to_owned();
-            vec![(worker.clone(), WorkMessage::Refused { token: *token, reason })]
+            to(worker, [WorkMessage::Refused { token: *token, reason }])
         }
         Event::KillRequested { batch, token, .. } => {
-            let worker = group.batches.get(batch).and_then(|batch| batch.grant()).map(|g| g.worker.clone());
+            let grant = group.batches.get(batch).and_then(|batch| batch.grant());
             let grace_ms = group.settings().kill_grace_ms;
-            let message = WorkMessage::Kill { token: *token, grace_ms };
-            worker.map(|worker| (worker, message)).into_iter().collect()
+            let kill = || WorkMessage::Kill { token: *token, grace_ms };
+            grant.map(|grant| to(&grant.worker, [kill()])).unwrap_or_default()
         }
         Event::WorkerRegistered { worker, .. } => {
-            let first = group.registered_message(worker);
-            let messages = first.into_iter().chain(group.outstanding_of(worker));
-            messages.map(|message| (worker.clone(), message)).collect()
+            let mut effects = to(worker, group.registered_message(worker));
+            effects.extend(outstanding_of(partition, group, worker));
+            effects
         }
         Event::LeaseExpired { worker, incarnation } => {
-            vec![(worker.clone(), WorkMessage::Unregistered { incarnation: incarnation.clone() })]
+            to(worker, [WorkMessage::Unregistered { incarnation: incarnation.clone() }])
         }
         Event::GroupDefined { .. }
         | Event::KeyDefined { .. }

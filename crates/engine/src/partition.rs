@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use tidemill_model::{
     Actor, Command, CommandRecord, Envelope, Event, LiveAnswer, LiveQuery, Outcome, Recorded, Rejection,
-    RequestId, Resume, ShardId, Source, Timestamp, WorkMessage, WorkerId,
+    RequestId, Resume, ShardId, Source, Timestamp,
 };
 
 use crate::answers::Answers;
 use crate::catalogue::{Catalogue, Chore, Wisher};
 use crate::decision::Decision;
 use crate::deferred::{self, Decided};
+use crate::effect::{Effect, outstanding_of};
 use crate::group::{GroupShard, Task, says_state};
 use crate::outbox::Post;
 use crate::rig::Rig;
@@ -306,8 +307,10 @@ impl Partition {
     }
 
     /// Everything that workers should know and may have missed: what a new owner says first.
-    pub fn outstanding(&self) -> Vec<(WorkerId, WorkMessage)> {
-        self.groups().flat_map(GroupShard::outstanding).collect()
+    pub fn outstanding(&self) -> Vec<Effect> {
+        let of_group =
+            |group| GroupShard::holders(group).flat_map(move |worker| outstanding_of(self, group, worker));
+        self.groups().flat_map(of_group).collect()
     }
 }
 

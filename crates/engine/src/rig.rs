@@ -1,6 +1,6 @@
 //! What tests change, so that what is rare or must never be comes up within a short history.
 
-use tidemill_model::{Event, JobName};
+use tidemill_model::{Event, JobName, Token};
 
 use crate::group::{GroupShard, Task, Timer};
 
@@ -16,6 +16,8 @@ pub struct Rig {
     pub listed_parents: Option<usize>,
     /// So do the schedules of jobs whose names begin so.
     pub panicking_schedules: Option<String>,
+    /// To derive what a worker must hear of an attempt of a job of this name panics.
+    pub panicking_effect: Option<JobName>,
     /// Jobs keep so many logical times in full, beyond what their children's mappings reach, instead of the usual
     /// number.
     pub spare_history: Option<usize>,
@@ -34,6 +36,14 @@ impl Rig {
         assert!(self.panicking_schedule.as_ref() != Some(of), "planted in a timer");
         let prefix = self.panicking_schedules.as_ref();
         assert!(prefix.is_none_or(|prefix| !of.as_str().starts_with(prefix)), "planted in timers");
+    }
+
+    /// # Panics
+    /// Where the rig says so.
+    pub(crate) fn derives(&self, group: &GroupShard, token: Token) {
+        let Some(name) = &self.panicking_effect else { return };
+        let batch = group.tokens.get(&token).and_then(|batch| group.batches.get(batch));
+        assert!(batch.is_none_or(|batch| batch.definition.name != *name), "planted in an effect");
     }
 
     /// # Panics

@@ -575,6 +575,7 @@ impl World {
                     self.hosts[host].floors[target] = at;
                 }
             }
+            Effect::Underivable { of, reason } => self.is_wrong(format!("{of} cannot be derived: {reason}")),
             Effect::DeadLetter { .. } => self.stats.add("effect", "dead_letter"),
         }
     }

@@ -51,6 +51,7 @@ pub(crate) fn rig(plan: &Plan) -> Rig {
         max_keys: (mode != Mode::FailingFold).then_some(MOST_KEYS),
         panicking_schedule: Some(crate::wishes::POISON.try_into().expect("a name")),
         panicking_schedules: None,
+        panicking_effect: None,
         panicking_fold: (mode == Mode::FailingFold).then(|| DOOMED.to_owned()),
     }
 }

@@ -1,7 +1,7 @@
 //! What the owner decides while it owns: one envelope of everything that is there, timers only up to a moment
 //! that all commands have caught up with.
 
-use tidemill_engine::{Draft, Effect};
+use tidemill_engine::Draft;
 use tidemill_log::{Hash, Head, Kind};
 use tidemill_model::{CommandRecord, Timestamp};
 
@@ -13,8 +13,7 @@ impl Owner {
     /// Everything outstanding, as a new owner says it.
     pub(super) fn say_again(&mut self) -> Vec<Output> {
         let Some(state) = self.state() else { return Vec::new() };
-        let works = state.outstanding().into_iter();
-        let mut acts: Vec<Effect> = works.map(|(worker, message)| Effect::Work { worker, message }).collect();
+        let mut acts = state.outstanding();
         acts.extend(self.courier.collect(&self.state));
         acts.into_iter().map(Output::Act).collect()
     }

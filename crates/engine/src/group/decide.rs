@@ -1,6 +1,6 @@
 //! Which rule a command falls under.
 
-use tidemill_model::{Actor, Command, Rejection, Timestamp, WorkMessage, WorkerId};
+use tidemill_model::{Actor, Command, Rejection, Timestamp, WorkerId};
 
 use super::GroupShard;
 use super::by_hand::{ByHand, Rerun};
@@ -100,11 +100,8 @@ impl GroupShard {
         }
     }
 
-    /// Everything that this shard's workers should know and may have missed.
-    pub(crate) fn outstanding(&self) -> Vec<(WorkerId, WorkMessage)> {
-        let workers = self.workers.iter().filter(|(_, worker)| !worker.tokens.is_empty());
-        workers
-            .flat_map(|(id, _)| self.outstanding_of(id).into_iter().map(move |message| (id.clone(), message)))
-            .collect()
+    /// The workers that hold tokens.
+    pub(crate) fn holders(&self) -> impl Iterator<Item = &WorkerId> {
+        self.workers.iter().filter(|(_, worker)| !worker.tokens.is_empty()).map(|(id, _)| id)
     }
 }

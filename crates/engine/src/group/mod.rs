@@ -391,13 +391,13 @@ impl GroupShard {
         self.queue.len()
     }
 
-    /// What the worker must hear so that nothing outstanding is lost, in order of token.
-    pub(crate) fn outstanding_of(&self, worker: &WorkerId) -> Vec<WorkMessage> {
-        let Some(known) = self.workers.get(worker) else { return Vec::new() };
-        known.tokens.iter().flat_map(|token| self.outstanding_of_token(*token)).collect()
+    /// The tokens that a worker holds, in order.
+    pub(crate) fn tokens_of(&self, worker: &WorkerId) -> impl Iterator<Item = Token> + '_ {
+        self.workers.get(worker).into_iter().flat_map(|known| known.tokens.iter().copied())
     }
 
-    fn outstanding_of_token(&self, token: Token) -> Vec<WorkMessage> {
+    /// What the holder of a token must hear so that nothing outstanding is lost.
+    pub(crate) fn outstanding_of_token(&self, token: Token) -> Vec<WorkMessage> {
         let Some(batch) = self.tokens.get(&token).and_then(|id| self.batches.get(id)) else {
             return self.outstanding_final(token).into_iter().collect();
         };

@@ -4,9 +4,10 @@ use crate::kit::{GROUP, Script, World, at, every, job, rejection};
 use expect_test::expect;
 use jiff::SignedDuration;
 use serde_json::json;
-use tidemill_engine::Effect;
+use tidemill_engine::{Effect, Rig};
 use tidemill_model::{
-    Actor, Answer, Command, CommandRecord, Envelope, Event, Outcome, Rejection, RequestId, ShardId, Source,
+    Actor, Answer, Command, CommandRecord, Envelope, Event, GroupSettings, Outcome, Rejection, RequestId,
+    ShardId, Source,
 };
 
 fn submit() -> Command {
@@ -110,6 +111,47 @@ fn a_command_that_panics_is_quarantined() {
     let letters = world.outside.iter().filter(|effect| matches!(effect, Effect::DeadLetter { .. })).count();
     assert_eq!(letters, 2);
     world.submit(World::submission("s", &[]));
+    assert_eq!(world.partition, world.folded());
+}
+
+/// Rule 12: a message to a worker on which deriving it panics is set aside by itself: in the envelope that it follows from, at a
+/// worker's return, and at a takeover, where it would come again and leave the partition without an owner.
+#[test]
+fn an_effect_that_panics_is_set_aside() {
+    let rig = Rig { panicking_effect: Some("bad".try_into().unwrap()), ..Rig::default() };
+    let mut world = World::rigged(kit::START, GroupSettings::default(), rig);
+    let jobs = world.define(["bad", "good", "late"].map(|name| job(name, json!({}))).into());
+    let worker = world.worker("w1", 4, Script::Run);
+    let run = |world: &mut World, job: usize| world.batch(jobs[job], None);
+    let (bad, good) = (run(&mut world, 0), run(&mut world, 1));
+    let set_aside = |world: &mut World| -> Vec<String> {
+        let outside = std::mem::take(&mut world.outside);
+        let told = outside.into_iter().filter_map(|effect| match effect {
+            Effect::Underivable { of, reason } => Some(format!("{of}: {reason}")),
+            _ => None,
+        });
+        told.collect()
+    };
+    let told = set_aside(&mut world);
+    assert_eq!(told, [format!("batch.assigned of batch/{bad} in shard 1: planted in an effect")]);
+    // A new owner folds the journal, says everything again, and works.
+    world.partition = world.folded();
+    world.say_again();
+    world.run();
+    let of_token = |told: Vec<String>| {
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("what worker w1 is to do by token "), "{told:?}");
+        assert!(told[0].ends_with(": planted in an effect"), "{told:?}");
+    };
+    of_token(set_aside(&mut world));
+    // The worker says again who it is.
+    let registration = world.played(&worker).registration();
+    world.say(Command::RegisterWorker(Box::new(registration)));
+    of_token(set_aside(&mut world));
+    let late = run(&mut world, 2);
+    let started = |event: &Event| (event.kind() == "attempt.started").then(|| event.subject());
+    let started: Vec<String> = world.events().iter().filter_map(started).collect();
+    assert_eq!(started, [good, late].map(|batch| format!("batch/{batch}")));
     assert_eq!(world.partition, world.folded());
 }
 

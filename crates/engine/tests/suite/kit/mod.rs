@@ -240,7 +240,9 @@ impl World {
                     None => self.outside.push(Effect::Work { worker, message }),
                 }
             }
-            effect @ (Effect::Reply { .. } | Effect::DeadLetter { .. }) => self.outside.push(effect),
+            effect @ (Effect::Reply { .. } | Effect::Underivable { .. } | Effect::DeadLetter { .. }) => {
+                self.outside.push(effect);
+            }
         }
     }
 
@@ -293,9 +295,8 @@ impl World {
     /// What an owner says again after it lost its effects: everything unacknowledged, everything outstanding.
     pub(crate) fn say_again(&mut self) {
         self.courier.start_over();
-        let outstanding = self.partition.outstanding();
-        for (worker, message) in outstanding {
-            self.act(Effect::Work { worker, message });
+        for effect in self.partition.outstanding() {
+            self.act(effect);
         }
         self.accept(None, Vec::new());
     }
