@@ -29,13 +29,17 @@ impl Catalogue {
         let mut left = self.room_for_batches().min(MAX_BATCHES.saturating_sub(rerun.number_of_batches()));
         while room > 0 && at < rerun.jobs.len() {
             let job = &rerun.jobs[at];
-            let behind = job.times.last().copied();
-            let all = match rerun.times_of(at, &fresh) {
+            // Whether all fit is looked at with the first of them; after that, only the next ones are needed.
+            let most = if job.times.is_empty() { left } else { room };
+            let all = match rerun.times_of(at, &fresh, most) {
                 Ok(all) => all,
                 Err(rejection) => return refused(id, &rejection),
             };
-            let times: Vec<Timestamp> =
-                all.iter().copied().filter(|time| behind.is_none_or(|behind| *time > behind)).collect();
+            let asked_upto = match job.times.last() {
+                Some(behind) => all.partition_point(|time| time <= behind),
+                None => 0,
+            };
+            let times = &all[asked_upto..];
             if times.len() > left {
                 return refused(id, &too_many_batches());
             }
@@ -135,13 +139,24 @@ impl Catalogue {
 }
 
 impl Rerun {
-    /// All logical times of a job of the plan, oldest first. Those of its parents are known.
+    /// All logical times of a job of the plan, oldest first. Those of its parents are known. Of a job whose times follow from
+    /// its schedule alone, those that were asked for and a few more than the next `most`: to compute all of them for every
+    /// part is quadratic.
     fn times_of(
         &self,
         at: usize,
         fresh: &BTreeMap<usize, Vec<Timestamp>>,
+        most: usize,
     ) -> Result<Vec<Timestamp>, Rejection> {
         let job = &self.jobs[at];
+        let by_schedule =
+            job.by_data.is_none() && job.is_named && job.parents.iter().all(|(parent, _)| *parent == at);
+        if let Some(grid) = job.grid.as_ref().filter(|_| by_schedule) {
+            let from = job.times.last().map_or(self.wish.from, |behind| behind.next());
+            let mut times = job.times.clone();
+            times.extend(times_within(grid, from, self.wish.to).take(most.saturating_add(1)));
+            return Ok(times);
+        }
         if let Some(times) = &job.by_data {
             return Ok(times.clone());
         }
