@@ -119,7 +119,7 @@ fn a_command_that_panics_is_quarantined() {
 #[test]
 fn an_effect_that_panics_is_set_aside() {
     let rig = Rig { panicking_effect: Some("bad".try_into().unwrap()), ..Rig::default() };
-    let mut world = World::rigged(kit::START, GroupSettings::default(), rig);
+    let mut world = World::rigged(crate::kit::START, GroupSettings::default(), rig);
     let jobs = world.define(["bad", "good", "late"].map(|name| job(name, json!({}))).into());
     let worker = world.worker("w1", 4, Script::Run);
     let run = |world: &mut World, job: usize| world.batch(jobs[job], None);

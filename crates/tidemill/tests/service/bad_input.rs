@@ -152,7 +152,7 @@ fn oversized_input_is_refused_with_its_bound() {
     refused_file(
         &server,
         &format!("jobs:\n{many}"),
-        &Refusal { exit: 2, says: &["jobs", "40001", "at most 40000", "split"] },
+        &Refusal { exit: 2, says: &["jobs", "more than 40000", "at most 40000", "split"] },
     );
     let body =
         json!({"jobs": [{"name": "a", "group": "default", "type": "noop", "comment": "x".repeat(2 << 20)}]});
