@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tidemill_model::FieldError;
 
-use crate::path::check_name_node;
-use crate::{Kind, Path};
+use crate::path::{check_bucket, check_name_node};
+use crate::{Authority, Kind, Path};
 
 /// How paths are probed. Unknown fields are refused; everything has a default.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,6 +60,9 @@ pub struct Limits {
 pub struct Hdfs {
     /// The name node, or name service, that `hdfs:///…` means: `host:port` or a name. Default none.
     pub default_name_node: Option<String>,
+    /// The name nodes and name services that paths may name beside the default one, as `host:port` or a name each, up to
+    /// 1,000; nobody else is connected to. Default: any.
+    pub allowed_name_nodes: Option<Vec<String>>,
     /// The user that name nodes see; default: `HADOOP_USER_NAME`, else the process's own.
     pub user: Option<String>,
     /// The directory of `core-site.xml` and `hdfs-site.xml`; default: as `HADOOP_CONF_DIR` and `HADOOP_HOME` say,
@@ -78,6 +81,8 @@ pub struct Hdfs {
 pub struct S3 {
     /// Address of the service, `https://host:port`; default: that of Amazon in `region`.
     pub endpoint: Option<String>,
+    /// The buckets that paths may name, up to 1,000; no other is asked about. Default: any.
+    pub allowed_buckets: Option<Vec<String>>,
     /// Its region; default `us-east-1`.
     pub region: String,
     /// The access key; default: the environment's `AWS_…` variables, else the machine's own role.
@@ -109,6 +114,7 @@ impl Default for Hdfs {
     fn default() -> Self {
         Self {
             default_name_node: None,
+            allowed_name_nodes: None,
             user: None,
             conf_dir: None,
             settings: BTreeMap::new(),
@@ -121,6 +127,7 @@ impl Default for S3 {
     fn default() -> Self {
         Self {
             endpoint: None,
+            allowed_buckets: None,
             region: "us-east-1".to_owned(),
             access_key_id: None,
             secret_access_key: None,
@@ -134,6 +141,7 @@ impl fmt::Debug for S3 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("S3")
             .field("endpoint", &self.endpoint)
+            .field("allowed_buckets", &self.allowed_buckets)
             .field("region", &self.region)
             .field("access_key_id", &self.access_key_id)
             .field("limits", &self.limits)
@@ -161,6 +169,8 @@ impl Config {
             check_name_node(name_node)
                 .map_err(|rule| FieldError::new("hdfs.default_name_node", name_node, rule))?;
         }
+        check_all("hdfs.allowed_name_nodes", self.hdfs.allowed_name_nodes.as_deref(), check_name_node)?;
+        check_all("s3.allowed_buckets", self.s3.allowed_buckets.as_deref(), check_bucket)?;
         if self.s3.access_key_id.is_some() != self.s3.secret_access_key.is_some() {
             let rule = "access_key_id and secret_access_key are given together or not at all";
             return Err(FieldError::new("s3.access_key_id", "", rule));
@@ -168,12 +178,25 @@ impl Config {
         Ok(())
     }
 
-    /// A path as written in `field`, where `hdfs:///…` means the configured name node.
+    /// A path as written in `field`, where `hdfs:///…` means the configured name node, if it may be asked about.
     ///
     /// # Errors
     /// The field, the value and the rule that it breaks.
     pub fn path(&self, field: &str, written: &str) -> Result<Path, FieldError> {
-        Path::parse(field, written, self.hdfs.default_name_node.as_deref())
+        let path = Path::parse(field, written, self.hdfs.default_name_node.as_deref())?;
+        let (name, allowed, setting) = match path.authority() {
+            Authority::Local(_) => return Ok(path),
+            Authority::Hdfs(name) if Some(&*name) == self.hdfs.default_name_node.as_deref() => {
+                return Ok(path);
+            }
+            Authority::Hdfs(name) => (name, &self.hdfs.allowed_name_nodes, "hdfs.allowed_name_nodes"),
+            Authority::S3(name) => (name, &self.s3.allowed_buckets, "s3.allowed_buckets"),
+        };
+        if allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|allowed| **allowed == *name)) {
+            return Ok(path);
+        }
+        let rule = format!("{name} is not among {setting}; ask the operator to add it there");
+        Err(FieldError::new(field, written, rule))
     }
 
     /// The bounds of an authority of this kind.
@@ -199,6 +222,19 @@ impl Limits {
     }
 }
 
+/// At most a thousand names, each of its form.
+fn check_all(
+    field: &str,
+    names: Option<&[String]>,
+    check: impl Fn(&str) -> Result<(), &'static str>,
+) -> Result<(), FieldError> {
+    let names = names.unwrap_or_default();
+    within(field, names.len() as u64, 0, 1_000)?;
+    names.iter().enumerate().try_for_each(|(at, name)| {
+        check(name).map_err(|rule| FieldError::new(format!("{field}[{at}]"), name, rule))
+    })
+}
+
 fn within(field: &str, value: u64, low: u64, high: u64) -> Result<(), FieldError> {
     if (low..=high).contains(&value) {
         return Ok(());
@@ -222,6 +258,8 @@ mod tests {
             (r#"{"pause_ms": 1000, "max_pause_ms": 999}"#, "max_pause_ms"),
             (r#"{"local": {"in_flight": 0, "calls_per_s": 0, "timeout_ms": 10}}"#, "local.in_flight"),
             (r#"{"hdfs": {"default_name_node": "nn:x"}}"#, "hdfs.default_name_node"),
+            (r#"{"hdfs": {"allowed_name_nodes": ["nn:8020", "nn:x"]}}"#, "hdfs.allowed_name_nodes[1]"),
+            (r#"{"s3": {"allowed_buckets": ["B"]}}"#, "s3.allowed_buckets[0]"),
             (r#"{"s3": {"access_key_id": "k"}}"#, "s3.access_key_id"),
         ];
         for (text, field) in table {
@@ -229,6 +267,25 @@ mod tests {
             assert_eq!(config.check().unwrap_err().field, field);
         }
         assert!(serde_json::from_str::<Config>(r#"{"colour": 1}"#).is_err());
+    }
+
+    /// DEP-2: where the operator says who may be asked, a path of anybody else is refused before anybody is connected to.
+    #[test]
+    fn only_those_allowed_are_asked() {
+        let config: Config = serde_json::from_str(
+            r#"{"hdfs": {"default_name_node": "main:8020", "allowed_name_nodes": ["other"]}, "s3": {"allowed_buckets": ["lake"]}}"#,
+        )
+        .unwrap();
+        for path in ["hdfs:///a", "hdfs://main:8020/a", "hdfs://other/a", "s3://lake/a", "/a", "file:///a"] {
+            assert!(config.path("path", path).is_ok(), "{path}");
+        }
+        for path in ["hdfs://other:8020/a", "hdfs://main/a", "s3://lakes/a"] {
+            let error = config.path("path", path).unwrap_err();
+            assert!(error.to_string().contains("is not among"), "{error}");
+            assert!(Config::default().path("path", path).is_ok());
+        }
+        let nobody: Config = serde_json::from_str(r#"{"hdfs": {"allowed_name_nodes": []}}"#).unwrap();
+        assert!(nobody.path("path", "hdfs://main:8020/a").is_err());
     }
 
     #[test]

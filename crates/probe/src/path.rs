@@ -250,7 +250,7 @@ pub(crate) fn check_name_node(authority: &str) -> Result<(), &'static str> {
     }
 }
 
-fn check_bucket(bucket: &str) -> Result<(), &'static str> {
+pub(crate) fn check_bucket(bucket: &str) -> Result<(), &'static str> {
     let good = (3..=63).contains(&bucket.len())
         && bucket.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-'));
     if good {
