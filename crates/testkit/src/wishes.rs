@@ -478,7 +478,7 @@ impl World {
         let run = Command::RunJob { job: job.id, logical_time: Some(time), parameters, concurrent: true };
         self.ask(job.shard, run);
         let mut spec = json!({
-            "name": job.name, "group": job.group, "type": job.kind.as_str(), "command": "echo ${param.rows}",
+            "name": job.name, "group": job.group, "type": job.kind.as_str(), "command": "echo", "arguments": ["${param.rows}"],
             "parameters": {"rows": "0"}, "max_concurrent": 2,
         });
         if rng.chance(80) {
@@ -740,19 +740,19 @@ fn when_parents_fail(rng: &mut Rng, job: &mut Value) {
     }
 }
 
-/// A value of its first parent in its command, itself or by a parameter, or in its final command; that parent may or
-/// may not pass it on.
+/// A value of its first parent in the arguments of its command, itself or by a parameter, or in a parameter of its final
+/// command; that parent may or may not pass it on.
 fn named_values(rng: &mut Rng, job: &mut Value) {
     let first = &job["parents"][0];
     let parent = first.as_str().or(first["job"].as_str()).unwrap_or_default();
     let value = format!("${{values.{parent}.rows}}");
     if rng.chance(75) && job["command"].is_string() {
-        job["command"] = json!(format!("echo {value}"));
+        (job["command"], job["arguments"]) = (json!("echo"), json!([value]));
     } else if rng.chance(10) && job["command"].is_string() {
-        job["command"] = json!("echo ${param.rows}");
+        (job["command"], job["arguments"]) = (json!("echo"), json!(["${param.rows}"]));
         job["parameters"] = json!({"rows": value});
     } else if rng.chance(20) && job["final_command"].is_string() {
-        job["final_command"] = json!(format!("echo {value}"));
+        job["parameters"] = json!({"rows": value});
     }
 }
 

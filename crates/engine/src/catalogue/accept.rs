@@ -472,6 +472,9 @@ pub(crate) fn check_program(definition: &JobDefinition) -> Result<(), FieldError
     let execution = definition.execution.iter().flat_map(Execution::templates);
     for (field, text) in templates(&definition.program).into_iter().chain(execution) {
         check_template(field, text, definition)?;
+        if matches!(field, "command" | "final_command") {
+            no_value_in_code(field, text)?;
+        }
     }
     for (field, text) in definition.data.iter().flat_map(|data| templates_of_data(data)) {
         check_template(&field, text, definition)?;
@@ -505,6 +508,32 @@ fn check_template(field: &str, text: &str, definition: &JobDefinition) -> Result
         )),
         None => Ok(()),
     }
+}
+
+/// JOB-7: no value becomes code. Parameters and what parents pass on are written by others than the job's author, and no quoting
+/// holds in every interpreter and between all quotes: a script reads them from its environment or its arguments.
+fn no_value_in_code(field: &str, text: &str) -> Result<(), FieldError> {
+    let Some(template) = text.contains("${").then(|| Template::parse(text).ok()).flatten() else {
+        return Ok(());
+    };
+    if let Some(name) = template.param_names().next() {
+        let variable = parameter_variable(name);
+        let rule = format!(
+            "would become a part of the script, which runs it; read the environment variable {variable} there (in a shell: \
+             \"${variable}\"), or pass it in arguments"
+        );
+        return Err(FieldError::new(field, format!("${{param.{name}}}"), rule));
+    }
+    if let Some((parent, key)) = template.value_names().next() {
+        let value = format!("${{values.{parent}.{key}}}");
+        let variable = parameter_variable(key);
+        let rule = format!(
+            "would become a part of the script, which runs it; make it a parameter, as `parameters: {{{key}: '{value}'}}`, and \
+             read the environment variable {variable} there (in a shell: \"${variable}\"), or pass it in arguments"
+        );
+        return Err(FieldError::new(field, value, rule));
+    }
+    Ok(())
 }
 
 /// JOB-3: whether some text of a sub-daily job cannot tell the two hours of an overlap apart.

@@ -150,6 +150,13 @@ fn bad_fields_are_refused_by_name() {
             r#"invalid: jobs[0].command: "day": names a parameter that the job does not have; add it to parameters"#
         ]],
     );
+    for field in ["command", "final_command"] {
+        let mut script = json!({"type": "shell", "command": "true", "parameters": {"day-of": "1"}});
+        script[field] = json!("echo \"${param.day-of}\"");
+        let told = rejection(&World::new().apply(vec![job("a", script)]));
+        let read = r#"in a shell: "$TIDEMILL_PARAM_DAY_OF""#;
+        assert!(told.contains(&format!("jobs[0].{field}: ")) && told.contains(read), "{told}");
+    }
     refuses(
         json!({"type": "shell"}),
         expect![[

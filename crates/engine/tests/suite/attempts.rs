@@ -287,7 +287,7 @@ fn a_rerun_keeps_its_parameters() {
     let mut world = World::new();
     let ids = world.define(vec![job(
         "a",
-        json!({"type": "shell", "command": "echo ${param.day} ${run}", "parameters": {"day": "today"}}),
+        json!({"type": "shell", "command": "echo", "arguments": ["${param.day}", "${run}"], "parameters": {"day": "today"}}),
     )]);
     let worker = world.worker("w", 1, Script::Succeed);
     let parameters = [("day".to_owned(), "monday".to_owned())].into_iter().collect();
@@ -303,8 +303,8 @@ fn a_rerun_keeps_its_parameters() {
         })
         .collect();
     expect![[r#"
-        Command("echo monday 0")
-        Command("echo monday 1")"#]]
+        Script { text: "echo", arguments: ["monday", "0"] }
+        Script { text: "echo", arguments: ["monday", "1"] }"#]]
     .assert_eq(&ran.join("\n"));
 }
 

@@ -254,7 +254,7 @@ fn values_of_evicted_parents_are_known() {
     const OTHER: ShardId = ShardId(2);
     let mut world = forgetful();
     world.define_group("h", GroupSettings::default());
-    let child = |parent: &str| json!({"parents": [parent], "type": "shell", "command": format!("load ${{values.{parent}.rows}}")});
+    let child = |parent: &str| json!({"parents": [parent], "type": "shell", "command": "load", "arguments": [format!("${{values.{parent}.rows}}")]});
     let mut far = child("g/p");
     far["group"] = json!("h");
     let parent = daily("p", json!({"type": "shell", "command": "x"}));

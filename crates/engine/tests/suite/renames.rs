@@ -165,7 +165,7 @@ fn reading(group: &str) -> Vec<JobSpec> {
         job("p", json!({"group": group, "type": "shell", "command": "x"})),
         job(
             "c",
-            json!({"parents": [format!("{group}/p")], "type": "shell", "command": format!("load ${{values.{group}/p.rows}}")}),
+            json!({"parents": [format!("{group}/p")], "type": "shell", "command": "load", "arguments": [format!("${{values.{group}/p.rows}}")]}),
         ),
     ]
 }
@@ -175,17 +175,18 @@ fn reading(group: &str) -> Vec<JobSpec> {
 fn rename_is_refused_while_a_child_reads_values_by_the_old_name() {
     let mut world = World::new();
     let ids = world.define(reading("g"));
-    expect![[r#"invalid: name: "q": field command of job g/c reads ${values.g/p.rows}; apply both together, with `previous_name` here and q there"#]]
+    expect![[r#"invalid: name: "q": field arguments of job g/c reads ${values.g/p.rows}; apply both together, with `previous_name` here and q there"#]]
         .assert_eq(&rejection(&rename(&mut world, ids[0], "q")));
     let renamed = || job("q", json!({"type": "shell", "command": "x", "previous_name": "p"}));
     refused(
         &mut world,
         vec![renamed()],
         expect![[
-            r#"invalid: jobs[0].name: "q": field command of job g/c reads ${values.g/p.rows}; apply both together, with `previous_name` here and q there"#
+            r#"invalid: jobs[0].name: "q": field arguments of job g/c reads ${values.g/p.rows}; apply both together, with `previous_name` here and q there"#
         ]],
     );
-    let child = json!({"parents": ["q"], "type": "shell", "command": "load ${values.q.rows}"});
+    let child =
+        json!({"parents": ["q"], "type": "shell", "command": "load", "arguments": ["${values.q.rows}"]});
     assert_eq!(world.define(vec![renamed(), job("c", child)]), ids);
 }
 

@@ -29,7 +29,7 @@ fn ends(world: &mut World) -> Vec<String> {
 fn batch_whose_texts_become_too_long_fails() {
     let long = "x".repeat(10_000);
     for fields in [
-        json!({"command": named(60)}),
+        json!({"command": "${app_name}".repeat(6_000), "app_name": "c".repeat(100)}),
         json!({"command": "x", "arguments": [named(30), named(30)]}),
         json!({"program": "/p", "arguments": [named(60)]}),
         json!({"command": "x", "success_check": {"output_path": format!("/o/{}", named(60))}}),
@@ -54,9 +54,11 @@ fn batch_whose_texts_become_too_long_fails() {
 fn longest_texts_fit_into_a_message() {
     let mut world = World::new();
     let control = "\u{1}".repeat(10_000);
-    let command = format!("{}${{batch_id}}", named(51));
-    let ids = world
-        .define(vec![job("a", json!({"type": "shell", "command": command, "parameters": {"p": control}}))]);
+    let argument = format!("{}${{batch_id}}", named(51));
+    let ids = world.define(vec![job(
+        "a",
+        json!({"type": "shell", "command": "x", "arguments": [argument], "parameters": {"p": control}}),
+    )]);
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], None);
     assert!(world.granted_command(&worker).unwrap().len() > 510_000);
@@ -72,13 +74,13 @@ fn final_command_that_becomes_too_long_is_not_run() {
     let mut world = World::new();
     let ids = world.define(vec![job(
         "a",
-        json!({"type": "shell", "command": "x", "final_command": named(60), "parameters": {"p": "x".repeat(10_000)}}),
+        json!({"type": "shell", "command": "x", "final_command": "${app_name}".repeat(6_000), "app_name": "c".repeat(100)}),
     )]);
     world.worker("w", 1, Script::Succeed);
     world.batch(ids[0], None);
     expect![[r#"
         Success: 
-        final command NotRun: template: '${param.p}' at character 511: makes the text longer than 514288 bytes; make it shorter"#]].assert_eq(&ends(&mut world).join("\n"));
+        final command NotRun: template: '${app_name}' at character 57663: makes the text longer than 524288 bytes; make it shorter"#]].assert_eq(&ends(&mut world).join("\n"));
     assert!(world.folded() == world.partition);
 }
 
@@ -110,7 +112,7 @@ fn path_that_becomes_too_long_stays_as_written() {
 #[test]
 fn definition_that_would_become_gigabytes_fails_at_the_bound() {
     let mut world = World::new();
-    let fields = json!({"type": "shell", "command": named(5_000), "parameters": {"p": "x".repeat(60_000)}});
+    let fields = json!({"type": "shell", "command": "x", "arguments": [named(5_000)], "parameters": {"p": "x".repeat(60_000)}});
     let ids = world.define(vec![job("a", fields)]);
     let worker = world.worker("w", 1, Script::Silent);
     world.batch(ids[0], None);

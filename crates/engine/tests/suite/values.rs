@@ -17,7 +17,8 @@ const TEN: &str = "2026-07-01T10:00:00.000Z";
 fn pair(more: serde_json::Value) -> (World, WorkerId, Vec<JobId>) {
     let mut world = World::new();
     let mut child = json!({
-        "parents": ["p"], "type": "shell", "command": "load ${values.p.rows} ${values.g/p.day} ${param.of}",
+        "parents": ["p"], "type": "shell", "command": "load",
+        "arguments": ["${values.p.rows}", "${values.g/p.day}", "${param.of}"],
         "parameters": {"of": "${values.p.day}"},
     });
     child.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -70,7 +71,7 @@ fn values_go_to_other_groups() {
     world.define_group("h", GroupSettings::default());
     let ids = world.define(vec![
         job("p", json!({"group": "h", "type": "shell", "command": "x"})),
-        job("c", json!({"parents": ["h/p"], "type": "shell", "command": "load ${values.h/p.rows}"})),
+        job("c", json!({"parents": ["h/p"], "type": "shell", "command": "load", "arguments": ["${values.h/p.rows}"]})),
     ]);
     let worker = world.worker("w", 1, Script::Silent);
     let other = TestWorker::new("v", 1, Script::Silent);
@@ -133,13 +134,13 @@ fn values_go_to_other_groups() {
 /// What a worker is told of values stays within a message, however often a template names them.
 #[test]
 fn values_named_too_often_fail_the_batch() {
-    let command = "${values.p.rows}".repeat(80);
-    let (mut world, worker, _) = pair(json!({"command": command, "parameters": {}}));
+    let arguments = ["${values.p.rows}".repeat(80)];
+    let (mut world, worker, _) = pair(json!({"arguments": arguments, "parameters": {}}));
     ends(&mut world, &worker, AttemptResult::Success, &[("rows", &"x".repeat(8000))]);
     world.events();
     assert_eq!(world.granted_command(&worker), None);
     expect![[r#"
-        failed: template: '${values.p.rows}' at character 1041: makes the text longer than 524288 bytes; make it shorter
+        failed: template: '${values.p.rows}' at character 1041: makes the text longer than 524284 bytes; make it shorter
     "#]]
     .assert_eq(&ends_told(&mut world));
 }
@@ -170,8 +171,9 @@ fn ends_told(world: &mut World) -> String {
 /// passes on nothing.
 #[test]
 fn failed_parents_pass_values_on_and_too_much_is_left_out() {
-    let (mut world, worker, _) =
-        pair(json!({"run_if": "failure", "command": "tell ${values.p.why}", "parameters": {}}));
+    let (mut world, worker, _) = pair(
+        json!({"run_if": "failure", "command": "tell", "arguments": ["${values.p.why}"], "parameters": {}}),
+    );
     ends(&mut world, &worker, AttemptResult::Failed, &[("why", "no source")]);
     assert_eq!(world.granted_command(&worker).as_deref(), Some("tell no source"));
     let (mut world, worker, _) = pair(json!({}));
@@ -189,7 +191,7 @@ fn failed_parents_pass_values_on_and_too_much_is_left_out() {
 fn a_parameter_by_hand_stands_in_for_a_missing_value() {
     let jobs = || {
         let child = json!({
-            "parents": ["p"], "type": "shell", "command": "load ${param.rows}",
+            "parents": ["p"], "type": "shell", "command": "load", "arguments": ["${param.rows}"],
             "parameters": {"rows": "${values.p.rows}"},
         });
         let mut world = World::new();
@@ -233,9 +235,9 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
     let mut world = World::new();
     let child = json!({
         "parents": ["p"], "type": "shell", "command": "load", "success_check": {"output_path": "/out/${values.p.day}"},
-        "final_command": "tell ${values.p.rows} ${param.of}", "parameters": {"of": "${values.p.day}"},
+        "final_command": "tell", "parameters": {"of": "${values.p.day}", "rows": "${values.p.rows}"},
     });
-    let last = json!({"parents": ["c"], "type": "shell", "command": "last ${values.c.n}"});
+    let last = json!({"parents": ["c"], "type": "shell", "command": "last", "arguments": ["${values.c.n}"]});
     let of_parent = json!({"type": "shell", "command": "x"});
     let ids = world.define(vec![job("p", of_parent), job("c", child), job("l", last)]);
     let worker = world.worker("w", 1, Script::Silent);
@@ -255,7 +257,13 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
         Command::ReportFinished { token, worker: worker.clone(), outcome, usage: None }
     };
     world.say(passing("1", token, &worker));
-    assert_eq!(world.granted_command(&worker).as_deref(), Some("tell 7 monday"));
+    assert_eq!(world.granted_command(&worker).as_deref(), Some("tell"));
+    let parameters = world.played(&worker).heard.iter().rev().find_map(|message| match message {
+        WorkMessage::Granted { spec, .. } => Some(spec.parameters.clone()),
+        _ => None,
+    });
+    let given = [("of", "monday"), ("rows", "7")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(parameters, Some(given.into()));
     let token = world.played(&worker).last_token();
     world.say(passing("2", token, &worker));
     assert_eq!(world.granted_command(&worker).as_deref(), Some("last 1"));
@@ -267,7 +275,7 @@ fn final_commands_and_output_paths_have_the_values_of_the_last_attempt() {
 #[test]
 fn values_of_parents_that_were_marked_or_failed() {
     let marked = |had: Option<&[(&str, &str)]>| {
-        let (mut world, worker, ids) = pair(json!({"command": "load ${values.p.rows}", "parameters": {}}));
+        let (mut world, worker, ids) = pair(json!({"arguments": ["${values.p.rows}"], "parameters": {}}));
         let batch = BatchId::mint(1, GROUP);
         if let Some(values) = had {
             ends(&mut world, &worker, AttemptResult::Failed, values);
@@ -302,23 +310,27 @@ fn values_of_no_parent_are_refused() {
         rejection(&World::new().apply(jobs)) + "\n"
     };
     let told = [
-        refused(json!({"command": "${values.q.rows}"})),
-        refused(json!({"command": "${values.h/p.rows}"})),
+        refused(json!({"command": "x", "arguments": ["${values.q.rows}"]})),
+        refused(json!({"command": "x", "arguments": ["${values.h/p.rows}"]})),
+        refused(json!({"command": "load ${values.p.rows}"})),
+        refused(json!({"command": "x", "final_command": "load ${values.p.rows}"})),
         refused(json!({"command": "${values.p.a.b c}"})),
         refused(json!({"command": "${values.rows}"})),
         refused(json!({"command": "x", "parameters": {"a": "${values.nobody.rows}"}})),
-        refused(json!({"command": "x", "final_command": "${values.q.rows}"})),
+        refused(json!({"program": "${values.q.rows}"})),
         refused(json!({"command": "x", "success_check": {"output_path": "/out/${values.q.day}"}})),
         refused(json!({"command": "x", "inputs": ["/data/${values.p.day}"]})),
     ]
     .concat();
     expect![[r#"
-        invalid: jobs[2].command: "values.q.rows": names no parent of the job; add it to parents
-        invalid: jobs[2].command: "values.h/p.rows": names no parent of the job; add it to parents
+        invalid: jobs[2].arguments: "values.q.rows": names no parent of the job; add it to parents
+        invalid: jobs[2].arguments: "values.h/p.rows": names no parent of the job; add it to parents
+        invalid: jobs[2].command: "${values.p.rows}": would become a part of the script, which runs it; make it a parameter, as `parameters: {rows: '${values.p.rows}'}`, and read the environment variable TIDEMILL_PARAM_ROWS there (in a shell: "$TIDEMILL_PARAM_ROWS"), or pass it in arguments
+        invalid: jobs[2].final_command: "${values.p.rows}": would become a part of the script, which runs it; make it a parameter, as `parameters: {rows: '${values.p.rows}'}`, and read the environment variable TIDEMILL_PARAM_ROWS there (in a shell: "$TIDEMILL_PARAM_ROWS"), or pass it in arguments
         invalid: jobs[2].command: "${values.p.a.b c}": template: '${values.p.a.b c}' at character 1: a parent's value is values.PARENT.KEY, where KEY has letters, digits, '_' and '-'
         invalid: jobs[2].command: "${values.rows}": template: '${values.rows}' at character 1: a parent's value is values.PARENT.KEY, where KEY has letters, digits, '_' and '-'
         invalid: jobs[2].parameters.a: "values.nobody.rows": names no parent of the job; add it to parents
-        invalid: jobs[2].final_command: "values.q.rows": names no parent of the job; add it to parents
+        invalid: jobs[2].program: "values.q.rows": names no parent of the job; add it to parents
         invalid: jobs[2].success_check: "values.q.day": names no parent of the job; add it to parents
         invalid: jobs[2].inputs[0]: "/data/${values.p.day}": cannot hold values of parents: paths are resolved when the batch is generated
     "#]].assert_eq(&told);

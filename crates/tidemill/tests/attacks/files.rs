@@ -400,7 +400,7 @@ fn commands_say_what_is_wrong_in_one_way() {
 
     server.apply(
         "jobs:\n- {name: first, group: default, type: shell, command: 'true'}\n\
-         - {name: second, group: default, type: shell, parents: [first], command: 'echo ${values.first.rows}'}\n",
+         - {name: second, group: default, type: shell, parents: [first], command: 'echo', arguments: ['${values.first.rows}']}\n",
     );
     ended(&server, &run_job(&server, "default/first"));
     let list = || server.json(&["batch", "ls", "--job", "default/second"])["items"][0]["id"].as_i64();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Server, code, run_job, text};
+use crate::server::{Server, code, run_job, text, until};
 
 /// API-4: a key that was used for another request gets 409, nothing is done, and the first request keeps its answer. Whoever
 /// got a 200 there believed that the second one had been done.
@@ -40,7 +40,8 @@ fn key_of_another_request_is_refused() {
 fn definition_that_would_become_gigabytes_stops_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let large = json!({"jobs": [
-        {"name": "large", "group": "default", "type": "shell", "command": "${param.p}".repeat(6_000), "parameters": {"p": "x".repeat(60_000)}},
+        {"name": "large", "group": "default", "type": "shell", "command": "true", "arguments": ["${param.p}".repeat(6_000)],
+         "parameters": {"p": "x".repeat(60_000)}},
         {"name": "good", "group": "default", "type": "shell", "command": "true"},
     ]});
     let server = Server::start(dir.path());
@@ -60,6 +61,55 @@ fn definition_that_would_become_gigabytes_stops_nothing() {
     run_job(&server, "default/good");
     let verified = server.run(&["verify", "--journal"]);
     assert_eq!(code(&verified), 0, "{}", text(&verified.stdout));
+}
+
+/// JOB-7, BYD-20: a value never becomes code, whatever it holds: not of a parameter given by hand, and not of one that a parent
+/// passed on. In a script's text its placeholder is refused; by environment and arguments it comes as it is.
+#[test]
+fn values_never_become_code() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path());
+    let spliced = |field: &str, text: &str| {
+        let mut job = json!({"name": "spliced", "group": "default", "type": "shell", "command": "true", "parents": ["gives"],
+                             "parameters": {"x": "1"}});
+        job[field] = json!(text);
+        let gives = json!({"name": "gives", "group": "default", "type": "noop"});
+        let (status, answer) =
+            server.post("/api/jobs/apply", &format!("{field} {text}"), &json!({"jobs": [gives, job]}));
+        let error = &answer["errors"][0];
+        assert_eq!((status, &error["field"]), (422, &format!("jobs[1].{field}").into()), "{answer}");
+        assert!(error["rule"].as_str().unwrap().contains("environment variable TIDEMILL_PARAM_"), "{answer}");
+    };
+    for field in ["command", "final_command"] {
+        spliced(field, "echo ${param.x}");
+        spliced(field, "echo '${values.gives.x}'");
+    }
+    assert_eq!(server.json(&["job", "ls"])["items"], json!([]), "nothing of a refused apply is there");
+
+    let (trap, out) = (dir.path().join("trap"), dir.path().join("out"));
+    let evil = format!("\"'`touch {0}`$(touch {0}); touch {0} #\\", trap.display());
+    let out_of = |name: &str| out.with_extension(name);
+    let jobs = json!({"jobs": [
+        {"name": "gives", "group": "default", "type": "python", "parameters": {"x": ""},
+         "command": "import json, os\njson.dump({'x': os.environ['TIDEMILL_PARAM_X']}, open(os.environ['TIDEMILL_VALUES'], 'w'))"},
+        {"name": "takes", "group": "default", "type": "shell", "parents": ["gives"], "parameters": {"x": "${values.gives.x}"},
+         "command": format!("printf '%s' \"$TIDEMILL_PARAM_X\" > {}; printf '%s' \"$1\" > {}", out_of("env").display(), out_of("arg").display()),
+         "arguments": ["${values.gives.x}"],
+         "final_command": format!("printf '%s' \"$TIDEMILL_PARAM_X\" > {}", out_of("final").display())},
+    ]});
+    server.apply(&jobs.to_string());
+    let gives = server.json(&["job", "run", "default/gives", "--param", &format!("x={evil}"), "--wait"]);
+    assert_eq!(gives["result"], "success", "{gives}");
+    let list = || server.json(&["batch", "ls", "--job", "default/takes"])["items"][0]["id"].as_i64();
+    let takes = until("the child has its batch", list).to_string();
+    let over =
+        || Some(server.json(&["batch", "show", &takes])).filter(|shown| !shown["final_result"].is_null());
+    let takes = until("the final command has ended", over);
+    assert_eq!((&takes["result"], &takes["final_result"]), (&json!("success"), &json!("success")), "{takes}");
+    for name in ["env", "arg", "final"] {
+        assert_eq!(std::fs::read_to_string(out_of(name)).unwrap(), evil, "{name}");
+    }
+    assert!(!trap.exists(), "a value was run");
 }
 
 /// OPS-7, PUL-1: what nests too deep for a record that holds it to be read again is refused before it is one, and so are

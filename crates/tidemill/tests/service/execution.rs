@@ -185,8 +185,9 @@ fn values_of_another_account_reach_final_commands() {
             command: 'echo \"{{\\\"who\\\": \\\"$(id -un)\\\"}}\" > $TIDEMILL_VALUES; exit 3'}}\n\
         - {{name: silent, group: default, type: shell, owner: ann, run_as: daemon, command: 'true'}}\n\
         - {{name: told, group: default, type: shell, parents: [who], \
-            command: 'echo \"{{\\\"n\\\": \\\"${{values.who.who}}\\\"}}\" > $TIDEMILL_VALUES', \
-            final_command: 'echo ${{values.who.who}} \"[$TIDEMILL_VALUES]\" >> {file}'}}\n",
+            parameters: {{who: '${{values.who.who}}'}}, \
+            command: 'echo \"{{\\\"n\\\": \\\"$TIDEMILL_PARAM_WHO\\\"}}\" > $TIDEMILL_VALUES', \
+            final_command: 'echo $TIDEMILL_PARAM_WHO \"[$TIDEMILL_VALUES]\" >> {file}'}}\n",
         file = file.display(),
     ));
     let who = ended(&server, &run_job(&server, "default/who"));

@@ -20,7 +20,7 @@ fn define(server: &Server, comment: &str, command: &str) {
         - {{name: p, group: default, type: shell, comment: {comment}, parameters: {{x: none}}, {daily},\n   \
            command: '{command}'}}\n\
         - {{name: past, group: default, type: shell, parameters: {{x: none}}, depends_on_past: true, {daily},\n   \
-           command: 'test ${{param.x}} != bad'}}\n\
+           command: 'test $TIDEMILL_PARAM_X != bad'}}\n\
         - {{name: c, group: default, type: noop, parents: [p], {daily}}}\n\
         - {{name: far, group: other, type: anchor, parents: [default/p], {daily}}}\n"
     ));
@@ -60,7 +60,7 @@ fn newest(server: &Server, job: &str, time: &str) -> Value {
 #[test]
 fn reruns_of_evicted_batches_keep_their_parameters() {
     let dir = tempfile::tempdir().unwrap();
-    let command = format!("echo ${{param.x}} >> {}/ran", dir.path().display());
+    let command = format!("echo $TIDEMILL_PARAM_X >> {}/ran", dir.path().display());
     let server = site(dir.path(), "first", &command);
     let batches = run_days(&server, "default/p", 30, &[]);
     let ran = || std::fs::read_to_string(dir.path().join("ran")).unwrap();
@@ -92,7 +92,7 @@ fn reruns_of_evicted_batches_keep_their_parameters() {
 #[test]
 fn recorded_definition_of_an_evicted_batch_is_used() {
     let dir = tempfile::tempdir().unwrap();
-    let command = |word: &str| format!("echo {word} ${{param.x}} >> {}/ran", dir.path().display());
+    let command = |word: &str| format!("echo {word} $TIDEMILL_PARAM_X >> {}/ran", dir.path().display());
     let server = site(dir.path(), "first", &command("first"));
     run_days(&server, "default/p", 30, &[]);
     define(&server, "second", &command("second"));
@@ -115,7 +115,7 @@ fn recorded_definition_of_an_evicted_batch_is_used() {
 #[test]
 fn evicted_batch_is_marked_and_its_child_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let server = site(dir.path(), "first", "test ${param.x} != bad");
+    let server = site(dir.path(), "first", "test $TIDEMILL_PARAM_X != bad");
     let batches = run_days(&server, "default/p", 30, &[1, 2]);
     let child = server.json(&["job", "run", "default/c", "--logical-time", &day(1)])["batch"].to_string();
     let why = server.json(&["batch", "why", &child]);

@@ -85,8 +85,8 @@ fn values_go_from_a_process_to_its_children() {
            parameters: {rows: '${values.count.rows}'}}\n\
         - {name: wrong, group: default, type: shell, command: 'echo 42 > $TIDEMILL_VALUES'}\n\
         - {name: long, group: default, type: shell, command: 'head -c 8193 /dev/zero > $TIDEMILL_VALUES'}\n\
-        - {name: lacks, group: default, type: shell, command: 'echo ${values.count.days}', parents: [count]}\n\
-        - {name: asks, group: default, type: shell, command: 'echo ${param.days} days', parents: [count], \
+        - {name: lacks, group: default, type: shell, command: 'echo', arguments: ['${values.count.days}'], parents: [count]}\n\
+        - {name: asks, group: default, type: shell, command: 'echo \"$TIDEMILL_PARAM_DAYS days\"', parents: [count], \
            parameters: {days: '${values.count.days}'}}\n",
     );
     let count = ended(&server, &run_job(&server, "default/count"));

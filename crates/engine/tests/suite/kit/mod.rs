@@ -514,7 +514,7 @@ impl World {
         self.partition.group(GROUP).unwrap().unfinished_batches()
     }
 
-    /// The worker asks for the start of what it was assigned last; the command that it then is to run.
+    /// The worker asks for the start of what it was assigned last; the command that it then is to run, with its arguments.
     pub(crate) fn granted_command(&mut self, worker: &WorkerId) -> Option<String> {
         let token = self.played(worker).last_token();
         let request = self.played(worker).request(token);
@@ -522,7 +522,8 @@ impl World {
         self.played(worker).heard.iter().rev().find_map(|message| match message {
             WorkMessage::Granted { spec, .. } if spec.token == token => match &spec.program {
                 Program::Command(text) => Some(text.clone()),
-                Program::Script { .. } | Program::Path { .. } | Program::None => None,
+                Program::Script { text, arguments } => Some(format!("{text} {}", arguments.join(" "))),
+                Program::Path { .. } | Program::None => None,
             },
             _ => None,
         })
