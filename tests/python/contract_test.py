@@ -56,7 +56,7 @@ class Service:
         self.directory = directory
         self.log = directory / "log"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TIDEMILL_")}
-        built = program("--workspace", "--all-features", "--bins")
+        built = program()
         command = [built, "standalone", "--listen", "127.0.0.1:0", "--data", directory / "data"]
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=directory, env=environment)

@@ -8,18 +8,20 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENCE_S = 60
+# What the Rust tests build, too.
+BUILD = ("--workspace", "--all-features", "--bins")
 
 
 def fail(message):
     sys.exit(f"{pathlib.Path(sys.argv[0]).stem}: {message}")
 
 
-def program(*build):
-    """The one that TIDEMILL_BIN names; without it, the one that cargo builds with these arguments."""
+def program():
+    """The one that TIDEMILL_BIN names; without it, the one that cargo builds."""
     named = os.environ.get("TIDEMILL_BIN")
     if not named:
-        print(f"building the program: {' '.join(build)} (TIDEMILL_BIN names another)", flush=True)
-        subprocess.run(["cargo", "build", "--locked", "--quiet", *build], cwd=ROOT, check=True)
+        print(f"building the program: {' '.join(BUILD)} (TIDEMILL_BIN names another)", flush=True)
+        subprocess.run(["cargo", "build", "--locked", "--quiet", *BUILD], cwd=ROOT, check=True)
     target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
     path = pathlib.Path(named) if named else target / "debug/tidemill"
     if not path.is_file():
