@@ -127,6 +127,11 @@ fn speak(address: SocketAddr, said: &[u8]) -> Vec<u8> {
         }
         let _ = stream.shutdown(Shutdown::Write);
         assert!(heard.len() <= MOST_HEARD, "{} bytes", heard.len());
+        // A stream of events goes on for as long as its reader is there. Where more was said than its request, the server does
+        // not read that far, and so not that nothing more is said: only a reader that is gone ends it.
+        if heard.windows(17).any(|window| window == b"text/event-stream") {
+            return heard;
+        }
     }
 }
 
