@@ -150,12 +150,11 @@ sim-modes: ## the same where the log loses what it acknowledged, or an event can
 	done
 
 # Builds what `planted` runs, too: to link either takes minutes of one core.
-sim-ci: ## a minute of new histories, other ones in each run, and a few where the log loses what it had
+sim-ci: ## three thousand new histories, other ones in each run, and a few where the log loses what it had
 	$(CARGO) build --locked --release -p tidemill-testkit --features planted --bins
 	@base=$$(($$(date +%s) * 1000)); \
-	echo "again: sim --seeds $$base..$$((base + 1000000)) --minutes 1"; \
-	$(SIMULATED) sim -- \
-		--seeds $$base..$$((base + 1000000)) --minutes 1 --shrink; \
+	echo "again: make sim SEEDS=$$base..$$((base + 3000))"; \
+	$(MAKE) sim SEEDS=$$base..$$((base + 3000)); \
 	$(MAKE) sim-modes SEEDS=$$base..$$((base + 100))
 
 planted-ci: ## twelve of the planted bugs, others each hour
