@@ -268,7 +268,7 @@ mod tests {
         assert!(serde_json::from_str::<Config>(r#"{"colour": 1}"#).is_err());
     }
 
-    /// DEP-2: where the operator says who may be asked, a path of anybody else is refused before anybody is connected to.
+    /// Where the operator says who may be asked, a path of anybody else is refused before anybody is connected to.
     #[test]
     fn only_those_allowed_are_asked() {
         let config: Config = serde_json::from_str(
